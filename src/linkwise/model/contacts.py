@@ -1,8 +1,9 @@
 """What of a robot may touch what: spheres and points of links against the ground or other links, joints at their stops.
 
-A contact is a set of spheres of one radius that are fixed to a frame; a point is a sphere of radius zero. Boxes and
-cylinders are the points of their corners and rims, capsules the spheres at their ends. Every sphere is one *candidate*:
-it gives three rows of the contact problem whether it touches or not, so the program has no lists and no branches.
+A contact is a set of spheres of one radius that are fixed to a frame; a point is a sphere of radius zero. Cylinders
+are points of their rims, capsules the spheres at their ends, a box is the four corners of its lowest face. Every sphere
+is one *candidate*: it gives three rows of the contact problem whether it touches or not, so the program has no lists
+and no branches.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Contact:
         radius: of the spheres [m]; 0 makes them points.
         offset: centre of the only sphere in the frame [m].
         points: centres of several spheres in the frame [m], shape (k, 3), in place of ``offset``.
+        edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius. The corners of the face
+            that points down are four candidates.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
         other_radius: of the sphere or capsule of the other frame [m].
         other_points: its centre, or the two ends of a capsule's axis, in the other frame [m], shape (1 or 2, 3).
@@ -48,6 +51,7 @@ class Contact:
     radius: float = field(default=0.0, kw_only=True)
     offset: Sequence[float] = field(default=(0.0, 0.0, 0.0), kw_only=True)
     points: Sequence[Sequence[float]] | None = field(default=None, kw_only=True)
+    edges: Sequence[float] | None = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
     other_radius: float = field(default=0.0, kw_only=True)
     other_points: Sequence[Sequence[float]] = field(default=((0.0, 0.0, 0.0),), kw_only=True)
@@ -70,6 +74,10 @@ class Contact:
         points = [self.offset] if self.points is None else self.points
         put(self, "points", _places(f"{label}: points", points))
         put(self, "other_points", _places(f"{label}: other_points", self.other_points))
+        if self.edges is not None:
+            put(self, "edges", _edges(f"{label}: edges", self.edges))
+            if self.radius or len(points) > 1 or self.other is not None:
+                raise ModelError(f"{label}: a box has no radius and no points, and touches the ground only")
         if self.other_box is not None:
             put(self, "other_box", _edges(f"{label}: other_box", self.other_box))
         most = 2 if self.other_box is None else 1
@@ -86,7 +94,7 @@ class Contact:
 
     @classmethod
     def box(cls, frame: str, size: Sequence[float], other: str | None = None, **options: Any) -> Contact:
-        """The eight corners of a box as points.
+        """A box: the four corners of the face that points down.
 
         Args:
             frame: to which the box is fixed, in whose axes its edges lie.
@@ -94,10 +102,7 @@ class Contact:
             other: as for ``Contact``.
             options: others of ``Contact``; ``offset`` is the centre of the box.
         """
-        edges, centre = _edges(f"contact of {frame}: size", size), _centre(frame, options)
-        signs = [(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]
-        corners = [tuple(c + s * e for c, s, e in zip(centre, sign, edges, strict=True)) for sign in signs]
-        return cls(frame, other, points=corners, **options)
+        return cls(frame, other, edges=size, **options)
 
     @classmethod
     def capsule(
@@ -218,7 +223,7 @@ def candidate_names(parts: Iterable[Part]) -> tuple[str, ...]:
         name = contact.name or (
             contact.frame if contact.other is None else f"{contact.frame}:{contact.other}"
         )
-        count = len(contact.points or ())
+        count = len(contact.points or ()) if contact.edges is None else 4
         names += [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
     return tuple(names)
 

@@ -7,7 +7,7 @@ touches the ground at x − r e_z; the axes of contact are those of the world. R
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,26 @@ from linkwise.model import contacts as parts
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
-from linkwise.scalar import Scalar, stage
-from linkwise.spatial import Vector
+from linkwise.scalar import Scalar, all_of, stage, where
+from linkwise.spatial import Matrix, Vector
 
 Rows = list[list[Scalar]]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A sphere of link ``body`` (with its centre at ``place`` in the link's file frame) that may touch the ground."""
+    """A sphere of link ``body`` (with its centre at ``place`` in the link's file frame) that may touch the ground.
+
+    A corner of a box is one of the four of the face that points down: ``half`` of the edges, and which ``corner``.
+    """
 
     body: int
     place: Transform
     radius: float
     friction: float
     restitution: float
+    half: tuple[float, float, float] | None = None
+    corner: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,13 @@ def prepared(model: Any) -> list[Candidate]:
         body, pose = model.locate(contact.frame)
         for point in contact.points or ():
             at = pose @ Transform(np.eye(3), np.array(point))
-            found.append(Candidate(body, at, contact.radius, contact.friction or 0.0, contact.restitution))
+            each = Candidate(body, at, contact.radius, contact.friction or 0.0, contact.restitution)
+            if contact.edges is None:
+                found.append(each)
+                continue
+            x, y, z = contact.edges
+            box = replace(each, half=(0.5 * x, 0.5 * y, 0.5 * z))
+            found += [replace(box, corner=(a, b)) for a in (-1.0, 1.0) for b in (-1.0, 1.0)]
     return found
 
 
@@ -82,7 +93,28 @@ def touches(
 
 
 def _centre(links: Mechanism, poses: list[Pose], each: Candidate) -> Vector:
-    return frame_pose(links, poses, each.body, each.place).position
+    pose = frame_pose(links, poses, each.body, each.place)
+    if each.half is None:
+        return pose.position
+    return pose.rotation @ _corner(pose.rotation, each.half, each.corner) + pose.position
+
+
+def _corner(R: Matrix, half: tuple[float, float, float], corner: tuple[float, float]) -> Vector:
+    """A corner of the lowest face of a box, in its own axes.
+
+    The face is across the axis that is nearest to the vertical. The lowest corner and the lowest edge of a box belong
+    to this face in every orientation.
+    """
+    (x, y, z), (a, b) = half, corner
+    down = [where(r > 0.0, -1.0, 1.0) for r in (R.zx, R.zy, R.zz)]
+    squares = [r * r for r in (R.zx, R.zy, R.zz)]
+    by_x = all_of(squares[0] > squares[1], squares[0] > squares[2])
+    by_y = squares[1] > squares[2]
+    return Vector(
+        where(by_x, x * down[0], a * x),
+        where(by_x, a * y, where(by_y, y * down[1], b * y)),
+        where(by_x, b * z, where(by_y, b * z, z * down[2])),
+    )
 
 
 def _velocity_rows(links: Mechanism, poses: list[Pose], body: int, point: Vector) -> Rows:

@@ -14,7 +14,12 @@ from linkwise.algorithms.contact.solver import Effort
 
 DEFAULT_ACCURACY = 1e-6
 SINGLE = {1e-2: Effort(6, 0), 1e-3: Effort(4, 1), 1e-6: Effort(4, 2), 1e-12: Effort(4, 3)}
-REDUNDANT = {1e-2: Effort(10, 2), 1e-3: Effort(8, 4, 1), 1e-6: Effort(8, 6, 1), 1e-12: Effort(10, 10, 1)}
+REDUNDANT = {
+    1e-2: Effort(10, 2, 1, (0.5,), 1e-3),
+    1e-3: Effort(8, 4, 1, (0.5, 0.2), 1e-3),
+    1e-6: Effort(8, 6, 1, (0.5, 0.2), 1e-3),
+    1e-12: Effort(8, 20, 1, (0.5, 0.2, 0.1), 1e-3),
+}
 """Efforts by the residual that nearly all states reach."""
 
 

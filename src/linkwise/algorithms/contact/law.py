@@ -27,18 +27,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms
+from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
 from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import solver
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
-from linkwise.algorithms.coordinates import moved
 from linkwise.joint_laws import is_zero
-from linkwise.model.axes import JointValue
+from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
-from linkwise.model.mechanism import Mechanism, flat
+from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
 from linkwise.scalar import Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
 
@@ -118,7 +118,8 @@ def step(
     effort: Effort,
 ) -> Stepped:
     """(1)–(3)."""
-    h, v = given.h, coupling.leaders(links, qd)
+    h, rates = given.h, coupling.leaders(links, qd)
+    v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
     mobility = _Mobility.of(links, M)
     pushed = mobility.half([h * r for r in coupling.reduced(links, flat(net), (True,))])
@@ -133,11 +134,11 @@ def step(
     with stage("Delassus matrix"):
         halves = [mobility.half(row) for row in rows]
         scaled = [mobility.scaled(half) for half in halves]
-        G = dense.symmetric_product(halves, scaled)
+        delassus = dense.symmetric_product(halves, scaled)
         free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
         held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
         if held is not None:
-            G, free = held.reduced(G, free)
+            delassus, free = held.reduced(delassus, free)
     with stage("contact bias"):
         c = list(free)
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
@@ -145,7 +146,7 @@ def step(
     start = None
     if given.start is not None:
         start = [*given.start, *([0.0] * len(joints))]
-    p, residuals = solver.solve(Problem(G, c, given.friction, joints), effort, start)
+    p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
     with stage("velocities after the step"):
         total = [a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)]
         if held is not None:
@@ -153,13 +154,14 @@ def step(
         change = mobility.finish(mobility.scaled(total))
         after = [a + b for a, b in zip(v, change, strict=True)]
         contacts = len(touches)
-        velocities = [f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], G, strict=False)]
+        velocities = [f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)]
     with stage("residual"):
         size = solver.largest(free)
         residual = solver.largest(residuals) / where(size > 0.0, size, 1.0)
+    new_q, new_qd = _moved(links, q, after, h)
     return Stepped(
-        moved(links, _numbers(links, q), [h * rate for rate in after]),
-        after,
+        new_q,
+        new_qd,
         [p[3 * k : 3 * k + 3] for k in range(contacts)],
         [touch.gap for touch in touches],
         [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
@@ -303,5 +305,47 @@ def _range(limits: Any) -> tuple[float, float]:
     return float(limits.lower), float(limits.upper)
 
 
-def _numbers(links: Mechanism, q: Sequence[JointValue]) -> list[Scalar]:
-    return coupling.leaders(links, q)
+# -- positions --------------------------------------------------------------------------------------------------------
+
+
+def _in_axes_of_the_start(links: Mechanism, qd: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+    """Velocities v + h ω × v of floating joints: the axes of the link turn in the step, but its momentum does not.
+
+    M v̇ + b = τ is about components in turning axes, v̇ = a − ω × v. In the axes that the link has at the begin, v⁺ − v
+    is h a, and a body that nothing touches keeps its velocity to the last bit.
+    """
+    v, at = list(qd), 0
+    for link in links:
+        if link.follows is not None:
+            continue
+        if link.floating:
+            turning, moving = Vector(*v[at : at + 3]), Vector(*v[at + 3 : at + 6])
+            v[at + 3 : at + 6] = [*(moving + h * turning.cross(moving))]
+        at += len(link.axes)
+    return v
+
+
+def _moved(
+    links: Mechanism, q: Sequence[JointValue], v: Sequence[Scalar], h: Scalar
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(q ⊕ h v, v in the axes of the end): floating links turn by h ω and move along straight lines."""
+    new_q: list[Scalar] = []
+    new_v: list[Scalar] = []
+    at = 0
+    for link, own in zip(links, q, strict=True):
+        if link.follows is not None:
+            continue
+        rates = list(v[at : at + len(link.axes)])
+        at += len(link.axes)
+        if not link.floating:
+            new_q += parts_of(manifold.integrated(link, own, joint_value([h * rate for rate in rates])))
+            new_v += rates
+            continue
+        numbers, zero = parts_of(own), [0.0, 0.0, 0.0]
+        turned = parts_of(
+            manifold.integrated(link, own, joint_value([*(h * rate for rate in rates[:3]), *zero]))
+        )
+        along = quaternion_rotation(numbers[-4:]) @ Vector(*rates[3:])
+        new_q += [*(Vector(*numbers[:3]) + h * along), *turned[-4:]]
+        new_v += [*rates[:3], *(quaternion_rotation(turned[-4:]).transposed() @ along)]
+    return new_q, new_v

@@ -27,7 +27,7 @@ projection across it, and p⁺ the impulses after the step,
 step: friction that can hold leaves velocities of round-off, not of a small number.
 
 Redundant contacts make G singular. Then p is not unique, w is; a proximal term ε (p⁺ − p) in (2)–(4) keeps the step
-finite and vanishes where the steps converge.
+finite and vanishes where the steps converge. They get parts of a step as well, and sweeps between the steps.
 """
 
 from __future__ import annotations
@@ -72,11 +72,21 @@ class Problem:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed: sweeps, Newton's steps, and sweeps after each of them."""
+    """How much is computed: sweeps, Newton's steps, and sweeps after each of them.
+
+    Args:
+        sweeps: before the first of Newton's steps.
+        newton_steps: how many.
+        sweeps_between: after each of them.
+        shorter: parts of a step that are tried besides the whole one.
+        proximal: ε relative to the mean of G's diagonal; None: just enough for a pivot.
+    """
 
     sweeps: int = 4
     newton_steps: int = 3
     sweeps_between: int = 0
+    shorter: tuple[float, ...] = ()
+    proximal: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +109,8 @@ class _Point:
     """1 for closed contacts, 0 for open ones."""
     held: list[Scalar]
     """κ."""
-    directions: list[tuple[Scalar, Scalar]]
-    joints: list[tuple[Scalar, Scalar, Scalar]]
+    directions: Rows
+    joints: Rows
     residuals: list[Scalar]
     merit: Scalar
 
@@ -111,8 +121,8 @@ class _Point:
             _if(condition, other.w, self.w),
             _if(condition, other.pressed, self.pressed),
             _if(condition, other.held, self.held),
-            [(*_if(condition, b, a),) for a, b in zip(self.directions, other.directions, strict=True)],
-            [(*_if(condition, b, a),) for a, b in zip(self.joints, other.joints, strict=True)],
+            [_if(condition, b, a) for a, b in zip(self.directions, other.directions, strict=True)],
+            [_if(condition, b, a) for a, b in zip(self.joints, other.joints, strict=True)],
             _if(condition, other.residuals, self.residuals),
             where(condition, other.merit, self.merit),
         )
@@ -122,7 +132,7 @@ def solve(
     problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
-    scales = _scales(problem)
+    scales = _scales(problem, softening() if effort.proximal is None else effort.proximal)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
@@ -130,8 +140,15 @@ def solve(
     at = _evaluated(problem, scales, p)
     for _ in range(effort.newton_steps):
         with stage("contact Newton steps"):
-            new = _evaluated(problem, scales, _projected(problem, _newton(problem, scales, at)))
-            at = at.unless(new.merit < at.merit, new)
+            whole = _newton(problem, scales, at)
+            new = _evaluated(problem, scales, _projected(problem, whole))
+            best = at.unless(new.merit < at.merit, new)
+            if effort.shorter:
+                w = _velocities(problem, whole)
+                for part in effort.shorter:
+                    new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
+                    best = best.unless(new.merit < best.merit, new)
+            at = best
         if effort.sweeps_between:
             with stage("contact sweeps"):
                 p = at.p
@@ -144,20 +161,20 @@ def solve(
 # -- scales -----------------------------------------------------------------------------------------------------------
 
 
-def _scales(problem: Problem) -> _Scales:
+def _scales(problem: Problem, softness: float) -> _Scales:
     G, contacts = problem.G, len(problem.friction)
     with stage("contact scales"):
         mean = (1.0 / len(G)) * sum((G[k][k] for k in range(1, len(G))), start=G[0][0])
-        proximal = softening() * mean
+        proximal, least = softness * mean, softening() * mean
         blocks: list[Rows] = []
         stiff: list[Scalar] = []
         for k in range(contacts):
             own = [row[3 * k : 3 * k + 3] for row in G[3 * k : 3 * k + 3]]
-            blocks.append(_inverse(_raised(own, proximal)))
+            blocks.append(_inverse(_raised(own, least)))
             across = 0.5 * (own[0][0] + own[1][1])
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
-        return _Scales(proximal, blocks, stiff, [_inverse_above(x, proximal) for x in stiff])
+        return _Scales(proximal, blocks, stiff, [_inverse_above(x, least) for x in stiff])
 
 
 def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
@@ -169,11 +186,11 @@ def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
 def _inverse(S: Rows) -> Rows:
     """The inverse of a symmetric 3×3 matrix by its cofactors."""
     (a, b, c), (_, d, e), (_, _, f) = S
-    A, B, C = d * f - e * e, c * e - b * f, b * e - c * d
-    D, E, F = a * f - c * c, b * c - a * e, a * d - b * b
-    inverse = 1.0 / (a * A + b * B + c * C)
-    A, B, C, D, E, F = (inverse * x for x in (A, B, C, D, E, F))
-    return [[A, B, C], [B, D, E], [C, E, F]]
+    first = [d * f - e * e, c * e - b * f, b * e - c * d]
+    inverse = 1.0 / (a * first[0] + b * first[1] + c * first[2])
+    xx, xy, xz = (inverse * x for x in first)
+    yy, yz, zz = (inverse * x for x in (a * f - c * c, b * c - a * e, a * d - b * b))
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
 
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
@@ -230,17 +247,22 @@ def _of_joint(row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar) 
 # -- Newton's steps ---------------------------------------------------------------------------------------------------
 
 
-def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar]) -> _Point:
+def _velocities(problem: Problem, p: Sequence[Scalar]) -> list[Scalar]:
+    """w = G p + c."""
+    return [x + dense.dot(row, p) for x, row in zip(problem.c, problem.G, strict=True)]
+
+
+def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar], w: list[Scalar] | None = None) -> _Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
     p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
     """
-    G, c, stiff, soft = problem.G, problem.c, scales.stiff, scales.soft
+    stiff, soft = scales.stiff, scales.soft
     with stage("contact residuals"):
-        w = [c[i] + dense.dot(G[i], p) for i in range(len(c))]
+        w = _velocities(problem, p) if w is None else w
         pressed: list[Scalar] = []
         held: list[Scalar] = []
-        directions: list[tuple[Scalar, Scalar]] = []
+        directions: Rows = []
         residuals: list[Scalar] = []
         for k, friction in enumerate(problem.friction):
             x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
@@ -255,11 +277,11 @@ def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar]) -> _Point:
             pressed.append(closed)
             held.append(kappa)
             going = where(slides, closed * inverse, 0.0)
-            directions.append((going * across[0], going * across[1]))
+            directions.append([going * across[0], going * across[1]])
             open_part = (1.0 - kappa) * stiff[x]
             residuals += [open_part * p[i] + kappa * w[i] for i in (x, y)]
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
-        joints: list[tuple[Scalar, Scalar, Scalar]] = []
+        joints: Rows = []
         for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
             choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k])
             joints.append(choice)
@@ -270,7 +292,7 @@ def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar]) -> _Point:
 
 def _joint_choice(
     row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar
-) -> tuple[tuple[Scalar, Scalar, Scalar], Scalar]:
+) -> tuple[list[Scalar], Scalar]:
     """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0."""
     residual = stiff * (p - _of_joint(row, p, w, stiff, soft))
     left = w - stiff * p
@@ -289,7 +311,7 @@ def _joint_choice(
             stops = left < bound if below else left > bound
             kappa, value = where(stops, 1.0, kappa), where(stops, bound, value)
             yielding = yielding if row.compliance == 0.0 else where(stops, 0.0, yielding)
-    return (kappa, value, yielding), residual
+    return [kappa, value, yielding], residual
 
 
 def _newton(problem: Problem, scales: _Scales, at: _Point) -> list[Scalar]:
@@ -298,7 +320,7 @@ def _newton(problem: Problem, scales: _Scales, at: _Point) -> list[Scalar]:
     # proximal: G p⁺ + c + ε (p⁺ − p)
     c = [x - scales.proximal * p for x, p in zip(problem.c, at.p, strict=True)]
     near = _raised(G, scales.proximal)
-    A: Rows = []
+    matrix: Rows = []
     right: list[Scalar] = []
     for k, friction in enumerate(problem.friction):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
@@ -315,30 +337,30 @@ def _newton(problem: Problem, scales: _Scales, at: _Point) -> list[Scalar]:
         third = [weight * g for g in near[z]]
         third[z] = third[z] + (1.0 - at.pressed[k])
         right.append(-weight * c[z])
-        A += [first, second, third]
+        matrix += [first, second, third]
     for k, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(problem.friction)):
         weight = kappa * soft[k]
         row = [weight * g for g in near[k]]
         row[k] = row[k] + (1.0 - kappa) + weight * yielding
-        A.append(row)
+        matrix.append(row)
         right.append(weight * (value - c[k]) + (1.0 - kappa) * value)
-    return _eliminated(A, right)
+    return _eliminated(matrix, right)
 
 
-def _eliminated(A: Rows, right: Sequence[Scalar]) -> list[Scalar]:
+def _eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
     """x with A x = right by Gaussian elimination without pivoting: the diagonal is positive in (2)–(4)."""
-    A, x, n = [list(row) for row in A], list(right), len(A)
+    rows, x, n = [list(row) for row in matrix], list(right), len(matrix)
     inverses: list[Scalar] = []
     for k in range(n):
-        inverses.append(1.0 / A[k][k])
+        inverses.append(1.0 / rows[k][k])
         for i in range(k + 1, n):
-            factor = A[i][k] * inverses[k]
+            factor = rows[i][k] * inverses[k]
             for j in range(k + 1, n):
-                A[i][j] = A[i][j] - factor * A[k][j]
+                rows[i][j] = rows[i][j] - factor * rows[k][j]
             x[i] = x[i] - factor * x[k]
     for k in reversed(range(n)):
         for j in range(k + 1, n):
-            x[k] = x[k] - A[k][j] * x[j]
+            x[k] = x[k] - rows[k][j] * x[j]
         x[k] = inverses[k] * x[k]
     return x
 
@@ -356,6 +378,10 @@ def _projected(problem: Problem, p: list[Scalar]) -> list[Scalar]:
 def _raised(S: Rows, more: Scalar) -> Rows:
     """S with more on its diagonal."""
     return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
+
+
+def _part(start: Sequence[Scalar], end: Sequence[Scalar], part: float) -> list[Scalar]:
+    return [a + part * (b - a) for a, b in zip(start, end, strict=True)]
 
 
 def _if(condition: Condition, first: Sequence[Scalar], second: Sequence[Scalar]) -> list[Scalar]:
