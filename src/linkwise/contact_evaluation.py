@@ -59,6 +59,10 @@ def _forces(setting: Setting, *given: Any, **inputs: Any) -> list[list[Scalar]]:
     return [[rate * p for p in impulse] for impulse in stepped.impulses]
 
 
+def _velocities(setting: Setting, *given: Any, **inputs: Any) -> list[list[Scalar]]:
+    return _stepped(setting, *given, **inputs)[0].velocities
+
+
 def _residual(setting: Setting, *given: Any, **inputs: Any) -> Scalar:
     return _stepped(setting, *given, **inputs)[0].residual
 
@@ -73,6 +77,7 @@ def _gaps(setting: Setting, q: Any, ground_height: Sequence[Scalar] | None = Non
 ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "contact_step": {"compound_link": _step},
     "contact_forces": {"compound_link": _forces},
+    "contact_velocities": {"compound_link": _velocities},
     "contact_residual": {"compound_link": _residual},
     "contact_gaps": {"compound_link": _gaps},
 }

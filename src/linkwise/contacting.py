@@ -122,6 +122,37 @@ class Touching(Constrained):
         return self._touched("contact_forces", locals())
 
     @computed
+    def contact_velocities(
+        self,
+        q: Array,
+        qd: Array,
+        tau: Array,
+        *,
+        step: float = DEFAULT_STEP,
+        contact_friction: Array | None = None,
+        ground_height: Array | None = None,
+        friction: bool = True,
+        accuracy: float | None = None,
+        out: Any = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Velocities of the candidates after ``contact_step`` [m/s], shape (..., contacts, 3), the normal last.
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            qd: velocities, shape (..., n).
+            tau: torques [N·m or N], shape (..., n).
+            step: length of the step [s].
+            contact_friction: as for ``contact_step``.
+            ground_height: as for ``contact_step``.
+            friction: whether joints have friction.
+            accuracy: as for ``contact_step``.
+            out: array that takes the result.
+            threads: number of threads.
+        """
+        return self._touched("contact_velocities", locals())
+
+    @computed
     def contact_residual(
         self,
         q: Array,

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 POSITIONS = ("q", "other")  # inputs with the position numbers of every joint
 COORDINATES = (*POSITIONS, "qd", "qdd", "tau", "start", "step")  # inputs with one quantity per joint
 
-CONTACT_FUNCTIONS = ("contact_step", "contact_forces", "contact_residual", "contact_gaps")
+CONTACT_FUNCTIONS = (
+    "contact_step",
+    "contact_forces",
+    "contact_velocities",
+    "contact_residual",
+    "contact_gaps",
+)
 CONTACT_INPUTS = (
     "time_step",
     "contact_friction",
@@ -160,7 +166,7 @@ class Function:
         """A rough estimate of the operations, to decide what is compiled as straight-line code."""
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
-        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:3] else 0
+        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
         return a * links + b * pairs + c * dense + d * links * pairs + rows * rows * (14 + rows)
 
     @property
@@ -235,20 +241,19 @@ def _usual(name: Any, valid: Iterable[str]) -> str:
     return suggest(name, names)
 
 
+def _of_candidates(name: str, *shape: int) -> Callable[[Model], Shapes]:
+    return lambda model: {name: (candidate_count(model), *shape)}
+
+
 _CONTACT_SHAPES: dict[str, tuple[Callable[[Model], Shapes], str]] = {
     "contact_step": (
         lambda model: {"q": (model.nq,), "qd": (model.dof,), "impulse": (candidate_count(model), 3)},
         "positions and velocities after a step in time with contact, and its impulses",
     ),
-    "contact_forces": (
-        lambda model: {"forces": (candidate_count(model), 3)},
-        "forces of contacts, mean over a step",
-    ),
-    "contact_residual": (
-        lambda model: {"residual": ()},
-        "how far a step is from the laws of contact, relative to velocities without contact",
-    ),
-    "contact_gaps": (lambda model: {"gaps": (candidate_count(model),)}, "distances of contacts"),
+    "contact_forces": (_of_candidates("forces", 3), "forces of contacts, mean over a step"),
+    "contact_velocities": (_of_candidates("velocities", 3), "velocities of contacts after a step"),
+    "contact_residual": (lambda model: {"residual": ()}, "largest error of the laws of contact after a step"),
+    "contact_gaps": (_of_candidates("gaps"), "distances of contacts"),
 }
 
 FUNCTIONS: dict[str, Function] = {
