@@ -31,7 +31,7 @@ def _stepped(
         _heights(setting, scene.candidates) if ground_height is None else ground_height,
         start_impulse,
     )
-    chosen = effort.chosen(scene, setting.model.dof, setting.accuracy)
+    chosen = effort.chosen(scene, setting.links(), setting.accuracy)
     return law.step(setting.links(), q, qd, tau, scene, given, chosen), h
 
 

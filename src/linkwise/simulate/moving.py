@@ -62,7 +62,7 @@ class Motion:
             coupling.expanded(links, tau, forces=True),
             scene,
             given,
-            effort.chosen(scene, len(qd)),
+            effort.chosen(scene, links),
         )
         return stepped.q, stepped.qd
 

@@ -79,21 +79,22 @@ class Effort:
         newton_steps: how many.
         sweeps_between: after each of them.
         shorter: parts of a step that are tried besides the whole one.
-        proximal: ε relative to the mean of G's diagonal; None: just enough for a pivot.
+        proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
+            keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
     """
 
     sweeps: int = 4
     newton_steps: int = 3
     sweeps_between: int = 0
     shorter: tuple[float, ...] = ()
-    proximal: float | None = None
+    proximal: tuple[float, ...] = (1e-3, 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
 class _Scales:
-    """What is computed once: ε, inverses of the diagonal blocks, and for every row G_kk and ρ = 1/G_kk."""
+    """What is computed once: mean of G's diagonal, inverses of its blocks, and for every row G_kk and ρ = 1/G_kk."""
 
-    proximal: Scalar
+    mean: Scalar
     blocks: list[Rows]
     stiff: list[Scalar]
     soft: list[Scalar]
@@ -132,15 +133,16 @@ def solve(
     problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
-    scales = _scales(problem, softening() if effort.proximal is None else effort.proximal)
+    scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
             p = _swept(problem, scales, p)
     at = _evaluated(problem, scales, p)
-    for _ in range(effort.newton_steps):
+    for k in range(effort.newton_steps):
         with stage("contact Newton steps"):
-            whole = _newton(problem, scales, at)
+            near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
+            whole = _newton(problem, scales, at, near)
             new = _evaluated(problem, scales, _projected(problem, whole))
             best = at.unless(new.merit < at.merit, new)
             if effort.shorter:
@@ -161,11 +163,11 @@ def solve(
 # -- scales -----------------------------------------------------------------------------------------------------------
 
 
-def _scales(problem: Problem, softness: float) -> _Scales:
+def _scales(problem: Problem) -> _Scales:
     G, contacts = problem.G, len(problem.friction)
     with stage("contact scales"):
         mean = (1.0 / len(G)) * sum((G[k][k] for k in range(1, len(G))), start=G[0][0])
-        proximal, least = softness * mean, softening() * mean
+        least = softening() * mean
         blocks: list[Rows] = []
         stiff: list[Scalar] = []
         for k in range(contacts):
@@ -174,7 +176,7 @@ def _scales(problem: Problem, softness: float) -> _Scales:
             across = 0.5 * (own[0][0] + own[1][1])
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
-        return _Scales(proximal, blocks, stiff, [_inverse_above(x, least) for x in stiff])
+        return _Scales(mean, blocks, stiff, [_inverse_above(x, least) for x in stiff])
 
 
 def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
@@ -314,12 +316,12 @@ def _joint_choice(
     return [kappa, value, yielding], residual
 
 
-def _newton(problem: Problem, scales: _Scales, at: _Point) -> list[Scalar]:
+def _newton(problem: Problem, scales: _Scales, at: _Point, proximal: Scalar) -> list[Scalar]:
     """p⁺ of (2)–(4): a linear system with as many rows as there are impulses."""
     G, soft, size = problem.G, scales.soft, len(problem.c)
     # proximal: G p⁺ + c + ε (p⁺ − p)
-    c = [x - scales.proximal * p for x, p in zip(problem.c, at.p, strict=True)]
-    near = _raised(G, scales.proximal)
+    c = [x - proximal * p for x, p in zip(problem.c, at.p, strict=True)]
+    near = _raised(G, proximal)
     matrix: Rows = []
     right: list[Scalar] = []
     for k, friction in enumerate(problem.friction):

@@ -1,0 +1,224 @@
+"""The contact solver against an independent one, generated code, gradients, and contacts that cannot be right."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from test_contact_motion import _four_legs, free_body
+
+import linkwise as lw
+from linkwise.compiler import interpret
+
+REFERENCE_SWEEPS = 2000
+CLOSE = 1e-8  # velocities [m/s], relative to the largest without contact
+STEP = 0.002
+
+
+def leg_states(robot, count, seed=0, speed=0.5):
+    """States near standing: some feet in the ground, some above it, all moving."""
+    rng = np.random.default_rng(seed)
+    q = np.repeat(np.concatenate([[0, 0, 0.38, 0, 0, 0, 1], np.tile([0.3, -0.6], 4)])[None], count, 0)
+    q[:, 7:] += 0.1 * rng.normal(size=(count, 8))
+    q[:, 3:6] += 0.05 * rng.normal(size=(count, 3))
+    q[:, 2] += 0.02 * rng.normal(size=count)
+    return q, speed * rng.normal(size=(count, robot.dof)), 10.0 * rng.normal(size=(count, robot.dof))
+
+
+def reference_step(robot, q, qd, tau, friction):
+    """Velocities after a step by thousands of plain projected sweeps over matrices of other functions."""
+    frames, offset, radius = [c.frame for c in robot.contacts], np.array([0, 0, -0.2]), 0.02
+    # v⁺ is in the axes of the begin: components of acceleration without ω × v
+    free = qd + STEP * robot.forward_dynamics(q, qd, tau)
+    free[:, 3:6] += STEP * np.cross(qd[:, :3], qd[:, 3:6])
+    rows, gaps = [], []
+    for frame in frames:
+        pose, J = robot.pose(q, frame), robot.jacobian(q, frame)
+        arm = pose[:, :3, :3] @ offset + [0, 0, -radius]
+        rows.append(J[:, 3:] + np.swapaxes(np.cross(np.swapaxes(J[:, :3], 1, 2), arm[:, None]), 1, 2))
+        gaps.append(pose[:, 2, 3] + arm[:, 2])
+    J, gaps = np.concatenate(rows, axis=1), np.stack(gaps, axis=1)
+    Y = robot.inverse_mass_matrix(q) @ np.swapaxes(J, 1, 2)
+    G, c = J @ Y, np.einsum("nij,nj->ni", J, free)
+    size = np.abs(c).max(axis=1)
+    c[:, 2::3] += np.where(gaps > 0, gaps / STEP, np.maximum(0.2 * gaps / STEP, -0.1))
+    p = np.zeros_like(c)
+    for _ in range(REFERENCE_SWEEPS):
+        last = p.copy()
+        for k in range(0, p.shape[1], 3):
+            w = c[:, k : k + 3] + np.einsum("nij,nj->ni", G[:, k : k + 3], p)
+            normal = np.maximum(p[:, k + 2] - w[:, 2] / G[:, k + 2, k + 2], 0.0)
+            across = p[:, k : k + 2] - 1.0 / (G[:, k, k] + G[:, k + 1, k + 1])[:, None] * w[:, :2]
+            length = np.sqrt((across**2).sum(axis=1) + 1e-60)
+            p[:, k : k + 2] = across * np.minimum(1.0, friction * normal / length)[:, None]
+            p[:, k + 2] = normal
+    after = np.einsum("nij,nj->ni", G, p)
+    return (
+        after + np.einsum("nij,nj->ni", J, free),
+        size,
+        np.abs(p - last).max(axis=1) < 1e-12 * np.abs(p).max(axis=1),
+    )
+
+
+def test_velocities_agree_with_an_independent_solver_and_laws_hold():
+    legs = _four_legs()
+    q, qd, tau = leg_states(legs, 60)
+    wanted, size, sweeps_converged = reference_step(legs, q, qd, tau, 0.8)
+    velocities, impulse = legs.contact_velocities(q, qd, tau), legs.contact_step(q, qd, tau)[2]
+    solved = legs.contact_residual(q, qd, tau) < 1e-9
+    both = solved & sweeps_converged
+    assert solved.mean() > 0.8  # legs of two joints: directions across them are nearly redundant
+    assert both.mean() > 0.6
+    error = np.abs(velocities.reshape(60, -1) - wanted).max(axis=1) / size
+    assert error[both].max() < CLOSE
+    assert (impulse[..., 2] >= 0.0).all()
+    across = np.linalg.norm(impulse[..., :2], axis=-1)
+    assert (across <= 0.8 * impulse[..., 2] * (1.0 + 1e-12)).all()
+    sliding = np.linalg.norm(velocities[..., :2], axis=-1)
+    power = (velocities[..., :2] * impulse[..., :2]).sum(-1)
+    closed = solved[:, None] & (impulse[..., 2] > 1e-6) & (sliding > 1e-6)
+    np.testing.assert_allclose(power[closed], -(sliding * 0.8 * impulse[..., 2])[closed], rtol=1e-5)
+    gaps = legs.contact_gaps(q)
+    bias = np.where(gaps > 0, gaps / STEP, np.maximum(0.2 * gaps / STEP, -0.1))
+    after = velocities[..., 2] + bias
+    assert after[solved].min() > -1e-8
+    assert np.abs(after * impulse[..., 2])[solved].max() < 1e-9
+    # impulses and forces are the same thing, and positions follow from the velocities
+    forces = legs.contact_forces(q, qd, tau)
+    np.testing.assert_allclose(forces * STEP, impulse, atol=1e-14)
+
+
+def test_kernels_have_the_bits_of_the_interpreter_of_c_and_of_batches(tmp_path):
+    ball = free_body().with_contacts([lw.Contact("body", radius=0.1, restitution=0.3)], stops=False)
+    arm = lw.load("puma560")
+    arm = arm.with_contacts([lw.Contact(arm.leaf_names[0], friction=0.5)], stops=[arm.joint_names[1]])
+    rng = np.random.default_rng(2)
+    for robot, low in ((ball, 0.1), (arm, None)):
+        q = robot.random(rng, 9)
+        if low is not None:
+            q[:, 2] = low + 0.001 * rng.normal(size=9)
+        qd, tau = rng.normal(size=(9, robot.dof)), rng.normal(size=(9, robot.dof))
+        kernel = robot.kernel("contact_step", inputs=("time_step", "contact_friction", "ground_height"))
+        given = (np.array([0.001]), np.array([0.4]), np.array([-0.01]))
+        many = kernel(q, qd, tau, *given)
+        for k in range(9):
+            row = (q[k], qd[k], tau[k], *given)
+            wanted = interpret.run(kernel.program(), *(x.tolist() for x in row))
+            for got, batch, want in zip(kernel(*row), many, wanted, strict=True):
+                np.testing.assert_array_equal(got, np.reshape(want, got.shape))
+                np.testing.assert_array_equal(batch[k], got)
+        own = robot.contact_step(q, qd, tau, step=0.001, contact_friction=0.4, ground_height=-0.01)
+        for a, b in zip(own, many, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)  # the step is a constant there
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    source = tmp_path / "step.c"
+    source.write_text(ball.kernel("contact_step").source("c"))
+    command = [
+        "gcc",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-c",
+        str(source),
+        "-o",
+        str(tmp_path / "step.o"),
+    ]
+    subprocess.run(command, check=True)
+
+
+def test_gradients_agree_with_differences_where_no_contact_changes():
+    ball = free_body(size=(0.1, 0.1, 0.1)).with_contacts([lw.Contact("body", radius=0.1)])
+    kernel = ball.kernel("contact_step")
+    rng = np.random.default_rng(3)
+    checked = 0
+    for speed in (0.0, 1.0, 3.0):  # sticks, slides; in flight below
+        for height in (0.0999, 0.3):
+            q, tau = np.array([0, 0, height, 0.1, 0.05, 0.02, 0.99]), 0.1 * rng.normal(size=6)
+            qd = np.array([0.0, 0.0, 0.0, speed, 0.2 * speed, -0.3])
+            bars = [rng.normal(size=np.shape(x)) for x in kernel(q, qd, tau)]
+            given = [q, qd, tau]
+            for place, gradient in enumerate(kernel.vjp()(*given, *(bar.ravel() for bar in bars))):
+                for k in range(len(gradient)):
+                    ends = []
+                    for sign in (1.0, -1.0):
+                        moved = [x.copy() for x in given]
+                        moved[place][k] += sign * 1e-6
+                        ends.append(sum((a * b).sum() for a, b in zip(kernel(*moved), bars, strict=True)))
+                    np.testing.assert_allclose(gradient[k], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-5)
+                    checked += 1
+    assert checked == 6 * 19
+
+
+def test_a_nan_reaches_its_state_alone():
+    ball = free_body().with_contacts([lw.Contact("body", radius=0.1)])
+    q = np.repeat(np.array([[0, 0, 0.1, 0, 0, 0, 1.0]]), 5, 0)
+    qd = np.zeros((5, 6))
+    qd[2, 3] = np.nan
+    new_q, new_qd, impulse = ball.contact_step(q, qd, np.zeros((5, 6)))
+    for part in (new_q, new_qd, impulse):
+        assert np.isnan(part[2]).any()
+        assert not np.isnan(np.delete(part, 2, 0)).any()
+
+
+def test_robots_of_all_kinds_take_steps():
+    """Bundled robots with a contact at every leaf: what is solved keeps the laws, the rest says so."""
+    rng = np.random.default_rng(4)
+    for name in ("puma560", "panda", "ur5e"):
+        if name not in lw.robots():
+            continue
+        robot = lw.load(name)
+        q, qd, tau = robot.random(rng, 20), rng.normal(size=(20, robot.dof)), rng.normal(size=(20, robot.dof))
+        frame = robot.leaf_names[0]
+        height = robot.pose(q, frame)[:, 2, 3:] + 1e-4 * rng.normal(size=(20, 1))
+        touching = robot.with_contacts([lw.Contact(frame)], stops=True)
+        new_q, new_qd, impulse = touching.contact_step(q, qd, tau, ground_height=height)
+        assert np.isfinite(new_qd).all()
+        assert (impulse[..., 2] >= 0).all()
+        residual = touching.contact_residual(q, qd, tau, ground_height=height)
+        assert np.median(residual) < 1e-9
+        np.testing.assert_allclose(new_q, q + STEP * new_qd, atol=1e-14)
+
+
+def test_contacts_are_part_of_the_robot_and_what_cannot_be_right_is_named():
+    body = free_body()
+    ball = body.with_contacts([lw.Contact("body", radius=0.1), lw.Ground(friction=0.3)])
+    assert ball != body
+    assert ball.with_contacts([]) == body
+    assert (ball.contacts[0].friction, ball.contact_names) == (0.3, ("body",))
+    box = body.with_contacts(
+        [lw.Contact.box("body", (1, 1, 1)), lw.Contact.capsule("body", 0.1, 0.5, name="bar")]
+    )
+    assert box.contact_names[4:] == ("bar[0]", "bar[1]")
+    assert len(body.with_contacts([lw.Contact.cylinder("body", 0.1, 0.2, sides=6)]).contact_names) == 12
+    arm = lw.load("puma560")
+    assert len(arm.with_contacts([], stops=True).contact_parts) == 6
+    locked = arm.with_contacts([], stops=True).lock({arm.joint_names[0]: 0.0})
+    assert len(locked.contact_parts) == 5
+    for wrong, message in (
+        (lambda: lw.Contact("body", friction=-0.1), "at least 0"),
+        (lambda: lw.Contact("body", friction=math.inf), "never slides"),
+        (lambda: lw.Contact("body", friction=math.nan), "finite"),
+        (lambda: lw.Contact("body", radius=-1.0), "at least 0"),
+        (lambda: lw.Contact("body", restitution=1.5), "from 0 to 1"),
+        (lambda: lw.Contact("body", offset=(1.0, 2.0)), r"shape \(3,\)"),
+        (lambda: lw.Contact.box("body", (1.0, 0.0, 1.0)), "above 0"),
+        (lambda: lw.Ground(height=math.nan), "finite"),
+        (lambda: body.with_contacts([lw.Contact("foot")]), "no frame 'foot'"),
+        (lambda: body.with_contacts([lw.Contact("world")]), "does not move"),
+        (lambda: body.with_contacts([lw.Ground(), lw.Ground()]), "one Ground"),
+        (lambda: body.with_contacts(["body"]), "expected Contact"),
+        (lambda: body.with_contacts(lw.Contact("body")), "a list"),
+        (lambda: body.with_contacts([], stops=["root_joint"]), "no limits"),
+        (lambda: arm.with_contacts([], stops=["nose"]), "no joint"),
+        (lambda: body.contact_step(np.zeros(7), np.zeros(6), np.zeros(6)), "touches nothing"),
+        (lambda: ball.contact_step(np.zeros(7), np.zeros(6), np.zeros(6), step=-1.0), "above 0"),
+        (lambda: ball.contact_step(np.zeros(7), np.zeros(6), np.zeros(6), accuracy=0.0), "above 0"),
+        (lambda: ball.kernel("contact_step", inputs="foot"), "foot"),
+    ):
+        with pytest.raises(lw.LinkwiseError, match=message):
+            wrong()
