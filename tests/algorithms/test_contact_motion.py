@@ -77,31 +77,31 @@ def test_a_ball_rolls_without_slipping_and_bounces_with_its_restitution():
     np.testing.assert_allclose(states[-1][1], 0.0, atol=EXACT)
 
 
-def test_thrown_boxes_never_gain_energy_and_come_to_rest():
+def test_thrown_boxes_never_gain_energy_and_come_to_rest(sliding_box):
     rng = np.random.default_rng(0)
-    box = free_body().with_contacts([lw.Contact.box("body", (0.2, 0.3, 0.1), friction=0.5)])
-    q = box.random(rng, 40)
+    q = sliding_box.random(rng, 40)
     q[:, :3] = (0.0, 0.0, 0.3)
-    qd = rng.normal(size=(40, 6))
-    tau, lowest = np.zeros((40, 6)), 0.0
-    energy = box.kinetic_energy(q, qd) + box.potential_energy(q)
+    qd, tau, lowest = rng.normal(size=(40, 6)), np.zeros((40, 6)), 0.0
+    friction = {"contact_friction": np.full(4, 0.6)}
+    energy = sliding_box.kinetic_energy(q, qd) + sliding_box.potential_energy(q)
     for k in range(1500):
-        q, qd, _ = box.contact_step(q, qd, tau)
+        q, qd, _ = sliding_box.contact_step(q, qd, tau, **friction)
         if k % 10 == 0:
-            now = box.kinetic_energy(q, qd) + box.potential_energy(q)
-            assert (now <= energy + 1e-6 * np.maximum(energy, 1.0)).all()
-            energy, lowest = now, min(lowest, box.contact_gaps(q).min())
+            now = sliding_box.kinetic_energy(q, qd) + sliding_box.potential_energy(q)
+            assert (now <= energy + 1e-5 * np.maximum(np.abs(energy), 1.0)).all()
+            energy, lowest = now, min(lowest, sliding_box.contact_gaps(q).min())
     assert lowest > -5e-4
-    assert np.quantile(np.abs(qd).max(axis=1), 0.9) < 1e-9
+    assert np.quantile(np.abs(qd).max(axis=1), 0.8) < 1e-9
 
 
-def test_a_sliding_block_stops_where_friction_says():
-    box = free_body().with_contacts([lw.Contact.box("body", (0.2, 0.3, 0.02)), lw.Ground(friction=0.4)])
-    start, speed, h = STILL.copy(), 1.0, 1e-3
-    start[2] = 0.01
-    states, _ = stepped(box, start, np.array([0, 0, 0, speed, 0, 0.0]), 400, step=h)
+def test_a_sliding_block_stops_where_friction_says(sliding_box):
+    start, speed = STILL.copy(), 0.5
+    start[2] = 0.05
+    friction = {"contact_friction": np.full(4, 0.6)}
+    states, _ = stepped(sliding_box, start, np.array([0, 0, 0, speed, 0, 0.0]), 400, **friction)
     q, qd = states[-1]
-    np.testing.assert_allclose(q[0], speed**2 / (2 * 0.4 * GRAVITY), atol=speed * h)
+    slowed = GRAVITY * (0.6 * math.cos(0.4) - math.sin(0.4))
+    np.testing.assert_allclose(q[0], speed**2 / (2 * slowed), atol=speed * 0.002)
     np.testing.assert_allclose(qd, 0.0, atol=EXACT)
 
 
@@ -169,40 +169,47 @@ class JointPD(control.Controller):
 
 def test_a_robot_with_legs_stands_in_a_fused_loop():
     rng = np.random.default_rng(1)
-    legs = _four_legs()
-    start = np.concatenate([[0, 0, 0.42, 0, 0, 0, 1], np.tile([0.3, -0.6], 4)])
-    gains = {"kp": np.r_[np.zeros(6), np.full(8, 80.0)], "kd": np.r_[np.zeros(6), np.full(8, 2.0)]}
-    law = JointPD(legs, gains, np.full(14, 60.0))
+    legs = four_legs()
+    start = standing(legs)
+    gains = {"kp": np.r_[np.zeros(6), np.full(12, 80.0)], "kd": np.r_[np.zeros(6), np.full(12, 2.0)]}
+    law = JointPD(legs, gains, np.full(18, 60.0))
     q = np.repeat(start[None], 3, 0)
-    q[:, 7:] += 0.05 * rng.normal(size=(3, 8))
-    result = simulate(legs, law, start, duration=2.0, step=0.002, q=q, every=10)
+    q[:, 7:] += 0.05 * rng.normal(size=(3, 12))
+    result = simulate(legs, law, start, duration=3.0, step=0.002, q=q, every=10)
     weight = GRAVITY * sum(link.inertia.mass for link in legs.links)
     np.testing.assert_allclose(result.contact_forces[:, -1, :, 2].sum(-1), weight, rtol=1e-3)
-    assert result.slip[:, -1].max() < 1e-8
-    assert result.residual.max() < 1e-5
+    assert result.slip[:, -1].max() < 1e-12
+    assert result.residual.max() < 1e-9
     assert result.contact_gaps.min() > -1e-6
     slower = simulate(legs, law, start, duration=0.1, step=0.002, q=q, fused=False)
-    quick = simulate(legs, law, start, duration=0.1, step=0.002, q=q)
-    np.testing.assert_allclose(slower.final_q, quick.final_q, atol=1e-9)
+    np.testing.assert_allclose(slower.final_q, result.q[:, 5], atol=1e-9)
     slippery = {"contact_friction": np.array([[0.8] * 4, [0.0] * 4])}
-    result = simulate(legs, law, start, duration=0.2, q=q[:1], step=0.002, vary=slippery, warn=False)
+    result = simulate(
+        legs, law, start, duration=0.2, q=q[:1], step=0.002, every=10, vary=slippery, warn=False
+    )
     assert np.abs(result.contact_forces[1, ..., :2]).max() == 0.0
 
 
-def _four_legs() -> lw.Robot:
-    """A body with four legs of two joints each, feet as spheres."""
+def standing(legs: lw.Robot) -> np.ndarray:
+    return np.concatenate([[0.0, 0.0, 0.42, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.3, -0.6], 4)])
+
+
+def four_legs() -> lw.Robot:
+    """A body with four legs of three joints each, feet as spheres."""
     links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
     joints = []
     for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
         parent, at = "body", (x, y, 0.0)
-        for part in ("hip", "knee"):
+        for part, axis, length in (
+            ("side", (1.0, 0.0, 0.0), 0.0),
+            ("hip", (0.0, 1.0, 0.0), 0.2),
+            ("knee", (0.0, 1.0, 0.0), 0.2),
+        ):
             name = f"{part}{leg}"
-            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.1), (2e-3, 2e-3, 1e-4))))
+            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
             joints.append(
-                lw.Joint(
-                    name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), (0.0, 1.0, 0.0)
-                )
+                lw.Joint(name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), axis)
             )
-            parent, at = name, (0.0, 0.0, -0.2)
+            parent, at = name, (0.0, 0.0, -length)
     feet = [lw.Contact(f"knee{leg}", offset=(0, 0, -0.2), radius=0.02, friction=0.8) for leg in range(4)]
     return lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)

@@ -8,12 +8,12 @@ import subprocess
 
 import numpy as np
 import pytest
-from test_contact_motion import _four_legs, free_body
+from test_contact_motion import four_legs, free_body, standing
 
 import linkwise as lw
 from linkwise.compiler import interpret
 
-REFERENCE_SWEEPS = 2000
+REFERENCE_SWEEPS = 1000
 CLOSE = 1e-8  # velocities [m/s], relative to the largest without contact
 STEP = 0.002
 
@@ -21,8 +21,9 @@ STEP = 0.002
 def leg_states(robot, count, seed=0, speed=0.5):
     """States near standing: some feet in the ground, some above it, all moving."""
     rng = np.random.default_rng(seed)
-    q = np.repeat(np.concatenate([[0, 0, 0.38, 0, 0, 0, 1], np.tile([0.3, -0.6], 4)])[None], count, 0)
-    q[:, 7:] += 0.1 * rng.normal(size=(count, 8))
+    q = np.repeat(standing(robot)[None], count, 0)
+    q[:, 2] = 0.38
+    q[:, 7:] += 0.1 * rng.normal(size=(count, 12))
     q[:, 3:6] += 0.05 * rng.normal(size=(count, 3))
     q[:, 2] += 0.02 * rng.normal(size=count)
     return q, speed * rng.normal(size=(count, robot.dof)), 10.0 * rng.normal(size=(count, robot.dof))
@@ -59,19 +60,19 @@ def reference_step(robot, q, qd, tau, friction):
     return (
         after + np.einsum("nij,nj->ni", J, free),
         size,
-        np.abs(p - last).max(axis=1) < 1e-12 * np.abs(p).max(axis=1),
+        np.abs(p - last).max(axis=1) < 1e-11 * np.abs(p).max(axis=1),
     )
 
 
 def test_velocities_agree_with_an_independent_solver_and_laws_hold():
-    legs = _four_legs()
+    legs = four_legs()
     q, qd, tau = leg_states(legs, 60)
     wanted, size, sweeps_converged = reference_step(legs, q, qd, tau, 0.8)
     velocities, impulse = legs.contact_velocities(q, qd, tau), legs.contact_step(q, qd, tau)[2]
     solved = legs.contact_residual(q, qd, tau) < 1e-9
     both = solved & sweeps_converged
-    assert solved.mean() > 0.8  # legs of two joints: directions across them are nearly redundant
-    assert both.mean() > 0.6
+    assert solved.mean() > 0.98
+    assert both.mean() > 0.8
     error = np.abs(velocities.reshape(60, -1) - wanted).max(axis=1) / size
     assert error[both].max() < CLOSE
     assert (impulse[..., 2] >= 0.0).all()
@@ -168,9 +169,7 @@ def test_a_nan_reaches_its_state_alone():
 def test_robots_of_all_kinds_take_steps():
     """Bundled robots with a contact at every leaf: what is solved keeps the laws, the rest says so."""
     rng = np.random.default_rng(4)
-    for name in ("puma560", "panda", "ur5e"):
-        if name not in lw.robots():
-            continue
+    for name in lw.robots()[::4]:
         robot = lw.load(name)
         q, qd, tau = robot.random(rng, 20), rng.normal(size=(20, robot.dof)), rng.normal(size=(20, robot.dof))
         frame = robot.leaf_names[0]
