@@ -60,7 +60,7 @@ def reference_step(robot, q, qd, tau, friction):
     return (
         after + np.einsum("nij,nj->ni", J, free),
         size,
-        np.abs(p - last).max(axis=1) < 1e-11 * np.abs(p).max(axis=1),
+        np.abs(p - last).max(axis=1) <= 1e-11 * np.abs(p).max(axis=1),
     )
 
 
