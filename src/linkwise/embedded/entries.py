@@ -30,7 +30,7 @@ from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.stops import stop_kernel
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.functions import FUNCTIONS, mechanism_of
+from linkwise.functions import CONTACT_FUNCTIONS, FUNCTIONS, mechanism_of
 from linkwise.parameters import parameter_sizes
 from linkwise.robot import FRAME_FUNCTIONS, Robot
 from linkwise.simulate.moving import Motion
@@ -74,8 +74,9 @@ def entries(robot: Robot, names: Iterable[str], options: Options | None = None) 
 def _function(robot: Robot, name: str, options: Options) -> Entry:
     row = FUNCTIONS[name]
     empty = any(0 in shape for shape in row.shapes(robot).values())
-    if empty or (name in _CONSTRAINED and not robot.constraints):
-        what = "joints that move" if robot.dof == 0 else "constraints"
+    touches = name in CONTACT_FUNCTIONS
+    if (touches and not robot.contact_parts) or empty or (name in _CONSTRAINED and not robot.constraints):
+        what = "joints that move" if robot.dof == 0 else "contacts" if touches else "constraints"
         raise EntryError(f"{robot.name}: it has no {what}, so {name} has nothing to compute")
     chosen = options.algorithm if options.algorithm in robot.algorithms(name) else None
     with_wrench = options.wrench and name in ("inverse_dynamics", "forward_dynamics")

@@ -1,4 +1,4 @@
-"""What of a robot may touch what: spheres and points of links against the ground or other links, joints at their stops.
+"""What of a robot may touch what: spheres and points of links against the ground, joints at their stops.
 
 A contact is a set of spheres of one radius that are fixed to a frame; a point is a sphere of radius zero. Cylinders
 are points of their rims, capsules the spheres at their ends, a box is the four corners of its lowest face. Every sphere
@@ -27,11 +27,11 @@ Place = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Contact:
-    """Spheres of a frame that may touch the ground, or another frame.
+    """Spheres of a frame that may touch the ground.
 
     Args:
         frame: to which the spheres are fixed: a link or a named frame.
-        other: a frame with a sphere, a capsule or a box that they may touch; None is the ground.
+        other: None, the ground; other frames are refused: contacts between links are not modelled.
         friction: coefficient of Coulomb friction μ; None: that of the ground.
         radius: of the spheres [m]; 0 makes them points.
         offset: centre of the only sphere in the frame [m].
@@ -39,9 +39,6 @@ class Contact:
         edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius. The corners of the face
             that points down are four candidates.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
-        other_radius: of the sphere or capsule of the other frame [m].
-        other_points: its centre, or the two ends of a capsule's axis, in the other frame [m], shape (1 or 2, 3).
-        other_box: edges of a box in the axes of the other frame [m], shape (3,), about ``other_points``; no radius.
         name: in messages and in ``contact_names``; by default the frame's.
     """
 
@@ -53,9 +50,6 @@ class Contact:
     points: Sequence[Sequence[float]] | None = field(default=None, kw_only=True)
     edges: Sequence[float] | None = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
-    other_radius: float = field(default=0.0, kw_only=True)
-    other_points: Sequence[Sequence[float]] = field(default=((0.0, 0.0, 0.0),), kw_only=True)
-    other_box: Sequence[float] | None = field(default=None, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self):
@@ -66,25 +60,16 @@ class Contact:
         put(self, "restitution", finite(f"{label}: restitution", self.restitution))
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{label}: restitution: expected a number from 0 to 1, got {self.restitution!r}")
-        for what in ("radius", "other_radius"):
-            put(self, what, finite(f"{label}: {what}", getattr(self, what)))
-            if getattr(self, what) < 0.0:
-                raise ModelError(f"{label}: {what}: expected at least 0 [m], got {getattr(self, what)!r}")
+        put(self, "radius", finite(f"{label}: radius", self.radius))
+        if self.radius < 0.0:
+            raise ModelError(f"{label}: radius: expected at least 0 [m], got {self.radius!r}")
         put(self, "offset", _places(f"{label}: offset", [self.offset])[0])
         points = [self.offset] if self.points is None else self.points
         put(self, "points", _places(f"{label}: points", points))
-        put(self, "other_points", _places(f"{label}: other_points", self.other_points))
         if self.edges is not None:
             put(self, "edges", _edges(f"{label}: edges", self.edges))
             if self.radius or len(points) > 1 or self.other is not None:
                 raise ModelError(f"{label}: a box has no radius and no points, and touches the ground only")
-        if self.other_box is not None:
-            put(self, "other_box", _edges(f"{label}: other_box", self.other_box))
-        most = 2 if self.other_box is None else 1
-        if len(self.other_points) > most:
-            raise ModelError(
-                f"{label}: other_points: expected at most {most} points, got {len(self.other_points)}"
-            )
 
     @property
     def label(self) -> str:
@@ -253,11 +238,12 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
         raise ModelError("contacts: expected one Ground, got several")
     for part in parts:
         if isinstance(part, Contact):
-            bodies = [model.locate(name)[0] for name in (part.frame, part.other) if name is not None]
-            if part.other is None and bodies[0] < 0:
+            if model.locate(part.frame)[0] < 0:
                 raise ModelError(f"{part.label}: {part.frame!r} is fixed to the base, which does not move")
-            if part.other is not None and bodies[0] == bodies[1]:
-                raise ModelError(f"{part.label}: both of its frames belong to the same link")
+            if part.other is not None:
+                raise ModelError(
+                    f"{part.label}: contacts between links are not modelled; other=None is the ground"
+                )
         elif isinstance(part, Stop):
             joints = {joint.name: joint for joint in model.coordinate_joints}
             if part.joint not in joints:

@@ -13,7 +13,7 @@ from linkwise.algorithms.contact.solver import Effort
 from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
-SINGLE = {1e-2: Effort(6, 1), 1e-3: Effort(4, 2), 1e-6: Effort(6, 3), 1e-12: Effort(8, 5)}
+SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(3, 1), 1e-6: Effort(3, 2), 1e-12: Effort(6, 3)}
 REDUNDANT = {
     1e-2: Effort(10, 2, 1, (0.5,), (1e-3,)),
     1e-3: Effort(8, 4, 1, (0.5, 0.2), (1e-3,)),

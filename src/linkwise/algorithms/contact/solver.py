@@ -12,10 +12,10 @@ With z = p − w/G_kk (own scales ρ = 1/G_kk) a contact is solved where p is th
 
     p_n = max(z_n, 0),        p_t = κ z_t,   κ = min(1, μ max(z_n, 0)/|z_t|)                                       (1)
 
-Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one row after the other: a contact takes the impulse that
-stops it if that is inside the cone, or else the nearest one of (1). They find in a few sweeps which contacts are open,
-stick and slide. *Newton's steps* on (1) then solve all rows at once: with the direction d = z_t/|z_t| of sliding, P the
-projection across it, and p⁺ the impulses after the step,
+Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one contact after the other: it takes the impulse that
+stops it if that is inside the cone, none if it parts anyway, or else one with which it slides (``_sliding``). They find
+in a few sweeps which contacts are open, stick and slide. *Newton's steps* on (1) then solve all rows at once: with the
+direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the impulses after the step,
 
     open     p⁺ = 0
     closed   G_n p⁺ + c_n = 0                                                                                      (2)
@@ -43,6 +43,10 @@ from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, s
 Rows = list[list[Scalar]]
 TINY = 1e-30
 """[(N·s)²] keeps the direction of a vanishing impulse finite."""
+SLIDING_STEPS = 2
+"""Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
+MOST_CHANGE = 8.0
+"""By which such a step multiplies or divides."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,11 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class _Scales:
-    """What is computed once: mean of G's diagonal, inverses of its blocks, and for every row G_kk and ρ = 1/G_kk."""
+    """What is computed once: mean of G's diagonal, what counts as nothing of it, inverses of the blocks of contacts,
+    and for every row G_kk and ρ = 1/G_kk."""
 
     mean: Scalar
+    least: Scalar
     blocks: list[Rows]
     stiff: list[Scalar]
     soft: list[Scalar]
@@ -135,9 +141,10 @@ def solve(
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
+    damping = [0.5 * scales.stiff[3 * k] + scales.least for k in range(len(problem.friction))]
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
-            p = _swept(problem, scales, p)
+            p, damping = _swept(problem, scales, p, damping)
     at = _evaluated(problem, scales, p)
     for k in range(effort.newton_steps):
         with stage("contact Newton steps"):
@@ -155,7 +162,7 @@ def solve(
             with stage("contact sweeps"):
                 p = at.p
                 for _ in range(effort.sweeps_between):
-                    p = _swept(problem, scales, p)
+                    p, damping = _swept(problem, scales, p, damping)
             at = _evaluated(problem, scales, p)
     return at.p, at.residuals
 
@@ -176,7 +183,7 @@ def _scales(problem: Problem) -> _Scales:
             across = 0.5 * (own[0][0] + own[1][1])
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
-        return _Scales(mean, blocks, stiff, [_inverse_above(x, least) for x in stiff])
+        return _Scales(mean, least, blocks, stiff, [_inverse_above(x, least) for x in stiff])
 
 
 def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
@@ -198,22 +205,62 @@ def _inverse(S: Rows) -> Rows:
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
-    """One Gauss–Seidel sweep over all contacts and joint rows."""
-    G, c, p = problem.G, problem.c, list(p)
+def _swept(
+    problem: Problem, scales: _Scales, p: Sequence[Scalar], damping: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """One Gauss–Seidel sweep over all contacts and joint rows: (p, a of every contact), see ``_sliding``."""
+    G, c, p, damping = problem.G, problem.c, list(p), list(damping)
     for k, friction in enumerate(problem.friction):
-        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
-        w = [c[i] + dense.dot(G[i], p) for i in (x, y, z)]
-        stopped = [p[x + i] - dense.dot(scales.blocks[k][i], w) for i in range(3)]
-        normal = maximum(p[z] - scales.soft[z] * w[2], 0.0)
-        change = normal - p[z]
-        across = [p[i] - scales.soft[i] * (w[i - x] + G[i][z] * change) for i in (x, y)]
-        across = _on_disk(across, friction * normal)
-        sticks = _is_in_cone(stopped, friction)
-        p[x], p[y], p[z] = _if(sticks, stopped, [*across, normal])
+        own = slice(3 * k, 3 * k + 3)
+        block = [row[own] for row in G[own]]
+        w = [c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
+        free = [
+            x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
+        ]  # without its own impulse
+        stopped = [-dense.dot(row, free) for row in scales.blocks[k]]
+        sliding, a = _sliding(block, scales.soft[3 * k + 2], free, friction, damping[k])
+        sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
+        p[own] = _if(sticks, stopped, _if(parts, [0.0, 0.0, 0.0], sliding))
+        damping[k] = where(sticks, damping[k], where(parts, damping[k], a))
     for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
-    return p
+    return p, damping
+
+
+def _sliding(
+    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, a: Scalar
+) -> tuple[list[Scalar], Scalar]:
+    """(p, a) of a contact that slides, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n.
+
+    With p_n from w_n = 0 the tangents have the matrix S = G_tt − G_tn G_nt/G_nn, and p_t = −(S + a)⁻¹ r. A large a
+    gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them ψ(a) = |p_t| − μ p_n has a
+    root. Newton's steps approach it; the derivative of p_t is −(S + a)⁻¹ p_t. Sweeps over the normal and the tangents
+    by themselves would cycle where these are coupled strongly, as in light feet.
+    """
+    across = [soft * block[i][2] for i in (0, 1)]
+    xx, xy, yy = (block[i][j] - across[i] * block[2][j] for i, j in ((0, 0), (0, 1), (1, 1)))
+    r = [free[i] - across[i] * free[2] for i in (0, 1)]
+
+    def slid(a: Scalar) -> list[Scalar]:
+        """(p_t, p_n, (S + a)⁻¹ p_t)."""
+        first, second = xx + a, yy + a
+        inverse = 1.0 / (first * second - xy * xy)
+        x, y = inverse * (xy * r[1] - second * r[0]), inverse * (xy * r[0] - first * r[1])
+        normal = -(soft * free[2] + across[0] * x + across[1] * y)
+        return [x, y, normal, inverse * (second * x - xy * y), inverse * (first * y - xy * x)]
+
+    for _ in range(SLIDING_STEPS):
+        x, y, normal, u, v = slid(a)
+        size = sqrt(x * x + y * y + TINY)
+        outside = size - friction * normal
+        falls = x * u + y * v + (friction * size) * (across[0] * u + across[1] * v)  # −ψ' |p_t|
+        known = falls > 0.0
+        step = 1.0 + (outside * size) / (a * where(known, falls, 1.0))
+        change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
+        a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
+    x, y, normal, _, _ = slid(a)
+    normal = maximum(normal, 0.0)
+    return [*_on_disk((x, y), friction * normal), normal], a
 
 
 def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
