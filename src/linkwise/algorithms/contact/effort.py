@@ -15,10 +15,10 @@ from linkwise.model.mechanism import Mechanism
 DEFAULT_ACCURACY = 1e-6
 SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(3, 1), 1e-6: Effort(3, 2), 1e-12: Effort(6, 3)}
 REDUNDANT = {
-    1e-2: Effort(10, 2, 1, (0.5,), (1e-3,)),
-    1e-3: Effort(8, 4, 1, (0.5, 0.2), (1e-3,)),
-    1e-6: Effort(8, 6, 1, (0.5, 0.2), (1e-3,)),
-    1e-12: Effort(8, 12, 1, (0.5, 0.2), (1e-3,)),
+    1e-2: Effort(6, 2, 1, (0.5,)),
+    1e-3: Effort(6, 3, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
+    1e-6: Effort(6, 5, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-3, 1e-6, 1e-9)),
+    1e-12: Effort(8, 10, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
 }
 """Efforts by the residual that nearly all states reach."""
 

@@ -91,7 +91,7 @@ class Effort:
     newton_steps: int = 3
     sweeps_between: int = 0
     shorter: tuple[float, ...] = ()
-    proximal: tuple[float, ...] = (1e-3, 1e-6)
+    proximal: tuple[float, ...] = (1e-3, 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ def _swept(
         free = [
             x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
         ]  # without its own impulse
-        stopped = [-dense.dot(row, free) for row in scales.blocks[k]]
+        stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
         sliding, a = _sliding(block, scales.soft[3 * k + 2], free, friction, damping[k])
         sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
         p[own] = _if(sticks, stopped, _if(parts, [0.0, 0.0, 0.0], sliding))
@@ -260,7 +260,11 @@ def _sliding(
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
     x, y, normal, _, _ = slid(a)
     normal = maximum(normal, 0.0)
-    return [*_on_disk((x, y), friction * normal), normal], a
+    x, y = _on_disk((x, y), friction * normal)
+    # the normal of what is left of p_t, and as much of that as it still holds
+    held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
+    part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
+    return [part * x, part * y, held], a
 
 
 def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
