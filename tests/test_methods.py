@@ -22,10 +22,13 @@ SIX_JOINTS = ("task_inertia", "consistent_inverse")
 def robots():
     arm = lw.load("two_link")
     held = arm.with_constraints([lw.Point(arm.default_frame(), [0.3, 0.2, 0.5])])
-    return {"free": arm, "held": held, "six joints": lw.load("ur10e")}
+    touching = arm.with_contacts([lw.Contact(arm.default_frame())])
+    return {"free": arm, "held": held, "six joints": lw.load("ur10e"), "touching": touching}
 
 
 def robot_for(robots, name):
+    if name.startswith("contact_"):
+        return robots["touching"]
     return robots["held" if name in CONSTRAINED else "six joints" if name in SIX_JOINTS else "free"]
 
 

@@ -12,6 +12,7 @@ from test_contact_motion import four_legs, free_body, standing
 
 import linkwise as lw
 from linkwise.compiler import interpret
+from linkwise.embedded import Options, Package, entries
 
 REFERENCE_SWEEPS = 1000
 CLOSE = 1e-8  # velocities [m/s], relative to the largest without contact
@@ -92,7 +93,7 @@ def test_velocities_agree_with_an_independent_solver_and_laws_hold():
     np.testing.assert_allclose(forces * STEP, impulse, atol=1e-14)
 
 
-def test_kernels_have_the_bits_of_the_interpreter_of_c_and_of_batches(tmp_path):
+def test_kernels_have_the_bits_of_the_interpreter_and_of_batches():
     ball = free_body().with_contacts([lw.Contact("body", radius=0.1, restitution=0.3)], stops=False)
     arm = lw.load("puma560")
     arm = arm.with_contacts([lw.Contact(arm.leaf_names[0], friction=0.5)], stops=[arm.joint_names[1]])
@@ -114,22 +115,25 @@ def test_kernels_have_the_bits_of_the_interpreter_of_c_and_of_batches(tmp_path):
         own = robot.contact_step(q, qd, tau, step=0.001, contact_friction=0.4, ground_height=-0.01)
         for a, b in zip(own, many, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)  # the step is a constant there
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not installed")
-    source = tmp_path / "step.c"
-    source.write_text(ball.kernel("contact_step").source("c"))
-    command = [
-        "gcc",
-        "-std=c99",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-c",
-        str(source),
-        "-o",
-        str(tmp_path / "step.o"),
-    ]
-    subprocess.run(command, check=True)
+
+
+@pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("make")), reason="gcc or make is not installed")
+def test_packages_in_c_have_the_same_bits(tmp_path):
+    arm = lw.load("two_link")
+    touching = arm.with_contacts([lw.Contact(arm.default_frame(), friction=0.5)], stops=False)
+    for dtype in ("float64", "float32"):
+        made = Package(touching, ["contact_step", "contact_residual"], Options(dtype=dtype), count=8)
+        made.write(tmp_path / dtype)
+        said = subprocess.run(
+            ["make", "check", "CC=gcc", "CFLAGS=-O1 -march=native"],
+            cwd=tmp_path / dtype,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "all bits equal" in said.stdout
+    with pytest.raises(lw.LinkwiseError, match="no contacts"):
+        entries(arm, ["contact_step"])
 
 
 def test_gradients_agree_with_differences_where_no_contact_changes():

@@ -220,6 +220,8 @@ def candidate_count(model: Model) -> int:
 
 def contact_rows(model: Model) -> int:
     """How many rows the problem of a step has: three for every candidate, one for joints that stop or rub."""
+    if not model.contact_parts:
+        return 0
     stopped = {stop.joint for stop in stops_of(model.contact_parts)}
     rubbing = {joint.name for joint in model.moving_joints if joint.coulomb_friction}
     return 3 * candidate_count(model) + len(stopped | rubbing)
