@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,3 +215,24 @@ def four_legs() -> lw.Robot:
             parent, at = name, (0.0, 0.0, -length)
     feet = [lw.Contact(f"knee{leg}", offset=(0, 0, -0.2), radius=0.02, friction=0.8) for leg in range(4)]
     return lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+
+
+def test_go2_stands_for_three_seconds_and_carries_its_weight():
+    try:
+        files = importlib.metadata.distribution("example-robot-data").files or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    path = next(Path(str(file.locate())) for file in files if file.name == "go2.urdf")
+    feet = [lw.Contact(f"{leg}_foot", radius=0.022) for leg in ("FL", "FR", "RL", "RR")]
+    robot = lw.load(path, base="floating").with_contacts(feet)
+    stand = np.tile([0.0, 0.9, -1.8], 4)
+    q, qd = np.concatenate([[0.0, 0.0, 0.33, 0.0, 0.0, 0.0, 1.0], stand]), np.zeros(18)
+    for _ in range(1500):
+        tau = np.concatenate([np.zeros(6), np.clip(60.0 * (stand - q[7:]) - 2.0 * qd[6:], -23.0, 23.0)])
+        q, qd, impulse = robot.contact_step(q, qd, tau)
+    weight = GRAVITY * sum(link.inertia.mass for link in robot.links)
+    np.testing.assert_allclose(impulse.sum(axis=0) / 0.002, [0.0, 0.0, weight], atol=0.01 * weight)
+    assert 0.25 < q[2] < 0.3
+    speeds = robot.contact_velocities(q, qd, tau)
+    np.testing.assert_allclose(speeds[:, :2], 0.0, atol=1e-14)
+    assert robot.contact_residual(q, qd, tau) < 1e-12
