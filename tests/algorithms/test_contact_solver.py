@@ -30,8 +30,8 @@ def leg_states(robot, count, seed=0, speed=0.5):
     return q, speed * rng.normal(size=(count, robot.dof)), 10.0 * rng.normal(size=(count, robot.dof))
 
 
-def reference_step(robot, q, qd, tau, friction):
-    """Velocities after a step by thousands of plain projected sweeps over matrices of other functions."""
+def contact_problem(robot, q, qd, tau):
+    """(G, c, velocities without impulses) by other functions of the robot: gaps and what they recover are in c."""
     frames, offset, radius = [c.frame for c in robot.contacts], np.array([0, 0, -0.2]), 0.02
     # v⁺ is in the axes of the begin: components of acceleration without ω × v
     free = qd + STEP * robot.forward_dynamics(q, qd, tau)
@@ -43,10 +43,15 @@ def reference_step(robot, q, qd, tau, friction):
         rows.append(J[:, 3:] + np.swapaxes(np.cross(np.swapaxes(J[:, :3], 1, 2), arm[:, None]), 1, 2))
         gaps.append(pose[:, 2, 3] + arm[:, 2])
     J, gaps = np.concatenate(rows, axis=1), np.stack(gaps, axis=1)
-    Y = robot.inverse_mass_matrix(q) @ np.swapaxes(J, 1, 2)
-    G, c = J @ Y, np.einsum("nij,nj->ni", J, free)
-    size = np.abs(c).max(axis=1)
+    G = J @ robot.inverse_mass_matrix(q) @ np.swapaxes(J, 1, 2)
+    before = np.einsum("nij,nj->ni", J, free)
+    c = before.copy()
     c[:, 2::3] += np.where(gaps > 0, gaps / STEP, np.maximum(0.2 * gaps / STEP, -0.1))
+    return G, c, before
+
+
+def swept_impulses(G, c, friction):
+    """(p, whether the sweeps have converged) by very many plain projected sweeps."""
     p = np.zeros_like(c)
     for _ in range(REFERENCE_SWEEPS):
         last = p.copy()
@@ -57,18 +62,54 @@ def reference_step(robot, q, qd, tau, friction):
             length = np.sqrt((across**2).sum(axis=1) + 1e-60)
             p[:, k : k + 2] = across * np.minimum(1.0, friction * normal / length)[:, None]
             p[:, k + 2] = normal
-    after = np.einsum("nij,nj->ni", G, p)
-    return (
-        after + np.einsum("nij,nj->ni", J, free),
-        size,
-        np.abs(p - last).max(axis=1) <= 1e-11 * np.abs(p).max(axis=1),
-    )
+    return p, np.abs(p - last).max(axis=1) <= 1e-11 * np.abs(p).max(axis=1)
+
+
+def impulses_of_pinocchio(pin, G, c, friction):
+    """p by Pinocchio's ADMM solver, None where it does not converge."""
+    model = pin.Model()
+    joint = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "free")
+    models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+    for _ in range(len(c) // 3):
+        contact = pin.PointContactConstraintModel(model, joint, pin.SE3.Identity())
+        contact.setFriction(friction)
+        models.append(pin.ConstraintModel(contact))
+        datas.append(models[-1].createData())
+    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
+    settings.max_iterations = 5000
+    settings.absolute_feasibility_tol = settings.absolute_complementarity_tol = 1e-12
+    settings.relative_feasibility_tol = settings.relative_complementarity_tol = 0.0
+    solver = pin.ADMMConstraintSolver(len(c))
+    converged = solver.solve(pin.DelassusOperatorDense(G), c, models, datas, settings, result)
+    return np.array(result.retrieveConstraintImpulses()) if converged else None
+
+
+def test_velocities_agree_with_the_contact_solver_of_pinocchio():
+    pin = pytest.importorskip("pinocchio")
+    if not hasattr(pin, "ADMMConstraintSolver"):
+        pytest.skip("this Pinocchio has no contact solver")
+    legs = four_legs()
+    q, qd, tau = leg_states(legs, 100, seed=5)
+    G, c, before = contact_problem(legs, q, qd, tau)
+    velocities = legs.contact_velocities(q, qd, tau).reshape(100, -1)
+    solved = legs.contact_residual(q, qd, tau) < 1e-6
+    assert solved.mean() > 0.98
+    compared = 0
+    for k in np.flatnonzero(solved):
+        impulses = impulses_of_pinocchio(pin, G[k], c[k], 0.8)
+        if impulses is not None:
+            wanted = before[k] + G[k] @ impulses
+            np.testing.assert_allclose(velocities[k], wanted, atol=CLOSE * np.abs(before[k]).max())
+            compared += 1
+    assert compared > 80
 
 
 def test_velocities_agree_with_an_independent_solver_and_laws_hold():
     legs = four_legs()
     q, qd, tau = leg_states(legs, 60)
-    wanted, size, sweeps_converged = reference_step(legs, q, qd, tau, 0.8)
+    G, c, before = contact_problem(legs, q, qd, tau)
+    p, sweeps_converged = swept_impulses(G, c, 0.8)
+    wanted, size = before + np.einsum("nij,nj->ni", G, p), np.abs(before).max(axis=1)
     velocities, impulse = legs.contact_velocities(q, qd, tau), legs.contact_step(q, qd, tau)[2]
     solved = legs.contact_residual(q, qd, tau) < 1e-9
     both = solved & sweeps_converged

@@ -12,10 +12,10 @@ With z = p − w/G_kk (own scales ρ = 1/G_kk) a contact is solved where p is th
 
     p_n = max(z_n, 0),        p_t = κ z_t,   κ = min(1, μ max(z_n, 0)/|z_t|)                                       (1)
 
-Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one contact after the other: it takes the impulse that
-stops it if that is inside the cone, none if it parts anyway, or else one with which it slides (``_sliding``). They find
-in a few sweeps which contacts are open, stick and slide. *Newton's steps* on (1) then solve all rows at once: with the
-direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the impulses after the step,
+Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one contact after the other: it takes no impulse if it
+parts anyway, the one that stops it if that is inside the cone, or else one with which it slides (``_sliding``). They
+find in a few sweeps which contacts are open, stick and slide. *Newton's steps* on (1) then solve all rows at once: with
+the direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the impulses after the step,
 
     open     p⁺ = 0
     closed   G_n p⁺ + c_n = 0                                                                                      (2)
@@ -220,7 +220,8 @@ def _swept(
         stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
         sliding, a = _sliding(block, scales.soft[3 * k + 2], free, friction, damping[k])
         sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
-        p[own] = _if(sticks, stopped, _if(parts, [0.0, 0.0, 0.0], sliding))
+        # what parts without an impulse gets none, even where one that wedges it would be another solution
+        p[own] = _if(parts, [0.0, 0.0, 0.0], _if(sticks, stopped, sliding))
         damping[k] = where(sticks, damping[k], where(parts, damping[k], a))
     for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
