@@ -21,6 +21,14 @@ REDUNDANT = {
     1e-12: Effort(8, 10, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
 }
 """Efforts by the residual that nearly all states reach."""
+MANY = {
+    1e-2: Effort(6, 1),
+    1e-3: Effort(8, 1, 1),
+    1e-6: Effort(8, 2, 1, (), (1e-3, 1e-6)),
+    1e-12: REDUNDANT[1e-12],
+}
+"""The same for more than ``FEW`` redundant candidates: a Newton step grows with the cube of their number."""
+FEW = 6
 
 
 def is_redundant(scene: Scene, links: Mechanism) -> bool:
@@ -37,6 +45,8 @@ def is_redundant(scene: Scene, links: Mechanism) -> bool:
 
 def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Effort:
     """The least effort of the table for this residual, or the largest one there is."""
-    table = REDUNDANT if is_redundant(scene, links) else SINGLE
+    table = SINGLE
+    if is_redundant(scene, links):
+        table = REDUNDANT if len(scene.candidates) <= FEW else MANY
     wanted = DEFAULT_ACCURACY if accuracy is None else accuracy
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])
