@@ -27,6 +27,7 @@ SMOKE = {  # script -> command lines
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
+    "contact.py": ["--quick --robots legs"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",

@@ -23,10 +23,13 @@ def robots():
     arm = lw.load("two_link")
     # a frame of the robot: where in the world something is held is one more input of the code, which Python adds
     held = arm.with_constraints([lw.Point(arm.default_frame(), arm.moving_joints[0].child, [0.3, 0.2, 0.5])])
-    return {"free": arm, "held": held, "six joints": lw.load("ur10e")}
+    touching = arm.with_contacts([lw.Contact(arm.default_frame())])
+    return {"free": arm, "held": held, "six joints": lw.load("ur10e"), "touching": touching}
 
 
 def robot_for(robots, name):
+    if name.startswith("contact_"):
+        return robots["touching"]
     return robots["held" if name in CONSTRAINED else "six joints" if name in SIX_JOINTS else "free"]
 
 

@@ -28,6 +28,8 @@ def robot_for(name: str) -> Robot:
         return lw.load("ur10e").with_constraints(
             [lw.Point(lw.load("ur10e").default_frame(), [0.3, 0.2, 0.5])]
         )
+    if name.startswith("contact_"):
+        return lw.load("two_link").with_contacts([lw.Contact(lw.load("two_link").default_frame())])
     return lw.load("ur10e" if name in ("task_inertia", "consistent_inverse") else "two_link")
 
 

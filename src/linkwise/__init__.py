@@ -24,6 +24,7 @@ from linkwise.language import dot, empty, loop, span, variable, zeros
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
+from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.elastic import Elastic
 from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
@@ -64,6 +65,7 @@ def __getattr__(name: str):
 __all__ = [
     "ArgumentError",
     "ConstraintError",
+    "Contact",
     "ConvergenceError",
     "Coupling",
     "DragBody",
@@ -72,6 +74,7 @@ __all__ = [
     "ExportWarning",
     "Fluid",
     "Frame",
+    "Ground",
     "Inertia",
     "Joint",
     "Limits",
@@ -87,6 +90,7 @@ __all__ = [
     "ShapeError",
     "SingularError",
     "SlowWarning",
+    "Stop",
     "TraceError",
     "Transform",
     "UnknownNameError",

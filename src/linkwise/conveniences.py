@@ -1,14 +1,14 @@
-"""Methods of ``Robot`` that parts above it compute: inverse kinematics, files, pictures, pages, differential equations.
+"""Methods of ``Robot`` that other parts compute: elastic joints, inverse kinematics, files, pictures, pages, equations.
 
-These parts import ``robot``, so they are looked up by name when a method is called.
+Parts above it import ``robot``, so they are looked up by name when a method is called.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.flags import flag
 from linkwise.inspection import Inspected
 from linkwise.methods import takes_names, without_names
+from linkwise.model.elastic import Elastic, Pair, elastic_pairs, link_side, with_elastic_joints
 
 if TYPE_CHECKING:
     from linkwise.motion import Solution, Trajectory
@@ -35,6 +36,25 @@ class Convenient(Inspected):
     """See above."""
 
     __slots__ = ()
+
+    # -- elastic joints -------------------------------------------------------------------------------------------
+
+    def with_elastic_joints(self, springs: Mapping[str, Elastic | float]) -> Self:
+        """A new robot whose named joints are elastic: a motor behind a spring and a damper (see ``lw.Elastic``).
+
+        A number is a stiffness [N·m/rad or N/m]. The joint's own coordinate becomes the motor's, ``NAME_spring`` is how
+        far the spring has given way, and the link is at their sum.
+        """
+        return self._with(**with_elastic_joints(self, springs))
+
+    @property
+    def elastic_joints(self) -> tuple[Pair, ...]:
+        """The elastic joints: motor and spring of each."""
+        return elastic_pairs(self)
+
+    def link_side(self) -> Self:
+        """The rigid robot that the springs of elastic joints drive: without their motors and motor friction."""
+        return self._with(**link_side(self))
 
     @takes_names
     def inverse_kinematics(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from linkwise import joint_laws
+from linkwise import contact_evaluation, joint_laws
 from linkwise.algorithms import (
     boundary_value,
     centroidal,
@@ -482,6 +482,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "compound_link": delassus_by(inverse_mass_compound),
     },
     "impact": {"kalman": impact},
+    **contact_evaluation.ALGORITHMS,
     "regressor": {
         "newton_euler": _regressor,
     },
@@ -508,10 +509,8 @@ def outputs_of(
     with constraints.computed_in(setting.dtype):
         result = ALGORITHMS[function.name][algorithm](setting, **grouped)
     names = list(function.shapes(setting.model))
-    results = result if len(names) > 1 else (result,)
-    return {
-        name: _by_coordinate(function, links, name, value) for name, value in zip(names, results, strict=True)
-    }
+    results = zip(names, result if len(names) > 1 else (result,), strict=True)
+    return {name: _by_coordinate(function, links, name, value) for name, value in results}
 
 
 def _by_coordinate(function: Function, links: Mechanism, output: str, value: Any) -> Any:

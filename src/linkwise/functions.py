@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from linkwise.algorithm_names import usual_name
+from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.model import Model, Transform
 from linkwise.model.constraints import target_size
+from linkwise.model.contacts import contact_rows
 
 if TYPE_CHECKING:
     from linkwise.algorithms.constraints import Held
@@ -47,6 +50,9 @@ class Setting:
     slide: bool = True  # whether origins slide along joint axes, see ``prepare``
     parameters: tuple[str, ...] = ()  # parameters that stay inputs: "payload" or labels
     targets: Sequence[Any] | None = None  # of frames that are held to the world, where they are inputs
+    step: float = DEFAULT_STEP  # of steps with contact [s], where it is no input
+    contact_inputs: tuple[str, ...] = ()  # those of ``CONTACT_INPUTS`` that are inputs
+    accuracy: float | None = None  # of contacts: largest residual; None is the default of ``contact.effort``
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple[Any, ...]:
@@ -61,6 +67,7 @@ class Setting:
             self.slide,
             self.parameters,
             self.stabilization,
+            (self.step, self.contact_inputs, self.accuracy),
         )
 
     def links(self) -> Mechanism:
@@ -158,7 +165,8 @@ class Function:
         """A rough estimate of the operations, to decide what is compiled as straight-line code."""
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
-        return a * links + b * pairs + c * dense + d * links * pairs
+        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
+        return a * links + b * pairs + c * dense + d * links * pairs + rows * rows * (14 + rows)
 
     @property
     def default(self) -> str:
@@ -170,7 +178,7 @@ class Function:
             return self.default
         if name not in (*self.algorithms, *self.scanned):
             raise UnknownNameError(
-                f"algorithm: {self.name} has no algorithm {name!r}; {_usual(name, self.algorithms)}"
+                f"algorithm: {self.name} has no algorithm {name!r}; {usual_name(name, self.algorithms)}"
             )
         return name
 
@@ -184,6 +192,8 @@ class Function:
             sizes["wrench"] = 6
         if setting.start:
             sizes["start"] = n
+        if setting.contact_inputs:
+            sizes |= contact_input_sizes(setting.model, setting.contact_inputs)
         if setting.parameters:
             from linkwise.parameters import parameter_sizes
 
@@ -209,35 +219,11 @@ def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _vector(name: str) -> Callable[[Model], Shapes]:
-    def shapes(model: Model) -> Shapes:
-        return {name: (model.dof,)}
-
-    return shapes
+    return lambda model: {name: (model.dof,)}
 
 
 def _square(name: str) -> Callable[[Model], Shapes]:
-    def shapes(model: Model) -> Shapes:
-        return {name: (model.dof, model.dof)}
-
-    return shapes
-
-
-_OTHER_NAMES = {  # names that other libraries and textbooks have for algorithms
-    "newton_euler": "rnea rne recursive_newton_euler newton-euler",
-    "kalman": "aba articulated_body articulated_body_algorithm featherstone",
-    "compound_link": "crba crb composite_rigid_body composite_rigid_body_algorithm cholesky",
-    "conjugate_gradient": "cg conjugate_gradients",
-    "preconditioned_conjugate_gradient": "pcg",
-}
-
-
-def _usual(name: Any, valid: Iterable[str]) -> str:
-    """Which algorithms there are, and which of them has this name elsewhere."""
-    names = list(valid)
-    for ours, others in _OTHER_NAMES.items():
-        if ours in names and str(name).lower() in others.split():
-            return f"{name} is {ours!r} here; valid: {', '.join(names)}"
-    return suggest(name, names)
+    return lambda model: {name: (model.dof, model.dof)}
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -579,6 +565,16 @@ FUNCTIONS: dict[str, Function] = {
             Cost(pair=40, dense=40),
             reduces=False,
             regroups=True,
+        ),
+        *(
+            Function(
+                name,
+                ("q",) if name == "contact_gaps" else ("q", "qd", "tau"),
+                *(shapes, ("compound_link",), summary, Cost(900)),
+                reduces=False,
+                regroups=True,
+            )
+            for name, (shapes, summary) in CONTACT_SHAPES.items()
         ),
         Function(
             "regressor",

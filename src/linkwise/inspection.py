@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.compiler.arrays import Array
-from linkwise.constrained import Constrained
+from linkwise.contacting import Touching
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, function_named
 from linkwise.methods import takes_names
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linkwise import diagnose
 
 
-class Inspected(Constrained):
+class Inspected(Touching):
     """See above."""
 
     __slots__ = ()

@@ -29,6 +29,7 @@ from linkwise.compiler.layout import (
     KnownCall,
     MethodTable,
 )
+from linkwise.contact_functions import CONTACT_INPUTS
 from linkwise.described import described
 from linkwise.errors import LinkwiseError
 from linkwise.explained import explained
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
     from linkwise.robot import Robot
 
-OPTIONAL_INPUTS = ("wrench", "start")
+OPTIONAL_INPUTS = ("wrench", "start", *CONTACT_INPUTS)
 MOST_METHODS = 64
 MOST_KNOWN = 256  # calls with different options that a robot remembers
 SLOT = "_known_calls"

@@ -9,12 +9,14 @@ shape (..., n): leading batch axes broadcast together as in NumPy. float64, or f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.compiler.arrays import Array, check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
+from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_INPUTS, DEFAULT_STEP
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
@@ -24,7 +26,6 @@ from linkwise.kernels import kernel as make_kernel
 from linkwise.methods import computed
 from linkwise.model import Model
 from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
-from linkwise.model.elastic import Elastic, Pair, elastic_pairs, link_side, with_elastic_joints
 from linkwise.preparation import Prepared
 
 if TYPE_CHECKING:
@@ -431,25 +432,6 @@ class Robot(Prepared, metaclass=RobotType):
         """The same position, shape (..., nq), with quaternions of length one (any length but zero means the same)."""
         return self._compute("normalize", {"q": q}, out, threads)
 
-    # -- elastic joints -------------------------------------------------------------------------------------------
-
-    def with_elastic_joints(self, springs: Mapping[str, Elastic | float]) -> Robot:
-        """A new robot whose named joints are elastic: a motor behind a spring and a damper (see ``lw.Elastic``).
-
-        A number is a stiffness [N·m/rad or N/m]. The joint's own coordinate becomes the motor's, ``NAME_spring`` is how
-        far the spring has given way, and the link is at their sum.
-        """
-        return self._with(**with_elastic_joints(self, springs))
-
-    @property
-    def elastic_joints(self) -> tuple[Pair, ...]:
-        """The elastic joints: motor and spring of each."""
-        return elastic_pairs(self)
-
-    def link_side(self) -> Robot:
-        """The rigid robot that the springs of elastic joints drive: without their motors and motor friction."""
-        return self._with(**link_side(self))
-
     # -- kernels --------------------------------------------------------------------------------------------------
 
     def kernel(
@@ -463,6 +445,8 @@ class Robot(Prepared, metaclass=RobotType):
         frame: str | None = None,
         wrench: bool = False,
         base_parameters: bool | None = None,
+        step: float = DEFAULT_STEP,
+        accuracy: float | None = None,
     ) -> Kernel | ParametricKernel:
         """A function of this robot as a compiled object that is called with arrays and can be counted, differentiated
         and printed.
@@ -473,11 +457,14 @@ class Robot(Prepared, metaclass=RobotType):
             algorithm: one of ``algorithms(function)``.
             dtype: "float64" or "float32".
             inputs: parameters that stay inputs at run time, after the state: "payload" (ten numbers m hx hy hz Ixx Ixy
-                Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``.
+                Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``; of
+                contact functions also time_step, contact_friction, ground_height and start_impulse.
             friction: whether viscous and Coulomb terms count.
             frame: of poses, Jacobians, wrenches and payloads; by default the only leaf.
             wrench: whether an external wrench is an input.
             base_parameters: whether inertial parameters are regrouped first; by default where results are the same.
+            step: of contact functions: length of the step [s], where it is no input.
+            accuracy: of contact functions: largest residual that nearly all states should have.
 
         Returns:
             The kernel, compiled when it is called first.
@@ -498,6 +485,8 @@ class Robot(Prepared, metaclass=RobotType):
             raise ValueError(f"base_parameters: regrouping would change the result of {name}")
         if frame is not None:
             self.locate(frame)
+        touching = {given: given in inputs for given in CONTACT_INPUTS} if name in CONTACT_FUNCTIONS else {}
+        inputs = tuple(given for given in inputs if given not in touching)
         needs_frame = wrench or "payload" in inputs or name in FRAME_FUNCTIONS
         setting = Setting(
             self,
@@ -507,6 +496,9 @@ class Robot(Prepared, metaclass=RobotType):
             base_parameters=regroup,
             parameters=inputs,
         )
+        if touching:
+            own = self.contact_setting({"step": step, "accuracy": accuracy, **touching})
+            setting = replace(own, friction=friction, base_parameters=regroup, parameters=inputs)
         return make_kernel(row, setting, chosen_algorithm(row, setting, algorithm), dtype)
 
     def _combined(
@@ -590,7 +582,8 @@ class Robot(Prepared, metaclass=RobotType):
                 return None if found is None else (found, True)
             if any(options.pop(name, None) for name in ("tolerance", "limit", "start", "stabilization")):
                 return None
-        setting = self._setting(method, **options)
+        touches = method in CONTACT_FUNCTIONS
+        setting = self.contact_setting(options) if touches else self._setting(method, **options)
         found = compiled(method, setting, algorithm)
         if found is None or method not in LOOKED_INTO:
             return None if found is None else (found, False)

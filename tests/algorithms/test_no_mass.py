@@ -38,7 +38,7 @@ def test_robots_without_joints_have_no_momentum():
     assert fixed.centroidal_matrix(none).shape == (6, 0)
     assert np.array_equal(fixed.centroidal_momentum(none, none), np.zeros(6))
     assert np.array_equal(fixed.centroidal_bias(none, none), np.zeros(6))
-    with pytest.raises(lw.ModelError, match="no mass"):
+    with pytest.raises(lw.ModelError, match="no joint of panda moves"):
         fixed.center_of_mass(none)
 
 

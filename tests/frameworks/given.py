@@ -22,8 +22,15 @@ def every_kernel():
     """A kernel of every function: those of constraints of an arm that has some."""
     constrained = ("constrain", "delassus", "impact")
     arm, held = lw.load("two_link"), held_arm()
+    touching = arm.with_contacts([lw.Contact(arm.default_frame())])
     return [
-        (held if any(word in name for word in constrained) else arm).kernel(name)
+        (
+            touching
+            if name.startswith("contact_")
+            else held
+            if any(word in name for word in constrained)
+            else arm
+        ).kernel(name)
         for name in sorted(FUNCTIONS)
     ]
 

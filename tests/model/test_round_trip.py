@@ -221,12 +221,19 @@ def test_the_parts_of_a_robot_that_writers_know():
     assert names(lw.DragBody) == {"link", "pose", "shape", "size", "coefficients"}
     assert names(lw.Point) == {"frame", "to", "position", "offset", "name", "compliance"}
     parts = {"name", "links", "joints", "gravity", "frames", "reduced", "constraints", "passive"}
-    assert set(everything()._parts()) == {
-        *parts,
-        "fluid",
-        "source",
-    }  # the file that it was read from is not written
+    # the file that it was read from is not written; contacts are not either, and lw.save says so
+    assert set(everything()._parts()) == {*parts, "fluid", "source", "contacts"}
     assert math.isinf(Limits().lower)
+
+
+def test_contacts_that_a_file_cannot_hold_are_named(tmp_path):
+    arm = lw.load("two_link")
+    touching = arm.with_contacts([lw.Contact(arm.default_frame(), name="hand"), lw.Ground(height=0.1)])
+    for ending in ("toml", "urdf", "xml"):
+        with pytest.warns(lw.ExportWarning, match="hand: no file format holds contacts"):
+            lw.save(touching, tmp_path / f"touching.{ending}")
+        with pytest.raises(lw.ModelError, match="ground: no file format holds contacts"):
+            lw.save(touching, tmp_path / f"touching.{ending}", strict=True)
 
 
 def test_long_chains(tmp_path):

@@ -60,13 +60,15 @@ class Precision:
     """Of J q̈ + γ, relative to what adds up to it."""
     round_off: float
     """Of one operation, relative."""
+    softening: float
+    """Of the mean diagonal of G of contacts, so that redundant ones have a pivot."""
     nothing: float
     """[rad/s² or m/s²], and relative to the largest row: accelerations under it count as none."""
 
 
 PRECISIONS = {
-    "float64": Precision(1e-13, 1e4, 1e-6, 2.0**-53, 1e-6),
-    "float32": Precision(1e-5, 1e2, 1e-2, 2.0**-24, 1.0),
+    "float64": Precision(1e-13, 1e4, 1e-6, 2.0**-53, 1e-10, 1e-6),
+    "float32": Precision(1e-5, 1e2, 1e-2, 2.0**-24, 1e-5, 1.0),
 }
 _precision: ContextVar[Precision] = ContextVar("precision", default=PRECISIONS["float64"])
 
@@ -87,6 +89,10 @@ def stiffness() -> float:
 
 def dependent() -> float:
     return _precision.get().dependent
+
+
+def softening() -> float:
+    return _precision.get().softening
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,22 @@ def factorised(S: Rows, floor: float = ROUND_OFF) -> tuple[Rows, list[Scalar]]:
 
 def solved(L: Rows, inverse: Sequence[Scalar], right: Sequence[Scalar]) -> list[Scalar]:
     """x with L D Lᵀ x = right."""
+    x = [value * scale for value, scale in zip(lower_solved(L, right), inverse, strict=True)]
+    return upper_solved(L, x)
+
+
+def lower_solved(L: Rows, right: Sequence[Scalar]) -> list[Scalar]:
+    """x with L x = right for a unit lower triangle."""
     x = list(right)
     for i in range(len(x)):
         for k in range(i):
             x[i] = x[i] - L[i][k] * x[k]
-    x = [value * scale for value, scale in zip(x, inverse, strict=True)]
+    return x
+
+
+def upper_solved(L: Rows, right: Sequence[Scalar]) -> list[Scalar]:
+    """x with Lᵀ x = right."""
+    x = list(right)
     for i in reversed(range(len(x))):
         for k in range(i + 1, len(x)):
             x[i] = x[i] - L[k][i] * x[k]

@@ -51,11 +51,22 @@ def solver(links: Mechanism, M: list[list[Scalar]]) -> Callable[[Sequence[Scalar
 def _solve(
     links: Mechanism, L: list[list[Scalar]], inverse: Sequence[Scalar], right: Sequence[Scalar]
 ) -> list[Scalar]:
+    x = inward(links, L, right)
+    return outward(links, L, [value * scale for value, scale in zip(x, inverse, strict=True)])
+
+
+def inward(links: Mechanism, L: list[list[Scalar]], right: Sequence[Scalar]) -> list[Scalar]:
+    """L⁻ᵀ right: the first half of a solution."""
     x, inner = list(right), inner_coordinates(links)
     for k in reversed(range(len(x))):
         for i in inner[k]:
             x[i] = x[i] - L[k][i] * x[k]
-    x = [value * scale for value, scale in zip(x, inverse, strict=True)]
+    return x
+
+
+def outward(links: Mechanism, L: list[list[Scalar]], right: Sequence[Scalar]) -> list[Scalar]:
+    """L⁻¹ right: the other half."""
+    x, inner = list(right), inner_coordinates(links)
     for k in range(len(x)):
         for i in inner[k]:
             x[k] = x[k] - L[k][i] * x[i]

@@ -31,13 +31,20 @@ _INSIDE = "shows the inside of an algorithm for one state, for people"
 NOT_TIMED = {
     **dict.fromkeys(("from_model", "kernel", "compile", "link_side", "lock", "with_base"), _MODELS),
     **dict.fromkeys(
-        ("with_constraints", "with_coupled_mimics", "with_elastic_joints", "with_gravity", "with_motors"),
+        (
+            "with_constraints",
+            "with_contacts",
+            "with_coupled_mimics",
+            "with_elastic_joints",
+            "with_gravity",
+            "with_motors",
+        ),
         _MODELS,
     ),
     **dict.fromkeys(("with_mimics", "with_parameters", "with_payload", "base_parameters"), _MODELS),
     "content_without_targets": _FACTS,
     **dict.fromkeys(("algorithms", "bodies", "carrier", "content", "default_frame", "is_parameter"), _FACTS),
-    **dict.fromkeys(("kernel_for", "labelled_bodies", "locate", "directions"), _FACTS),
+    **dict.fromkeys(("contact_setting", "kernel_for", "labelled_bodies", "locate", "directions"), _FACTS),
     **dict.fromkeys(("inverse_kinematics", "meet_constraints"), _SEARCHES),
     **dict.fromkeys(("acceleration_parts", "conjugate_gradient", "constraint_rank", "filter"), _INSIDE),
     **dict.fromkeys(("as_ode", "plot", "save", "show", "random"), "files, pictures, pages, random numbers"),

@@ -13,6 +13,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import Feed, Interface, RolloutKernel, trace_rollout
+from linkwise.contact_functions import CONTACT_FUNCTIONS
 from linkwise.control import (
     CONTROLLERS,
     Controller,
@@ -74,8 +75,9 @@ def entries(robot: Robot, names: Iterable[str], options: Options | None = None) 
 def _function(robot: Robot, name: str, options: Options) -> Entry:
     row = FUNCTIONS[name]
     empty = any(0 in shape for shape in row.shapes(robot).values())
-    if empty or (name in _CONSTRAINED and not robot.constraints):
-        what = "joints that move" if robot.dof == 0 else "constraints"
+    touches = name in CONTACT_FUNCTIONS
+    if (touches and not robot.contact_parts) or empty or (name in _CONSTRAINED and not robot.constraints):
+        what = "joints that move" if robot.dof == 0 else "contacts" if touches else "constraints"
         raise EntryError(f"{robot.name}: it has no {what}, so {name} has nothing to compute")
     chosen = options.algorithm if options.algorithm in robot.algorithms(name) else None
     with_wrench = options.wrench and name in ("inverse_dynamics", "forward_dynamics")

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, UnknownNameError, suggest
+from linkwise.model.quantity import finite
 from linkwise.model.transform import Transform
+
+if TYPE_CHECKING:
+    from linkwise.model.model import Model
 
 TARGETS = "targets"
 """The input of kernels with the targets of frames that are held to the world, see ``target_values``."""
@@ -87,6 +91,21 @@ class Coupling:
 
 
 Constraint = Weld | Point
+
+
+def check_constraints(model: Model) -> None:
+    """Refuse constraints and passive joints that a robot cannot have, by name."""
+    for constraint in cast("tuple[Any, ...]", model.constraints):
+        if not isinstance(constraint, (Weld, Point)):
+            raise ModelError(f"constraints: expected Weld, Point or Coupling, got {constraint!r}")
+        if not finite(f"{constraint.label}: compliance", constraint.compliance) >= 0.0:
+            raise ModelError(f"{constraint.label}: compliance: expected a number of at least 0")
+        bodies = [-1 if frame is None else model.locate(frame)[0] for frame, _ in constraint.ends()]
+        if bodies[0] == bodies[1]:
+            raise ModelError(f"{constraint.label}: both of its ends belong to the same link")
+    for name in model.passive:
+        if name not in model.joint_names:
+            raise UnknownNameError(f"passive: no joint {name!r}; {suggest(name, model.joint_names)}")
 
 
 def content(constraint: Constraint, *, targets: bool = True) -> tuple[Any, ...]:

@@ -1,9 +1,9 @@
 """What a file format cannot hold of a robot: what other programs will not see in a file that was written here.
 
-TOML holds everything. URDF and MJCF files contain all of it too, in elements that other programs pass over or in a copy
-that they do not use, so loading such a file here gives the same robot. Other programs see the standard elements alone.
-Every difference between those and the robot is one ``Loss``. A law of a joint that no format is said to hold is lost,
-so a new row of ``LAWS`` is stated without a change here.
+TOML holds everything but contacts. URDF and MJCF files contain all of it too, in elements that other programs pass over
+or in a copy that they do not use, so loading such a file here gives the same robot. Other programs see the standard
+elements alone. Every difference between those and the robot is one ``Loss``. A law of a joint that no format is said to
+hold is lost, so a new row of ``LAWS`` is stated without a change here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from linkwise.joint_laws import LAWS, Law
 from linkwise.joint_laws.plain import RICHER, plain_friction
 from linkwise.model.constraint_parts import parts_of
+from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.joint import Joint
 from linkwise.model.model import STANDARD_GRAVITY, Model
 from linkwise.model.motors import Motor, without_motors
@@ -52,9 +53,12 @@ def losses(model: Model, ending: str) -> list[Loss]:
         model: the robot.
         ending: the format, by the ending of its files: .toml, .urdf or .xml (MJCF).
     """
+    found = [
+        Loss(_label(part), "contact", "no file format holds contacts: it is lost")
+        for part in model.contact_parts
+    ]
     if ending not in HELD:
-        return []
-    found: list[Loss] = []
+        return found
     joints = [joint for joint in without_motors(model)["joints"] if joint.moves]
     for joint in joints:
         found += _type_and_limits(joint, ending)
@@ -183,6 +187,12 @@ def _whole(model: Model, ending: str) -> Iterator[Loss]:
         yield Loss(
             constraint.label, "constraint", f"the {kind} constraint is lost: others let it move freely"
         )
+
+
+def _label(part: Contact | Ground | Stop) -> str:
+    if isinstance(part, Contact):
+        return part.label
+    return "ground" if isinstance(part, Ground) else f"stop of joint {part.joint!r}"
 
 
 def _absent(law: Law, holder: Any) -> bool:

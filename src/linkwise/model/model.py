@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest, warn
 from linkwise.flags import flag
+from linkwise.model import contacts as touching
 from linkwise.model import motors, variants
 from linkwise.model.checks import check_numbers, check_tree
-from linkwise.model.constraints import Constraint, Coupling, Point, Weld
+from linkwise.model.constraints import Constraint, Coupling, check_constraints
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.fluid import Fluid, around
 from linkwise.model.inertia import LABELS, Inertia
@@ -41,6 +42,7 @@ class Model:
         constraints: points and poses that are held.
         passive: names of joints without a motor.
         fluid: what surrounds the robot and resists its motion.
+        contacts: what may touch what: contacts, the ground, stops of joints.
         source: the file that it came from and folders with its meshes, for its geometry; equal robots may differ in it.
 
     Raises:
@@ -58,6 +60,7 @@ class Model:
         reduced: bool = False,
         constraints: Iterable[Constraint] = (),
         passive: Iterable[str] = (),
+        contacts: Iterable[touching.Part] = (),
         source: Iterable[str] = (),
         fluid: Fluid | None = None,
     ):
@@ -88,9 +91,11 @@ class Model:
         put("coordinate_joints", tuple(joint for joint, relation in pairs if relation is None))
         put("constraints", tuple(constraints))
         put("passive", tuple(passive))
+        put("contact_parts", tuple(contacts))
         put("source", tuple(source))
         put("fluid", None if fluid is None else around(self, fluid))
-        self._check_constraints()
+        check_constraints(self)
+        touching.check_contacts(self, self.contact_parts)
         for k, joint in enumerate(self.moving_joints):
             if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
                 raise ModelError(
@@ -113,6 +118,7 @@ class Model:
     # joints without a motor: inverse dynamics under constraints gives them no torque
     passive: tuple[str, ...]
     fluid: Fluid | None  # what surrounds it and resists its motion; its bodies are those of moving links
+    contact_parts: tuple[touching.Part, ...]  # contacts, ground and stops as they were given
     # the file that it came from, then folders with its meshes; not part of ``content``
     source: tuple[str, ...]
 
@@ -246,6 +252,7 @@ class Model:
                 tuple(constraint_content(constraint) for constraint in self.constraints),
                 self.passive,
                 None if self.fluid is None else self.fluid.content(),
+                self.contact_parts,
             )
             self.__dict__["_content"] = known
         return known
@@ -265,6 +272,7 @@ class Model:
             "reduced": self.reduced,
             "constraints": self.constraints,
             "passive": self.passive,
+            "contacts": self.contact_parts,
             "source": self.source,
             "fluid": self.fluid,
         }
@@ -530,19 +538,6 @@ class Model:
         """A new robot in a fluid that resists its motion, which counts as friction; None: in no fluid."""
         return self._with(fluid=fluid)
 
-    def _check_constraints(self) -> None:
-        for constraint in cast("tuple[Any, ...]", self.constraints):
-            if not isinstance(constraint, (Weld, Point)):
-                raise ModelError(f"constraints: expected Weld, Point or Coupling, got {constraint!r}")
-            if not finite(f"{constraint.label}: compliance", constraint.compliance) >= 0.0:
-                raise ModelError(f"{constraint.label}: compliance: expected a number of at least 0")
-            bodies = [-1 if frame is None else self.locate(frame)[0] for frame, _ in constraint.ends()]
-            if bodies[0] == bodies[1]:
-                raise ModelError(f"{constraint.label}: both of its ends belong to the same link")
-        for name in self.passive:
-            if name not in self.joint_names:
-                raise UnknownNameError(f"passive: no joint {name!r}; {suggest(name, self.joint_names)}")
-
     def with_mimics(self, coupled: bool, *, undecided_only: bool = False) -> Self:
         """A new robot in which joints that mimic another one have no coordinate of their own (or keep it).
 
@@ -575,7 +570,8 @@ class Model:
         positions = variants.positions_of_lock(positions)
         passive = [name for name in self.passive if name not in positions]
         bare = self.with_motors(()) if self.motors else self
-        locked = bare._with(joints=variants.locked(bare, positions), passive=passive)
+        touches = [part for part in self.contact_parts if getattr(part, "joint", None) not in positions]
+        locked = bare._with(joints=variants.locked(bare, positions), passive=passive, contacts=touches)
         return locked.with_motors(motors.locked_motors(self.motors, positions)) if self.motors else locked
 
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.algorithms.constraints import computed_in
+from linkwise.algorithms.contact.candidates import prepared
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
-from linkwise.functions import mechanism_of
+from linkwise.functions import FUNCTIONS, mechanism_of
+from linkwise.model.contacts import ground_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.once import once
 from linkwise.parameters import parameter_sizes, with_symbols
@@ -31,6 +33,9 @@ from linkwise.simulate.reference import Source
 
 FUSED_JOINTS = 16
 """Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
+FUSED_CONTACT = 60_000
+"""The same for robots with contact, in estimated operations of a step."""
+CONTACT_NUMBERS = ("contact_friction", "ground_height")
 RECORDABLE = ("q", "qd", "tau", "command", "q_measured", "qd_measured", "memory")
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -74,6 +79,18 @@ class ClosedLoop:
         """Whether the number of the step matters."""
         return self.source.timed or self.plant.sensors.noisy or self.plant.push is not None
 
+    @property
+    def touches(self) -> bool:
+        """Whether the plant's robot has contacts or stops."""
+        return bool(self.plant.robot.contact_parts)
+
+    @property
+    def fits_a_kernel(self) -> bool:
+        """Whether the loop over time is compiled without being asked for."""
+        if self.touches:
+            return FUNCTIONS["contact_step"].size(self.plant.robot) <= FUSED_CONTACT
+        return self.dof <= FUSED_JOINTS
+
     def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
         """The parameters that are not the robot's, with their values: inputs of the kernel."""
         period = step * substeps
@@ -85,6 +102,8 @@ class ClosedLoop:
         found |= self.plant.sensors.numbers(self.dof, period) | self.plant.drives.numbers(self.dof)
         if self.plant.push is not None:
             found |= self.plant.push.numbers(self.dof)
+        if self.touches:
+            found |= contact_numbers(self.plant.robot)
         return found | self.source.parameters(self.dof)
 
     @once
@@ -270,6 +289,18 @@ def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel
     made = Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
     made.origin = (step_kernel, (robot, integrator))
     return made
+
+
+def contact_numbers(robot: Robot) -> dict[str, np.ndarray]:
+    """Friction and height of the ground of every candidate: inputs of the kernel, which may vary."""
+    candidates = prepared(robot)
+    ground = ground_of(robot.contact_parts)
+    if not candidates:
+        return {}
+    return {
+        "contact_friction": np.array([each.friction for each in candidates]),
+        "ground_height": np.full(len(candidates), ground.height),
+    }
 
 
 def _written(name: str) -> str:

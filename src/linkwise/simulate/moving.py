@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import constraints, coordinates, joint_terms
+from linkwise.algorithms import constraints, coordinates, coupling, joint_terms
 from linkwise.algorithms.constraints import Held
+from linkwise.algorithms.contact import effort, law
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
@@ -27,10 +28,13 @@ class Motion:
     held: Sequence[Held] = ()
     stabilization: float | str = 0.0
     """A rate [1/s] at which errors of constraints decay (Baumgarte), or "projection" after every step."""
+    scene: law.Scene | None = None
+    """What may touch what; None: nothing."""
 
     @classmethod
     def of(cls, robot: Robot, links: Mechanism, friction: bool, stabilization: float | str) -> Motion:
-        return cls(links, friction, constraints.prepared(robot), stabilization)
+        scene = law.scene_of(robot, friction) if robot.contact_parts else None
+        return cls(links, friction, constraints.prepared(robot), stabilization, scene)
 
     def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
         rate: Any = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
@@ -40,10 +44,27 @@ class Motion:
 
     def advanced(self, values: Values, integrator: str, torque, q, qd, h: Scalar):
         """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
+        if self.scene is not None:
+            return self._touched(values, self.scene, torque(0.0, q, qd), q, qd, h)
         new = self._integrated(values, integrator, torque, q, qd, h)
         if not self.held or self.stabilization != PROJECTION:
             return new
         return self.projected(*new)
+
+    def _touched(self, values: Values, scene: law.Scene, tau, q, qd, h: Scalar):
+        """The step of Moreau and Jean, whatever the integrator."""
+        links = self.links
+        given = law.Given(h, values.get("contact_friction", ()), values.get("ground_height", ()))
+        stepped = law.step(
+            links,
+            coupling.expanded(links, q, positions=True),
+            coupling.expanded(links, qd),
+            coupling.expanded(links, tau, forces=True),
+            scene,
+            given,
+            effort.chosen(scene, links),
+        )
+        return stepped.q, stepped.qd
 
     def projected(self, q, qd):
         """(q, q̇) nearby that meet the constraints."""

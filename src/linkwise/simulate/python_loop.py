@@ -18,7 +18,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.control import Controller, Reference
 from linkwise.errors import ShapeError
 from linkwise.simulate.integrators import INTEGRATORS, Space, space_of
-from linkwise.simulate.loop import FUSED_JOINTS, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, ClosedLoop
 from linkwise.simulate.moving import PROJECTION, Motion
 from linkwise.simulate.noise import normal
 
@@ -98,13 +98,15 @@ def _advance(
 ) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """A function (q, qd, tau) -> (q, qd) one control period later."""
     n = loop.dof
-    names = [name for name in ("step", "substeps", "breakaway", *loop.varied) if name in columns]
+    names = [
+        name for name in ("step", "substeps", "breakaway", *CONTACT_NUMBERS, *loop.varied) if name in columns
+    ]
 
     def period(q, qd, tau, **values):
         h = values["step"][0]
         return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)
 
-    if n > FUSED_JOINTS:
+    if not loop.fits_a_kernel:
         values: dict[str, Any] = {name: columns[name] for name in names}
         own = loop.motion(values)
         if n <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):

@@ -55,6 +55,10 @@ class Result(Summarised):
     """[s]"""
     recorded: dict[str, np.ndarray] = field(default_factory=dict)
     """What else was asked for: command, q_measured, qd_measured, memory."""
+    step: float = 0.0
+    """Of the integrator [s]."""
+    contact_numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    """Friction and ground height of every candidate of contact, shape (..., contacts)."""
 
     def _summary(self) -> Summary:
         robots, rows = self.q.shape[:-2], len(self.t)
@@ -109,6 +113,39 @@ class Result(Summarised):
     def constraint_errors(self) -> np.ndarray:
         """How far constraints are from being met, shape (..., rows, constraint_rows): sine of the angle, gap [m]."""
         return self.robot.constraint_errors(self.q)
+
+    # -- contact ----------------------------------------------------------------------------------------------
+
+    @once
+    def contact_forces(self) -> np.ndarray:
+        """Forces of contacts on the robot [N], shape (..., rows, contacts, 3), mean over the step after each row.
+
+        In the axes of the contact, the normal last. Forces of ``Plant.push`` are not part of ``tau`` and not counted.
+        """
+        return self._contact("contact_forces")
+
+    @once
+    def slip(self) -> np.ndarray:
+        """Speed at which closed contacts slide after the step that follows each row [m/s], (..., rows, contacts)."""
+        speeds = np.linalg.norm(self._contact("contact_velocities")[..., :2], axis=-1)
+        return np.where(self.contact_forces[..., 2] > 0.0, speeds, 0.0)
+
+    @once
+    def residual(self) -> np.ndarray:
+        """How far each step is from the laws of contact, shape (..., rows); see ``Robot.contact_residual``."""
+        return self._contact("contact_residual")
+
+    @once
+    def contact_gaps(self) -> np.ndarray:
+        """Distances of the candidates of contact [m], shape (..., rows, contacts); negative inside."""
+        heights = _on_host(self.contact_numbers["ground_height"])[..., np.newaxis, :]
+        return self.robot.contact_gaps(_on_host(self.q), ground_height=heights)
+
+    def _contact(self, name: str) -> np.ndarray:
+        """A function of the robot's contacts in every row."""
+        numbers = {key: _on_host(value)[..., np.newaxis, :] for key, value in self.contact_numbers.items()}
+        q, qd, tau = (_on_host(x) for x in (self.q, self.qd, self.tau))
+        return getattr(self.robot, name)(q, qd, tau, step=self.step, **numbers)
 
     # -- what cannot be right ---------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import FUSED_JOINTS, RECORDABLE, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, FUSED_JOINTS, RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -78,13 +78,14 @@ def simulate(
         control_period: the controller samples this often [s], a whole number of steps (default: every step), and
             holds its torque in between.
         continuous: whether the controller runs inside the integrator instead of being sampled.
-        integrator: "rk4" or "semi_implicit_euler".
+        integrator: "rk4" or "semi_implicit_euler". Robots with contacts take the step of ``Robot.contact_step``.
         every: control periods from one recorded row to the next.
         q: initial positions, (..., nq); by default the start of the reference. Leading axes are the batch.
         qd: initial velocities, (..., n).
         delay: control periods from measurement to torque.
         vary: other values for every robot, (..., size): gains (kp, kd, ki), "payload" (ten numbers, see
-            ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and drives.
+            ``Robot.kernel``), labels of ``robot.parameter_labels``, numbers of sensors and drives, or
+            "contact_friction" and "ground_height" of every candidate of contact.
         record: what is recorded besides q, qd and tau: command, q_measured, qd_measured, memory.
         seed: of random numbers, which depend on seed, robot and step alone: not on the batch, the number of threads
             or the speed of the machine.
@@ -132,7 +133,7 @@ def simulate(
     in_kernel = _runs_in_kernel(loop, controller, on_device, fused)
     run = _run_kernel if in_kernel else _run_from_python
     final, written = run(loop, controller, given, batch, times, dtype, threads)
-    found = _result(loop, times, batch, final, written, known=reference is not None)
+    found = _result(loop, times, batch, final, written, given, known=reference is not None)
     if warn and not on_device:
         _look_at(found, loop, times, given if in_kernel else None, batch, dtype)
     return found
@@ -228,6 +229,10 @@ def closed_loop(
     )
     if continuous:
         _check_continuous(loop, controller)
+    if robot.contact_parts and (continuous or loop.varied):
+        raise SimulationError(
+            f"{'continuous=True' if continuous else 'vary: ' + loop.varied[0]}: not for robots with contacts"
+        )
     return loop
 
 
@@ -370,13 +375,13 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
         raise SimulationError(
             "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
         )
-    if traced and fused is None and not on_device and loop.dof > FUSED_JOINTS:
+    if traced and fused is None and not on_device and not loop.fits_a_kernel:
         warn(
             f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates (more "
             f"than {FUSED_JOINTS}) compiling it takes long. fused=True compiles it, fused=False accepts Python's loop",
             SlowWarning,
         )
-    return traced and bool(fused or on_device or (fused is None and loop.dof <= FUSED_JOINTS))
+    return traced and bool(fused or on_device or (fused is None and loop.fits_a_kernel))
 
 
 def _refuse_singular(robot: Robot, q: np.ndarray) -> None:
@@ -389,7 +394,14 @@ def _refuse_singular(robot: Robot, q: np.ndarray) -> None:
 
 
 def _result(
-    loop: ClosedLoop, times: Times, batch: tuple[int, ...], final: Arrays, written: Arrays, *, known: bool
+    loop: ClosedLoop,
+    times: Times,
+    batch: tuple[int, ...],
+    final: Arrays,
+    written: Arrays,
+    given: Arrays,
+    *,
+    known: bool,
 ) -> Result:
     t = np.arange(0, times.steps, times.every) * times.period
     named = {name.removeprefix("record_"): array for name, array in written.items()}
@@ -404,6 +416,8 @@ def _result(
         final["qd"],
         times.steps * times.period,
         named,
+        times.step,
+        {name: given[name] for name in CONTACT_NUMBERS if name in given},
     )
 
 

@@ -1,0 +1,1 @@
+"""Steps in time of robots that touch: candidates (``candidates``), the law (``law``), its solver (``solver``)."""

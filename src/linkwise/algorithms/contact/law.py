@@ -1,0 +1,352 @@
+"""One step in time of a robot that touches: Moreau and Jean's scheme, with the laws in the velocities after the step.
+
+With M, the net torques r = τ − b(q, q̇) and the rows J of all candidates, stops, dry friction and constraints at the
+begin of a step h,
+
+    M (v⁺ − v) = h r + Jᵀ p,        q⁺ = q ⊕ h v⁺                                                                   (1)
+    w = J v⁺ + bias = G p + c,      G = J M⁻¹ Jᵀ,      c = J (v + h M⁻¹ r) + bias                                    (2)
+
+and p, w keep the laws of ``solver`` (J. J. Moreau, "Unilateral contact and dry friction in finite freedom dynamics",
+1988; M. Jean, "The non-smooth contact dynamics method", 1999). They hold at the end of the step, so friction that can
+hold leaves velocities of zero, and a body at rest stays where it is. The bias of a normal row with gap g is
+
+    g/h                     g > 0: what is still open may close, not more: the gap stays positive to first order
+    max(β g/h, −s)          g < 0: what is inside comes out, by the part β of its depth a step, not faster than s
+    e v_n                   where v_n < 0 closes the gap within the step and the restitution is e > 0                (3)
+
+A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
+
+G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
+more, at the end, to everything together: v⁺ = v + L⁻¹ D⁻¹ (L⁻ᵀ h r + Yᵀ p). Rows of constraints J_c (loops, welds) are
+eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
+from linkwise.algorithms.constraints import Held
+from linkwise.algorithms.contact import candidates as geometry
+from linkwise.algorithms.contact import solver
+from linkwise.algorithms.contact.candidates import Candidate
+from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
+from linkwise.joint_laws import is_zero
+from linkwise.model.axes import JointValue, joint_value, parts_of
+from linkwise.model.contacts import stops_of
+from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
+from linkwise.scalar import Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.spatial import Vector
+
+Rows = list[list[Scalar]]
+
+RECOVERED = 0.2
+"""β: part of a depth that is recovered in a step; errors of constraints decay alike."""
+RECOVERY_SPEED = 0.1
+"""s [m/s or rad/s]: a robot that starts deep in the ground is not thrown out of it."""
+
+
+@dataclass(frozen=True)
+class StopRow:
+    """A joint that stops at the ends of its range: its velocity coordinate, its position number, the range."""
+
+    coordinate: int
+    position: int
+    lower: float
+    upper: float
+    restitution: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What may touch what, and what is held."""
+
+    candidates: Sequence[Candidate]
+    stops: Sequence[StopRow] = ()
+    held: Sequence[Held] = ()
+    friction: bool = True
+    """Whether joints have friction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Numbers of one state that may differ from state to state: step h [s], μ and ground height of every candidate,
+    impulses to start from (N·s, three per candidate)."""
+
+    h: Scalar
+    friction: Sequence[Scalar]
+    height: Sequence[Scalar]
+    start: Sequence[Scalar] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """A step: positions and velocities after it, impulses [N·s] and gaps [m] of the candidates, their velocities after
+    the step [m/s], and the residual relative to the largest velocity that contacts would have without impulses."""
+
+    q: list[Scalar]
+    qd: list[Scalar]
+    impulses: Rows
+    gaps: list[Scalar]
+    velocities: Rows
+    residual: Scalar
+
+
+def scene_of(model: Any, friction: bool = True) -> Scene:
+    """What a model says about contact."""
+    places: dict[str, tuple[int, int, Any]] = {}
+    coordinate = position = 0
+    for joint in model.coordinate_joints:
+        places[joint.name] = (coordinate, position, joint.limits)
+        coordinate, position = coordinate + joint.dof, position + joint.nq
+    stops = [
+        StopRow(*places[stop.joint][:2], *_range(places[stop.joint][2]), stop.restitution)
+        for stop in stops_of(model.contact_parts)
+    ]
+    return Scene(geometry.prepared(model), stops, constraints.prepared(model), friction)
+
+
+def step(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    scene: Scene,
+    given: Given,
+    effort: Effort,
+) -> Stepped:
+    """(1)–(3)."""
+    h, rates = given.h, coupling.leaders(links, qd)
+    v = _in_axes_of_the_start(links, rates, h)
+    M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
+    mobility = _Mobility.of(links, M)
+    pushed = mobility.half([h * r for r in coupling.reduced(links, flat(net), (True,))])
+    touches = geometry.touches(links, q, scene.candidates, given.height)
+    rows = [row for touch in touches for row in touch.rows]
+    joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
+    rows = [*rows, *joint_rows]
+    with stage("contact velocities"):
+        before = [dense.dot(row, v) for row in rows]
+    if not rows:
+        raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
+    with stage("Delassus matrix"):
+        halves = [mobility.half(row) for row in rows]
+        scaled = [mobility.scaled(half) for half in halves]
+        delassus = dense.symmetric_product(halves, scaled)
+        free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
+        held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
+        if held is not None:
+            delassus, free = held.reduced(delassus, free)
+    with stage("contact bias"):
+        c = list(free)
+        for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
+            c[3 * k + 2] = c[3 * k + 2] + _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+    start = None
+    if given.start is not None:
+        start = [*given.start, *([0.0] * len(joints))]
+    p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
+    with stage("velocities after the step"):
+        total = [a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)]
+        if held is not None:
+            total = held.added(total, p)
+        change = mobility.finish(mobility.scaled(total))
+        after = [a + b for a, b in zip(v, change, strict=True)]
+        contacts = len(touches)
+        velocities = [f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)]
+    with stage("residual"):
+        size = solver.largest(free)
+        residual = solver.largest(residuals) / where(size > 0.0, size, 1.0)
+    new_q, new_qd = _moved(links, q, after, h)
+    return Stepped(
+        new_q,
+        new_qd,
+        [p[3 * k : 3 * k + 3] for k in range(contacts)],
+        [touch.gap for touch in touches],
+        [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
+        residual,
+    )
+
+
+def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scalar:
+    """(3)."""
+    rate = 1.0 / h
+    bias = where(gap > 0.0, rate * gap, maximum((RECOVERED * rate) * gap, -RECOVERY_SPEED))
+    if restitution == 0.0:
+        return bias
+    hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
+    # what is inside and would come out faster than it bounces does so
+    return where(hits, minimum(restitution * approach, bias), bias)
+
+
+# -- rows of joints ---------------------------------------------------------------------------------------------------
+
+
+def _joint_rows(
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[JointValue], scene: Scene, h: Scalar
+) -> tuple[Rows, list[JointRow]]:
+    """One row for every joint that stops or has dry friction, over the coordinates of those that lead."""
+    found: dict[int, tuple[list[Scalar], JointRow]] = {}
+    if scene.friction:
+        joint_terms.check_no_load_friction(links)
+        rates = flat(qd)
+        for axis, (k, _) in enumerate(links.coordinates()):
+            limits = joint_terms.dry_friction_limits(links[k], rates[axis])
+            if all(is_zero(limit) for limit in limits):
+                continue
+            row = coupling.reduced(links, [1.0 if i == axis else 0.0 for i in range(len(rates))], (True,))
+            speed = joint_terms.direction_speed(links[k])
+            forward, backward = (h * limit for limit in limits)
+            yielding: Scalar = 0.0
+            if speed is not None:  # F v/√(v² + s²), with the root of the speed before the step
+                yielding = sqrt(rates[axis] * rates[axis] + speed * speed) / maximum(forward, backward)
+            found[axis] = row, JointRow(None, None, forward, backward, yielding)
+    size = sum(len(link.axes) for link in links if link.follows is None)
+    own_axes = [own for own, _ in coupling.leading(links)]
+    for stop in scene.stops:
+        axis = own_axes[stop.coordinate]
+        unit: list[Scalar] = [1.0 if i == stop.coordinate else 0.0 for i in range(size)]
+        row, rub = found.get(axis, (unit, JointRow()))
+        place, rate = q[stop.position], flat(qd)[axis]
+        lower = upper = None
+        if stop.lower > -float("inf"):
+            lower = -_bias(place - stop.lower, rate, stop.restitution, h)
+        if stop.upper < float("inf"):
+            upper = _bias(stop.upper - place, -rate, stop.restitution, h)
+        found[axis] = row, JointRow(lower, upper, rub.forward, rub.backward, rub.compliance)
+    ordered = [found[axis] for axis in sorted(found)]
+    return [row for row, _ in ordered], [joint for _, joint in ordered]
+
+
+# -- M and constraints ------------------------------------------------------------------------------------------------
+
+Apply = Callable[[Sequence[Scalar]], list[Scalar]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Mobility:
+    """M⁻¹ in two halves: M⁻¹ x = finish(scaled(half(x)))."""
+
+    half: Apply
+    finish: Apply
+    inverse: Sequence[Scalar]
+
+    @classmethod
+    def of(cls, links: Mechanism, M: Rows) -> _Mobility:
+        if not links.coupled:
+            L, inverse = factorised.factorise(links, M)
+            return cls(
+                lambda row: factorised.inward(links, L, row),
+                lambda row: factorised.outward(links, L, row),
+                inverse,
+            )
+        lower, inverse = dense.factorised(coupling.reduced(links, M, (True, True)))
+        return cls(
+            lambda row: dense.lower_solved(lower, row), lambda row: dense.upper_solved(lower, row), inverse
+        )
+
+    def scaled(self, row: Sequence[Scalar]) -> list[Scalar]:
+        return [x if is_zero(x) else x * d for x, d in zip(row, self.inverse, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reaction:
+    """Constraints that are eliminated: halves Y_c of their rows, B, G_c⁻¹ Bᵀ (as rows) and G_c⁻¹ (wanted − c_c)."""
+
+    halves: Rows
+    crossed: Rows
+    solved: Rows
+    alone: list[Scalar]
+
+    @classmethod
+    def of(
+        cls,
+        links: Mechanism,
+        q: Sequence[JointValue],
+        v: Sequence[Scalar],
+        held: Sequence[Held],
+        mobility: _Mobility,
+        pushed: Sequence[Scalar],
+        others: Rows,
+        h: Scalar,
+    ) -> _Reaction | None:
+        if not held:
+            return None
+        J = constraints.jacobian(links, q, held)
+        halves = [mobility.half(row) for row in J]
+        scaled = [mobility.scaled(half) for half in halves]
+        # a soft row J a + R λ = wanted, over the step: J (v⁺ − v) + R p = h wanted
+        G = constraints.softened(dense.symmetric_product(halves, scaled), constraints.compliances(held))
+        back = [-(RECOVERED / h) * error for error in constraints.errors(links, q, held)]
+        missing = [
+            w - dense.dot(row, v) - dense.dot(y, pushed) for w, row, y in zip(back, J, scaled, strict=True)
+        ]
+        crossed = [[dense.dot(half, y) for y in scaled] for half in others]
+        factors = constraints.factorised(G, held, constraints.closure_floor(links, q, held, J))
+        solved = [factors.solved(row) for row in crossed]
+        return cls(halves, crossed, solved, factors.solved(missing))
+
+    def reduced(self, G: Rows, free: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
+        """(G − B G_c⁻¹ Bᵀ, c + B G_c⁻¹ (wanted − c_c))."""
+        less = dense.symmetric_product(self.crossed, self.solved)
+        new = [[g - x for g, x in zip(a, b, strict=True)] for a, b in zip(G, less, strict=True)]
+        return new, [f + dense.dot(row, self.alone) for f, row in zip(free, self.crossed, strict=True)]
+
+    def added(self, total: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
+        """L⁻ᵀ h r + Yᵀ p with the impulses G_c⁻¹ (wanted − c_c − Bᵀ p) of the constraints."""
+        columns = dense.transposed(self.solved)
+        own = [a - dense.dot(column, p) for a, column in zip(self.alone, columns, strict=True)]
+        return [
+            t + dense.dot(column, own) for t, column in zip(total, dense.transposed(self.halves), strict=True)
+        ]
+
+
+def _range(limits: Any) -> tuple[float, float]:
+    return float(limits.lower), float(limits.upper)
+
+
+# -- positions --------------------------------------------------------------------------------------------------------
+
+
+def _in_axes_of_the_start(links: Mechanism, qd: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+    """Velocities v + h ω × v of floating joints: the axes of the link turn in the step, but its momentum does not.
+
+    M v̇ + b = τ is about components in turning axes, v̇ = a − ω × v. In the axes that the link has at the begin, v⁺ − v
+    is h a, and a body that nothing touches keeps its velocity to the last bit.
+    """
+    v, at = list(qd), 0
+    for link in links:
+        if link.follows is not None:
+            continue
+        if link.floating:
+            turning, moving = Vector(*v[at : at + 3]), Vector(*v[at + 3 : at + 6])
+            v[at + 3 : at + 6] = [*(moving + h * turning.cross(moving))]
+        at += len(link.axes)
+    return v
+
+
+def _moved(
+    links: Mechanism, q: Sequence[JointValue], v: Sequence[Scalar], h: Scalar
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(q ⊕ h v, v in the axes of the end): floating links turn by h ω and move along straight lines."""
+    new_q: list[Scalar] = []
+    new_v: list[Scalar] = []
+    at = 0
+    for link, own in zip(links, q, strict=True):
+        if link.follows is not None:
+            continue
+        rates = list(v[at : at + len(link.axes)])
+        at += len(link.axes)
+        if not link.floating:
+            new_q += parts_of(manifold.integrated(link, own, joint_value([h * rate for rate in rates])))
+            new_v += rates
+            continue
+        numbers, zero = parts_of(own), [0.0, 0.0, 0.0]
+        turned = parts_of(
+            manifold.integrated(link, own, joint_value([*(h * rate for rate in rates[:3]), *zero]))
+        )
+        along = quaternion_rotation(numbers[-4:]) @ Vector(*rates[3:])
+        new_q += [*(Vector(*numbers[:3]) + h * along), *turned[-4:]]
+        new_v += [*rates[:3], *(quaternion_rotation(turned[-4:]).transposed() @ along)]
+    return new_q, new_v

@@ -1,0 +1,447 @@
+"""Impulses of contacts, stops and dry friction: a solver of fixed length without branches.
+
+Unknown are impulses p; the velocities of their rows after the step are w = G p + c. The laws, row by row:
+
+    contact (two tangents t, one normal n)    0 ≤ p_n ⊥ w_n ≥ 0                            Signorini
+                                              |p_t| ≤ μ p_n, p_t = −μ p_n w_t/|w_t|        Coulomb (w_t ≠ 0)
+    joint                                     lower ≤ w ≤ upper, friction between its limits
+
+With z = p − w/G_kk (own scales ρ = 1/G_kk) a contact is solved where p is the nearest point of its cone section to z
+(P. Alart and A. Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution methods",
+1991):
+
+    p_n = max(z_n, 0),        p_t = κ z_t,   κ = min(1, μ max(z_n, 0)/|z_t|)                                       (1)
+
+Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one contact after the other: it takes no impulse if it
+parts anyway, the one that stops it if that is inside the cone, or else one with which it slides (``_sliding``). They
+find in a few sweeps which contacts are open, stick and slide. *Newton's steps* on (1) then solve all rows at once: with
+the direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the impulses after the step,
+
+    open     p⁺ = 0
+    closed   G_n p⁺ + c_n = 0                                                                                      (2)
+    sticks   G_t p⁺ + c_t = 0                                                                                      (3)
+    slides   p_t⁺ = μ p_n⁺ d + κ P (p_t⁺ − ρ (G_t p⁺ + c_t))                                                       (4)
+
+(3) is (4) with κ = 1, d = 0 and P = 1, and an open contact is (4) with κ = 0, d = 0: there is nothing to select but
+κ and d. A step counts only where it makes the residual of (1) smaller. Where it does, the error is squared in each
+step: friction that can hold leaves velocities of round-off, not of a small number.
+
+Redundant contacts make G singular. Then p is not unique, w is; a proximal term ε (p⁺ − p) in (2)–(4) keeps the step
+finite and vanishes where the steps converge. They get parts of a step as well, and sweeps between the steps.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from linkwise.algorithms import dense
+from linkwise.algorithms.constraints import softening
+from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, stage, where
+
+Rows = list[list[Scalar]]
+TINY = 1e-30
+"""[(N·s)²] keeps the direction of a vanishing impulse finite."""
+SLIDING_STEPS = 2
+"""Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
+MOST_CHANGE = 8.0
+"""By which such a step multiplies or divides."""
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """Bounds of a joint's velocity after the step (stops) and of the impulse of its dry friction; None: there is none.
+
+    ``compliance``: friction that changes its direction gradually is −w/compliance inside its limits.
+    """
+
+    lower: Scalar | None = None
+    upper: Scalar | None = None
+    forward: Scalar | None = None
+    backward: Scalar | None = None
+    compliance: Scalar = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """w = G p + c, three rows for every contact (tangents before the normal), then one for every joint row."""
+
+    G: Rows
+    c: Sequence[Scalar]
+    friction: Sequence[Scalar]
+    """μ of every contact."""
+    joints: Sequence[JointRow] = ()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is computed: sweeps, Newton's steps, and sweeps after each of them.
+
+    Args:
+        sweeps: before the first of Newton's steps.
+        newton_steps: how many.
+        sweeps_between: after each of them.
+        shorter: parts of a step that are tried besides the whole one.
+        proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
+            keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
+    """
+
+    sweeps: int = 4
+    newton_steps: int = 3
+    sweeps_between: int = 0
+    shorter: tuple[float, ...] = ()
+    proximal: tuple[float, ...] = (1e-3, 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scales:
+    """What is computed once: mean of G's diagonal, what counts as nothing of it, inverses of the blocks of contacts,
+    and for every row G_kk and ρ = 1/G_kk."""
+
+    mean: Scalar
+    least: Scalar
+    blocks: list[Rows]
+    stiff: list[Scalar]
+    soft: list[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """An iterate p: w, the choices (κ, d) of every contact and (κ, value, R) of every joint row, residuals and Σ r²."""
+
+    p: list[Scalar]
+    w: list[Scalar]
+    pressed: list[Scalar]
+    """1 for closed contacts, 0 for open ones."""
+    held: list[Scalar]
+    """κ."""
+    directions: Rows
+    joints: Rows
+    residuals: list[Scalar]
+    merit: Scalar
+
+    def unless(self, condition: Condition, other: _Point) -> _Point:
+        """The other one where the condition holds."""
+        return _Point(
+            _if(condition, other.p, self.p),
+            _if(condition, other.w, self.w),
+            _if(condition, other.pressed, self.pressed),
+            _if(condition, other.held, self.held),
+            [_if(condition, b, a) for a, b in zip(self.directions, other.directions, strict=True)],
+            [_if(condition, b, a) for a, b in zip(self.joints, other.joints, strict=True)],
+            _if(condition, other.residuals, self.residuals),
+            where(condition, other.merit, self.merit),
+        )
+
+
+def solve(
+    problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
+    scales = _scales(problem)
+    p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
+    damping = [0.5 * scales.stiff[3 * k] + scales.least for k in range(len(problem.friction))]
+    with stage("contact sweeps"):
+        for _ in range(effort.sweeps):
+            p, damping = _swept(problem, scales, p, damping)
+    at = _evaluated(problem, scales, p)
+    for k in range(effort.newton_steps):
+        with stage("contact Newton steps"):
+            near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
+            whole = _newton(problem, scales, at, near)
+            new = _evaluated(problem, scales, _projected(problem, whole))
+            best = at.unless(new.merit < at.merit, new)
+            if effort.shorter:
+                w = _velocities(problem, whole)
+                for part in effort.shorter:
+                    new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
+                    best = best.unless(new.merit < best.merit, new)
+            at = best
+        if effort.sweeps_between:
+            with stage("contact sweeps"):
+                p = at.p
+                for _ in range(effort.sweeps_between):
+                    p, damping = _swept(problem, scales, p, damping)
+            at = _evaluated(problem, scales, p)
+    return at.p, at.residuals
+
+
+# -- scales -----------------------------------------------------------------------------------------------------------
+
+
+def _scales(problem: Problem) -> _Scales:
+    G, contacts = problem.G, len(problem.friction)
+    with stage("contact scales"):
+        mean = (1.0 / len(G)) * sum((G[k][k] for k in range(1, len(G))), start=G[0][0])
+        least = softening() * mean
+        blocks: list[Rows] = []
+        stiff: list[Scalar] = []
+        for k in range(contacts):
+            own = [row[3 * k : 3 * k + 3] for row in G[3 * k : 3 * k + 3]]
+            blocks.append(_inverse(_raised(own, least)))
+            across = 0.5 * (own[0][0] + own[1][1])
+            stiff += [across, across, own[2][2]]
+        stiff += [G[k][k] for k in range(3 * contacts, len(G))]
+        return _Scales(mean, least, blocks, stiff, [_inverse_above(x, least) for x in stiff])
+
+
+def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
+    """1/x; 0 where x is not above the floor: what nothing moves has no scale, and its impulse stays zero."""
+    moves = x > floor
+    return where(moves, 1.0 / where(moves, x, 1.0), 0.0)
+
+
+def _inverse(S: Rows) -> Rows:
+    """The inverse of a symmetric 3×3 matrix by its cofactors."""
+    (a, b, c), (_, d, e), (_, _, f) = S
+    first = [d * f - e * e, c * e - b * f, b * e - c * d]
+    inverse = 1.0 / (a * first[0] + b * first[1] + c * first[2])
+    xx, xy, xz = (inverse * x for x in first)
+    yy, yz, zz = (inverse * x for x in (a * f - c * c, b * c - a * e, a * d - b * b))
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+
+
+# -- sweeps -----------------------------------------------------------------------------------------------------------
+
+
+def _swept(
+    problem: Problem, scales: _Scales, p: Sequence[Scalar], damping: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """One Gauss–Seidel sweep over all contacts and joint rows: (p, a of every contact), see ``_sliding``."""
+    G, c, p, damping = problem.G, problem.c, list(p), list(damping)
+    for k, friction in enumerate(problem.friction):
+        own = slice(3 * k, 3 * k + 3)
+        block = [row[own] for row in G[own]]
+        w = [c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
+        free = [
+            x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
+        ]  # without its own impulse
+        stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
+        sliding, a = _sliding(block, scales.soft[3 * k + 2], free, friction, damping[k])
+        sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
+        # what parts without an impulse gets none, even where one that wedges it would be another solution
+        p[own] = _if(parts, [0.0, 0.0, 0.0], _if(sticks, stopped, sliding))
+        damping[k] = where(sticks, damping[k], where(parts, damping[k], a))
+    for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+        p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
+    return p, damping
+
+
+def _sliding(
+    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, a: Scalar
+) -> tuple[list[Scalar], Scalar]:
+    """(p, a) of a contact that slides, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n.
+
+    With p_n from w_n = 0 the tangents have the matrix S = G_tt − G_tn G_nt/G_nn, and p_t = −(S + a)⁻¹ r. A large a
+    gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them ψ(a) = |p_t| − μ p_n has a
+    root. Newton's steps approach it; the derivative of p_t is −(S + a)⁻¹ p_t. Sweeps over the normal and the tangents
+    by themselves would cycle where these are coupled strongly, as in light feet.
+    """
+    across = [soft * block[i][2] for i in (0, 1)]
+    xx, xy, yy = (block[i][j] - across[i] * block[2][j] for i, j in ((0, 0), (0, 1), (1, 1)))
+    r = [free[i] - across[i] * free[2] for i in (0, 1)]
+
+    def slid(a: Scalar) -> list[Scalar]:
+        """(p_t, p_n, (S + a)⁻¹ p_t)."""
+        first, second = xx + a, yy + a
+        inverse = 1.0 / (first * second - xy * xy)
+        x, y = inverse * (xy * r[1] - second * r[0]), inverse * (xy * r[0] - first * r[1])
+        normal = -(soft * free[2] + across[0] * x + across[1] * y)
+        return [x, y, normal, inverse * (second * x - xy * y), inverse * (first * y - xy * x)]
+
+    for _ in range(SLIDING_STEPS):
+        x, y, normal, u, v = slid(a)
+        size = sqrt(x * x + y * y + TINY)
+        outside = size - friction * normal
+        falls = x * u + y * v + (friction * size) * (across[0] * u + across[1] * v)  # −ψ' |p_t|
+        known = falls > 0.0
+        step = 1.0 + (outside * size) / (a * where(known, falls, 1.0))
+        change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
+        a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
+    x, y, normal, _, _ = slid(a)
+    normal = maximum(normal, 0.0)
+    x, y = _on_disk((x, y), friction * normal)
+    # the normal of what is left of p_t, and as much of that as it still holds
+    held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
+    part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
+    return [part * x, part * y, held], a
+
+
+def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
+    limit = friction * p[2]
+    return all_of(p[2] >= 0.0, p[0] * p[0] + p[1] * p[1] <= limit * limit)
+
+
+def _on_disk(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
+    """The nearest point to t of the disk of this radius."""
+    part = minimum(1.0, limit / sqrt(t[0] * t[0] + t[1] * t[1] + TINY))
+    return [part * t[0], part * t[1]]
+
+
+def _of_joint(row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar) -> Scalar:
+    """The impulse of a joint row where those of all other rows stay: friction, then what the stops still need.
+
+    Both are subgradients of convex functions of the one velocity w, so the stops clip what friction has left of it.
+    """
+    free = w - stiff * p
+    rubbed: Scalar = 0.0
+    if row.forward is not None and row.backward is not None:
+        inverse = soft if row.compliance == 0.0 else 1.0 / (stiff + row.compliance)
+        rubbed = minimum(maximum(-free * inverse, -row.forward), row.backward)
+    left = free + stiff * rubbed
+    stopped = left
+    if row.lower is not None:
+        stopped = maximum(stopped, row.lower)
+    if row.upper is not None:
+        stopped = minimum(stopped, row.upper)
+    return rubbed + soft * (stopped - left)
+
+
+# -- Newton's steps ---------------------------------------------------------------------------------------------------
+
+
+def _velocities(problem: Problem, p: Sequence[Scalar]) -> list[Scalar]:
+    """w = G p + c."""
+    return [x + dense.dot(row, p) for x, row in zip(problem.c, problem.G, strict=True)]
+
+
+def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar], w: list[Scalar] | None = None) -> _Point:
+    """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
+
+    p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
+    """
+    stiff, soft = scales.stiff, scales.soft
+    with stage("contact residuals"):
+        w = _velocities(problem, p) if w is None else w
+        pressed: list[Scalar] = []
+        held: list[Scalar] = []
+        directions: Rows = []
+        residuals: list[Scalar] = []
+        for k, friction in enumerate(problem.friction):
+            x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+            normal = maximum(p[z] - soft[z] * w[z], 0.0)
+            across = [p[i] - soft[i] * w[i] for i in (x, y)]
+            limit = friction * normal
+            square = across[0] * across[0] + across[1] * across[1]
+            slides = square > limit * limit
+            inverse = 1.0 / sqrt(square + TINY)
+            closed = where(normal > 0.0, 1.0, 0.0)
+            kappa = where(slides, limit * inverse, closed)
+            pressed.append(closed)
+            held.append(kappa)
+            going = where(slides, closed * inverse, 0.0)
+            directions.append([going * across[0], going * across[1]])
+            open_part = (1.0 - kappa) * stiff[x]
+            residuals += [open_part * p[i] + kappa * w[i] for i in (x, y)]
+            residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
+        joints: Rows = []
+        for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k])
+            joints.append(choice)
+            residuals.append(residual)
+        merit = dense.dot(residuals, residuals)
+        return _Point(p, w, pressed, held, directions, joints, residuals, merit)
+
+
+def _joint_choice(
+    row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar
+) -> tuple[list[Scalar], Scalar]:
+    """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0."""
+    residual = stiff * (p - _of_joint(row, p, w, stiff, soft))
+    left = w - stiff * p
+    kappa: Scalar = 0.0
+    value: Scalar = 0.0
+    yielding: Scalar = row.compliance
+    if row.forward is not None and row.backward is not None:
+        inverse = soft if row.compliance == 0.0 else 1.0 / (stiff + row.compliance)
+        tried = -left * inverse
+        rubbed = minimum(maximum(tried, -row.forward), row.backward)
+        sticks = all_of(tried > -row.forward, tried < row.backward)
+        left = left + stiff * rubbed
+        kappa, value = where(sticks, 1.0, 0.0), where(sticks, 0.0, rubbed)
+    for bound, below in ((row.lower, True), (row.upper, False)):
+        if bound is not None:
+            stops = left < bound if below else left > bound
+            kappa, value = where(stops, 1.0, kappa), where(stops, bound, value)
+            yielding = yielding if row.compliance == 0.0 else where(stops, 0.0, yielding)
+    return [kappa, value, yielding], residual
+
+
+def _newton(problem: Problem, scales: _Scales, at: _Point, proximal: Scalar) -> list[Scalar]:
+    """p⁺ of (2)–(4): a linear system with as many rows as there are impulses."""
+    G, soft, size = problem.G, scales.soft, len(problem.c)
+    # proximal: G p⁺ + c + ε (p⁺ − p)
+    c = [x - proximal * p for x, p in zip(problem.c, at.p, strict=True)]
+    near = _raised(G, proximal)
+    matrix: Rows = []
+    right: list[Scalar] = []
+    for k, friction in enumerate(problem.friction):
+        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+        kappa, (u, v) = at.held[k], at.directions[k]
+        weight = kappa * soft[x]
+        across = [weight * (1.0 - u * u), -(weight * u) * v, weight * (1.0 - v * v)]
+        first = [across[0] * near[x][j] + across[1] * near[y][j] for j in range(size)]
+        second = [across[1] * near[x][j] + across[2] * near[y][j] for j in range(size)]
+        first[x], first[y] = first[x] + (1.0 - kappa * (1.0 - u * u)), first[y] + kappa * (u * v)
+        second[x], second[y] = second[x] + kappa * (u * v), second[y] + (1.0 - kappa * (1.0 - v * v))
+        first[z], second[z] = first[z] - friction * u, second[z] - friction * v
+        right += [-(across[0] * c[x] + across[1] * c[y]), -(across[1] * c[x] + across[2] * c[y])]
+        weight = at.pressed[k] * soft[z]
+        third = [weight * g for g in near[z]]
+        third[z] = third[z] + (1.0 - at.pressed[k])
+        right.append(-weight * c[z])
+        matrix += [first, second, third]
+    for k, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(problem.friction)):
+        weight = kappa * soft[k]
+        row = [weight * g for g in near[k]]
+        row[k] = row[k] + (1.0 - kappa) + weight * yielding
+        matrix.append(row)
+        right.append(weight * (value - c[k]) + (1.0 - kappa) * value)
+    return _eliminated(matrix, right)
+
+
+def _eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
+    """x with A x = right by Gaussian elimination without pivoting: the diagonal is positive in (2)–(4)."""
+    rows, x, n = [list(row) for row in matrix], list(right), len(matrix)
+    inverses: list[Scalar] = []
+    for k in range(n):
+        inverses.append(1.0 / rows[k][k])
+        for i in range(k + 1, n):
+            factor = rows[i][k] * inverses[k]
+            for j in range(k + 1, n):
+                rows[i][j] = rows[i][j] - factor * rows[k][j]
+            x[i] = x[i] - factor * x[k]
+    for k in reversed(range(n)):
+        for j in range(k + 1, n):
+            x[k] = x[k] - rows[k][j] * x[j]
+        x[k] = inverses[k] * x[k]
+    return x
+
+
+def _projected(problem: Problem, p: list[Scalar]) -> list[Scalar]:
+    """The nearest impulses whose contacts do not pull and keep their cones."""
+    p = list(p)
+    for k, friction in enumerate(problem.friction):
+        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+        p[z] = maximum(p[z], 0.0)
+        p[x], p[y] = _on_disk((p[x], p[y]), friction * p[z])
+    return p
+
+
+def _raised(S: Rows, more: Scalar) -> Rows:
+    """S with more on its diagonal."""
+    return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
+
+
+def _part(start: Sequence[Scalar], end: Sequence[Scalar], part: float) -> list[Scalar]:
+    return [a + part * (b - a) for a, b in zip(start, end, strict=True)]
+
+
+def _if(condition: Condition, first: Sequence[Scalar], second: Sequence[Scalar]) -> list[Scalar]:
+    return [where(condition, a, b) for a, b in zip(first, second, strict=True)]
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    """The largest magnitude."""
+    return functools.reduce(maximum, (maximum(x, -x) for x in values))
