@@ -57,6 +57,11 @@ CALLS = {
         *STATE, **f
     ),
     ("Robot.constraint_forces", "friction"): lambda r, **f: _held(r).constraint_forces(*STATE, **f),
+    **{
+        (f"Robot.{name}", "friction"): lambda r, name=name, **f: getattr(_touching(r), name)(*STATE, **f)
+        for name in ("contact_step", "contact_forces", "contact_velocities", "contact_residual")
+    },
+    ("Robot.with_contacts", "stops"): None,  # or names of joints
     ("Robot.filter", "friction"): lambda r, **f: r.filter(*STATE, **f),
     ("Robot.acceleration_parts", "friction"): lambda r, **f: r.acceleration_parts(*STATE, **f),
     ("Robot.conjugate_gradient", "preconditioned"): lambda r, **f: r.conjugate_gradient(*STATE, **f),
@@ -187,6 +192,10 @@ def _law(robot):
 
 def _simulated(robot, **options):
     return simulate.simulate(robot, _law(robot), duration=0.002, **options)
+
+
+def _touching(robot):
+    return robot.with_contacts([lw.Contact("tip")])
 
 
 def _held(robot):

@@ -169,10 +169,8 @@ def command(
     table |= numbered("qr", found.reference[0])
     if found.divergence is None:
         finite(table)
-    else:  # what was computed before it; the warning says when that was
-        sound = np.isfinite(np.column_stack(list(table.values()))).all(axis=1)
-        rows = len(sound) if sound.all() else int(np.argmin(sound))
-        table = {name: column[:rows] for name, column in table.items()}
+    else:
+        table = _until_divergence(table)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
@@ -198,6 +196,13 @@ def command(
     for what, path in written.items():
         if path is not None:
             say(f"{what} written to {path}")
+
+
+def _until_divergence(table):
+    """The rows before the first number that is not finite; the warning says when that was."""
+    sound = np.isfinite(np.column_stack(list(table.values()))).all(axis=1)
+    rows = len(sound) if sound.all() else int(np.argmin(sound))
+    return {name: column[:rows] for name, column in table.items()}
 
 
 def _reference(loaded, start, end, trajectory, degrees, move):
