@@ -175,7 +175,7 @@ class Result(Summarised):
 
     @once
     def left_range(self) -> list[Excursion]:
-        """Joints beyond their range in some row or at the end, with time and distance: stops are not simulated."""
+        """Joints beyond their range in some row or at the end, with time and distance: only stops hold them."""
         return list(self.excursions())
 
     @once

@@ -64,8 +64,8 @@ def simulate(
     """Simulate a controlled robot, or a batch of them, for ``duration`` [s].
 
     With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated on their device, with
-    the same bits, and the results are of the same kind. A motion that diverges, a joint that leaves its range (stops
-    are not simulated) and a constraint that is not kept cause a ``SimulationWarning`` and are part of the result:
+    the same bits, and the results are of the same kind. A motion that diverges, a joint that leaves its range (only
+    stops of ``with_contacts`` hold it) and a constraint that is not kept cause a ``SimulationWarning`` and are part of the result:
     ``divergence``, ``diverged_at``, ``left_range``, ``unmet``.
 
     Args:

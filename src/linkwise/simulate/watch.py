@@ -42,7 +42,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Excursion:
-    """A joint that has left its range: joint stops are not simulated."""
+    """A joint that has left its range: only robots with stops (``with_contacts(stops=True)``) are held there."""
 
     joint: str
     robot: tuple[int, ...]
@@ -59,7 +59,7 @@ class Excursion:
         place = f" of robot {', '.join(map(str, self.robot))}" if self.robot else ""
         return (
             f"joint {self.joint!r}{place} left its range at t = {self.time:g} s: beyond {self.limit:g} {self.unit} "
-            f"by up to {self.by:.3g} {self.unit}; stops are not simulated"
+            f"by up to {self.by:.3g} {self.unit}; only stops would hold it (with_contacts)"
         )
 
 
