@@ -65,8 +65,8 @@ def simulate(
 
     With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated on their device, with
     the same bits, and the results are of the same kind. A motion that diverges, a joint that leaves its range (only
-    stops of ``with_contacts`` hold it) and a constraint that is not kept cause a ``SimulationWarning`` and are part of the result:
-    ``divergence``, ``diverged_at``, ``left_range``, ``unmet``.
+    stops of ``with_contacts`` hold it) and a constraint that is not kept cause a ``SimulationWarning`` and are part of
+    the result: ``divergence``, ``diverged_at``, ``left_range``, ``unmet``.
 
     Args:
         plant: a robot, or a ``Plant`` with sensors, drives and stiction.
