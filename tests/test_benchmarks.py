@@ -47,6 +47,7 @@ SMOKE = {  # script -> command lines
         "--quick --robot two_link --small 2 --peers",
     ],
     "mpc_realtime.py": ["--robot two_link --horizon 5 --seconds 0.1 --json"],
+    "gpu_contact.py": ["--states 600 --calls 1"],
     "gpu_mppi.py": ["--robot two_link --samples 64 --horizon 4 --calls 1"],
     "gpu_warps.py": ["--quick --robot two_link --json {out}/warps.json"],
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
