@@ -24,6 +24,36 @@ STEPS = (1.0, 0.5, 0.25)
 """Step sizes that an iteration tries."""
 FEWER = 8
 """Of an iteration there are so many times fewer reference states: each has thousands of numbers."""
+GUARD_WORDS = {
+    "acceleration": "that the last torques should cause, from mpc_guard; zeros at first",
+    "period": "since the last sample, and until the next one [s]",
+    "speed": "limits of speed [rad/s or m/s]",
+    "believed": "positions and velocities that are believed",
+    "disturbance": "accelerations that the model misses [rad/s^2 or m/s^2]",
+    "verdict": "code (0: no fault, 1: readings that cannot be, 2: a joint that stands still though it should "
+    "move), its joint or -1, whether a reading was not believed, whether there has been a state",
+    "torque": "of the plan [N*m or N]",
+    "stop": "1: brake, whatever the plan says",
+    "low": "lower limits of the torques [N*m or N]",
+    "high": "upper limits of the torques [N*m or N]",
+    "lowest": "lower limits of positions [rad or m]",
+    "highest": "upper limits of positions [rad or m]",
+    "action": "0: torques of the plan, 1: changed to keep limits, 2: braked",
+    "target": "of the joints [rad or m]",
+    "reach": "largest distance of a target that a plan sees",
+    "frequency": "natural frequency of the motion [rad/s]",
+    "aimed_at": "for joints.target of the parameters",
+    "hold": "for effort.target",
+    "scale": "for effort.scale, row by row",
+    "least": "for torque.lower",
+    "most": "for torque.upper",
+    "position": "of the target [m]",
+    "orientation": "of the target, quaternion x y z w",
+    "near_position": "for tip.position of the parameters",
+    "near_orientation": "for tip.orientation",
+    "distance": "of the target [m], [rad]",
+}
+"""What inputs and outputs of the functions of ``optimal.guard`` are."""
 
 
 def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
@@ -95,42 +125,13 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     reach = {"reach": np.minimum(target_distance(bounds.speed, options.frequency), 1e9)}
     torques = {"low": finite_torques(problem.torque_lower), "high": finite_torques(problem.torque_upper)}
     n = robot.dof
-    words = {
-        "acceleration": "that the last torques should cause, from mpc_guard; zeros at first",
-        "period": "since the last sample, and until the next one [s]",
-        "speed": "limits of speed [rad/s or m/s]",
-        "believed": "positions and velocities that are believed",
-        "disturbance": "accelerations that the model misses [rad/s^2 or m/s^2]",
-        "verdict": "code (0: no fault, 1: readings that cannot be, 2: a joint that stands still though it should "
-        "move), its joint or -1, whether a reading was not believed, whether there has been a state",
-        "torque": "of the plan [N*m or N]",
-        "stop": "1: brake, whatever the plan says",
-        "low": "lower limits of the torques [N*m or N]",
-        "high": "upper limits of the torques [N*m or N]",
-        "lowest": "lower limits of positions [rad or m]",
-        "highest": "upper limits of positions [rad or m]",
-        "action": "0: torques of the plan, 1: changed to keep limits, 2: braked",
-        "target": "of the joints [rad or m]",
-        "reach": "largest distance of a target that a plan sees",
-        "frequency": "natural frequency of the motion [rad/s]",
-        "aimed_at": "for joints.target of the parameters",
-        "hold": "for effort.target",
-        "scale": "for effort.scale, row by row",
-        "least": "for torque.lower",
-        "most": "for torque.upper",
-        "position": "of the target [m]",
-        "orientation": "of the target, quaternion x y z w",
-        "near_position": "for tip.position of the parameters",
-        "near_orientation": "for tip.orientation",
-        "distance": "of the target [m], [rad]",
-    }
 
     def made(name: str, kernel: Kernel, summary: str, tables: dict[str, np.ndarray]) -> Entry:
         def states(count: int) -> dict[str, np.ndarray]:
             return _states(robot, kernel, {**limits, **torques, **reach, **tables}, count)
 
         own = {key: values for key, values in tables.items() if key in dict(kernel.inputs)}
-        return Entry(name, summary, kernel, options.dtype, tables=own, states=states, words=words)
+        return Entry(name, summary, kernel, options.dtype, tables=own, states=states, words=GUARD_WORDS)
 
     found = [
         made(

@@ -202,38 +202,70 @@ class Guard:
             caused = d.acceleration(q, v, sent)
             action: Scalar = where(stop > 0.5, BRAKED, AS_PLANNED)
         else:
-            planned = solve([t - b for t, b in zip(wanted, bias, strict=True)])
             rubbing = Rubbing(self, M, solve, q, v, bias, h)
-            reserve = [
-                maximum(0.0 * b, minimum(t - b, b - s)) for s, t, b in zip(least, most, bias, strict=True)
-            ]
-            ahead = [
-                self._speeds(q[i], BRAKING_SHARE * reserve[i] / M[i][i], h, lowest[i], highest[i], speed[i])
-                for i in range(n)
-            ]
-            rate = APPROACH / h
-            slowest = [rate * (a - x) for (a, _), x in zip(ahead, v, strict=True)]
-            fastest = [rate * (b - x) for (_, b), x in zip(ahead, v, strict=True)]
-            changed = [clipped(a, s, f) for a, s, f in zip(planned, slowest, fastest, strict=True)]
-            some: Scalar = 0.0 * h
-            for a, c in zip(planned, changed, strict=True):
-                some = where(abs(a - c) > 0.0, 1.0, some)
-            limited = self._within(rubbing.torques(changed, wanted, some), least, most)
-            tried = rubbing.accelerations(limited)
-            brake: Scalar = where(stop > 0.5, 1.0, 0.0)
-            for i in range(n):
-                after = v[i] + h * tried[i]
-                slack = SLACK * clipped(speed[i], 0.0, watching.USUAL_SPEED)
-                top, bottom = maximum(ahead[i][1], v[i]) + slack, minimum(ahead[i][0], v[i]) - slack
-                brake = where((after <= top) & (after >= bottom), brake, 1.0)
-            braking = self._braking(M, rubbing.bias, v, least, most, h)
-            sent = [where(brake > 0.5, b, t) for b, t in zip(braking, limited, strict=True)]
-            action = where(brake > 0.5, BRAKED, where(some > 0.5, LIMITED, AS_PLANNED))
+            sent, action = self._kept(rubbing, wanted, stop, least, most, (lowest, highest, speed))
             caused = rubbing.accelerations(sent)
         tau = [
             or_zero(clipped(sent[k] - missed[k], a, b)) for k, a, b in zip(d.driven, low, high, strict=True)
         ]
         return Guarded(tau, [or_zero(a) for a in caused], action)
+
+    def _kept(
+        self,
+        rubbing: Rubbing,
+        wanted: Sequence[Scalar],
+        stop: Scalar,
+        least: Sequence[Scalar],
+        most: Sequence[Scalar],
+        limits: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    ) -> tuple[list[Scalar], Scalar]:
+        """Torques near the wanted ones that keep limits one sample ahead, else those of braking; and what was done.
+
+        Args:
+            rubbing: the model in this state.
+            wanted: torques of the plan, of all coordinates.
+            stop: 1: brake.
+            least: lower limits of the torques.
+            most: upper limits.
+            limits: lower and upper ones of positions, those of speed.
+        """
+        M, v, bias, h = rubbing.M, rubbing.v, rubbing.smooth_bias, rubbing.h
+        planned = rubbing.solve([t - b for t, b in zip(wanted, bias, strict=True)])
+        reserve = [maximum(0.0 * b, minimum(t - b, b - s)) for s, t, b in zip(least, most, bias, strict=True)]
+        ahead = [
+            self._speeds(x, BRAKING_SHARE * reserve[i] / M[i][i], h, *of_joint)
+            for i, (x, *of_joint) in enumerate(zip(rubbing.q, *limits, strict=True))
+        ]
+        rate = APPROACH / h
+        slowest = [rate * (a - x) for (a, _), x in zip(ahead, v, strict=True)]
+        fastest = [rate * (b - x) for (_, b), x in zip(ahead, v, strict=True)]
+        changed = [clipped(a, s, f) for a, s, f in zip(planned, slowest, fastest, strict=True)]
+        some: Scalar = 0.0 * h
+        for a, c in zip(planned, changed, strict=True):
+            some = where(abs(a - c) > 0.0, 1.0, some)
+        limited = self._within(rubbing.torques(changed, wanted, some), least, most)
+        brake = self._missed(ahead, v, rubbing.accelerations(limited), h, limits[2], stop)
+        braking = self._braking(M, rubbing.bias, v, least, most, h)
+        sent = [where(brake > 0.5, b, t) for b, t in zip(braking, limited, strict=True)]
+        return sent, where(brake > 0.5, BRAKED, where(some > 0.5, LIMITED, AS_PLANNED))
+
+    @staticmethod
+    def _missed(
+        ahead: Sequence[tuple[Scalar, Scalar]],
+        v: Sequence[Scalar],
+        accelerations: Sequence[Scalar],
+        h: Scalar,
+        speed: Sequence[Scalar],
+        stop: Scalar,
+    ) -> Scalar:
+        """1 where accelerations lead some joint out of its speeds ``ahead``, or a stop is asked for."""
+        brake: Scalar = where(stop > 0.5, 1.0, 0.0)
+        for (slow, fast), x, a, limit in zip(ahead, v, accelerations, speed, strict=True):
+            after = x + h * a
+            slack = SLACK * clipped(limit, 0.0, watching.USUAL_SPEED)
+            top, bottom = maximum(fast, x) + slack, minimum(slow, x) - slack
+            brake = where((after <= top) & (after >= bottom), brake, 1.0)
+        return brake
 
     @staticmethod
     def _within(torques: Sequence[Scalar], least: Sequence[Scalar], most: Sequence[Scalar]) -> list[Scalar]:

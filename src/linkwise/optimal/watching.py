@@ -102,6 +102,19 @@ class _Reading:
     frozen: Condition
 
 
+@dataclass(frozen=True)
+class _Verdict:
+    """All joints in one sample."""
+
+    doubted: Scalar
+    bad: Scalar
+    """Samples in a row with a reading that was not believed."""
+    fault: Scalar
+    joint: Scalar
+    begins: Condition
+    """Whether the fault is one of this sample."""
+
+
 def watched(
     q: Sequence[Scalar],
     qd: Sequence[Scalar],
@@ -131,17 +144,10 @@ def watched(
     had_one = old["known"] > 0.5
     fresh = (old["known"] <= 0.5) | (period > LONGEST)
     h = clipped(or_zero(period), 0.0, LONGEST)
-    suspected: Scalar = (
-        0.0 * h
-    )  # a joint that should have moved a little: nothing is learnt until that is clear
     unrest: Scalar = 0.0 * h
     for value in old["disturbance"]:
         unrest = unrest + value
-    for i, turns in enumerate(revolute):
-        still = abs(q[i] - old["raw"][i]) <= 0.0
-        suspected = where(
-            still & (abs(old["still_motion"][i]) > STILL_START * STILL_MOTION[not turns]), 1.0, suspected
-        )
+    suspected = _suspected(q, old, revolute, 0.0 * h)
     readings = [
         _reading(
             *(q[i], qd[i], or_zero(acceleration[i]), h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
@@ -155,9 +161,34 @@ def watched(
         )
         for i in range(len(q))
     ]
-    doubted: Scalar = 0.0 * h
-    frozen: Scalar = 0.0 * h
-    culprit: Scalar = 0.0 * h - 1.0
+    verdict = _verdict(readings, old, 0.0 * h)
+    parts = _kept(q, good, readings, verdict, old)
+    return Watched(
+        [*parts["position"], *parts["velocity"]],
+        parts["disturbance"],
+        verdict.fault,
+        verdict.joint,
+        verdict.doubted,
+        parts["known"],
+        layout.joined(parts),
+    )
+
+
+def _suspected(q: Sequence[Scalar], old: dict[str, Any], revolute: Sequence[bool], zero: Scalar) -> Scalar:
+    """1 where some joint should have moved a little and has not: nothing is learnt until that is clear."""
+    suspected = zero
+    for i, turns in enumerate(revolute):
+        still = abs(q[i] - old["raw"][i]) <= 0.0
+        suspected = where(
+            still & (abs(old["still_motion"][i]) > STILL_START * STILL_MOTION[not turns]), 1.0, suspected
+        )
+    return suspected
+
+
+def _verdict(readings: Sequence[_Reading], old: dict[str, Any], zero: Scalar) -> _Verdict:
+    """What the readings of all joints say together; a fault stays."""
+    doubted = frozen = zero
+    culprit: Scalar = zero - 1.0
     for i, reading in enumerate(readings):
         doubted = where(reading.doubted, 1.0, doubted)
         frozen = where(reading.frozen, 1.0, frozen)
@@ -168,8 +199,19 @@ def watched(
     begins = (fault > 0.5) & (old["fault"] <= 0.5)
     fault = where(before, old["fault"], fault)
     joint = where(before, old["joint"], where(fault > 0.5, culprit, -1.0))
+    return _Verdict(doubted, bad, fault, joint, begins)
+
+
+def _kept(
+    q: Sequence[Scalar],
+    good: Condition,
+    readings: Sequence[_Reading],
+    verdict: _Verdict,
+    old: dict[str, Any],
+) -> dict[str, Any]:
+    """The parts of the memory after this sample."""
     known = where(good, 1.0, old["known"])
-    parts: dict[str, Any] = {
+    return {
         "position": [reading.position for reading in readings],
         "velocity": [reading.velocity for reading in readings],
         "disturbance": [reading.disturbance for reading in readings],
@@ -178,16 +220,14 @@ def watched(
         "still_motion": [reading.still_motion for reading in readings],
         "raw": [where(good, x, last) for x, last in zip(q, old["raw"], strict=True)],
         "lost": [
-            where(begins & (reading.doubted | reading.frozen), 1.0, last)
+            where(verdict.begins & (reading.doubted | reading.frozen), 1.0, last)
             for reading, last in zip(readings, old["lost"], strict=True)
         ],
-        "bad": bad,
-        "fault": fault,
-        "joint": joint,
+        "bad": verdict.bad,
+        "fault": verdict.fault,
+        "joint": verdict.joint,
         "known": known,
     }
-    state = [*parts["position"], *parts["velocity"]]
-    return Watched(state, parts["disturbance"], fault, joint, doubted, known, layout.joined(parts))
 
 
 def _reading(
