@@ -1,0 +1,122 @@
+"""The rules between a plan and the motors, one sample at a time, over all bundled robots and random states."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.optimal import Predictive, reaching
+from linkwise.optimal.guard import (
+    AS_PLANNED,
+    BRAKED,
+    BRAKING_SHARE,
+    LIMITED,
+    SLACK,
+    SPEED_SHARE,
+    Bounds,
+    Guard,
+    finite_torques,
+)
+from linkwise.simulate.loop import step_kernel
+
+COUNT = 400
+SPEED = 2.0  # rad/s or m/s
+PERIOD = 5e-3
+ACTIONS = {AS_PLANNED, LIMITED, BRAKED}
+
+
+class Samples:
+    """Random states within the limits, torques of plans up to twice their limits, and what the guard makes of them."""
+
+    def __init__(self, robot, stop=0.0):
+        rng = np.random.default_rng(7)
+        n = robot.dof
+        holding = np.abs(robot.gravity_torques(rng.uniform(-3, 3, (200, n)))).max(axis=0)
+        problem = reaching(robot, horizon=2, friction=False, torque_limits=1.5 * holding + 5.0)
+        self.numbers = Bounds.of(robot, velocity=SPEED).numbers()
+        lowest, highest = np.maximum(self.numbers["lowest"], -3.0), np.minimum(self.numbers["highest"], 3.0)
+        self.low, self.high = finite_torques(problem.torque_lower), finite_torques(problem.torque_upper)
+        self.q = lowest + (highest - lowest) * rng.uniform(0.0, 1.0, (COUNT, n))
+        self.qd = SPEED * rng.uniform(-1.0, 1.0, (COUNT, n)) * rng.uniform(0.0, 1.0, (COUNT, 1)) ** 2
+        self.torque = self.high * rng.uniform(-2.0, 2.0, (COUNT, n))
+        self.torque[::10] = rng.choice([np.nan, np.inf, -np.inf], self.torque[::10].shape)
+        self.tau, self.acceleration, action = Guard(problem.dynamics, robot).command(
+            np.concatenate([self.q, self.qd], axis=1), self.torque, np.zeros(n), np.full(1, stop), np.full(1, PERIOD),
+            self.low, self.high, *(self.numbers[name] for name in ("lowest", "highest", "speed")),
+        )  # fmt: skip
+        self.action = action[:, 0]
+        self.caused = robot.forward_dynamics(self.q, self.qd, self.tau, friction=False)
+
+
+def test_torques_are_finite_and_within_their_limits_and_their_effect_is_known():
+    for name in lw.robots():
+        samples = Samples(lw.load(name))
+        assert ((samples.low <= samples.tau) & (samples.tau <= samples.high)).all(), name
+        assert set(samples.action) <= ACTIONS
+        size = np.abs(samples.caused).max()
+        np.testing.assert_allclose(samples.acceleration, samples.caused, atol=1e-9 * size, err_msg=name)
+
+
+def test_one_sample_later_joints_are_slow_enough_and_can_stop_before_the_end_of_their_range():
+    """Where the arm is not braked; no joint that is faster than that already gets faster."""
+    kept = 0
+    for name in lw.robots():
+        robot = lw.load(name)
+        samples = Samples(robot)
+        free = samples.action != BRAKED
+        after = samples.qd + PERIOD * samples.caused
+        bias = robot.inverse_dynamics(samples.q, samples.qd, np.zeros_like(samples.q), friction=False)
+        left = np.maximum(np.minimum(samples.high - bias, bias - samples.low), 0.0)
+        brake = BRAKING_SHARE * left / np.diagonal(robot.mass_matrix(samples.q), axis1=-2, axis2=-1)
+        for sign, end in ((1.0, samples.numbers["highest"]), (-1.0, samples.numbers["lowest"])):
+            v, before, distance = sign * after, sign * samples.qd, sign * (end - samples.q)
+            slack = SLACK * SPEED + 1e-9
+            slow = (v <= SPEED_SHARE * SPEED + slack) | (v <= before + slack)
+            w = np.maximum(v - slack, 0.0)  # d = w h + w²/2b is enough to stop
+            stops = (w * PERIOD * brake + 0.5 * w * w <= distance * brake + 1e-9) | (v <= before + slack)
+            assert slow[free].all(), name
+            assert stops[free].all(), name
+        kept += int((samples.action == LIMITED).sum())
+        within = samples.action == AS_PLANNED
+        given = np.nan_to_num(samples.torque, posinf=0.0, neginf=0.0)
+        assert (samples.tau[within] == np.clip(given, samples.low, samples.high)[within]).all(), name
+    assert kept > 100  # in which torques were changed
+
+
+@pytest.mark.parametrize("stop", [0.0, 1.0])
+def test_braking_makes_every_joint_slower_at_one_rate(stop):
+    """Wherever the motors can hold the arm as it moves."""
+    tried = 0
+    for name in lw.robots():
+        robot = lw.load(name)
+        samples = Samples(robot, stop)
+        bias = robot.inverse_dynamics(samples.q, samples.qd, np.zeros_like(samples.q), friction=False)
+        can = (samples.action == BRAKED) & ((samples.low < bias) & (bias < samples.high)).all(axis=1)
+        rates = -samples.caused[can] / samples.qd[can]
+        assert (rates > 0.0).all(), name
+        np.testing.assert_allclose(rates, rates[:, :1] * np.ones(robot.dof), rtol=1e-5, atol=1e-6)
+        assert (np.abs(samples.qd + PERIOD * samples.caused)[can] < np.abs(samples.qd[can])).all(), name
+        tried += int(can.sum())
+        assert (samples.action == BRAKED).all() or stop == 0.0
+    assert tried > 100
+
+
+def test_joints_move_as_under_the_critically_damped_law():
+    """Of all joints, without gravity within 3 % of a step; with it, its change on the way may cost a quarter."""
+    frequency, period = 10.0, 4e-3
+    cases = [
+        ("iiwa14", [0.3, 0.9, -0.2, -1.2, 0.4, 0.8, 0.0], -9.81, 0.25),
+        ("iiwa14", [0.3, 0.9, -0.2, -1.2, 0.4, 0.8, 0.0], 0.0, 0.03),
+        ("stanford", [0.3, 0.9, 0.4, -1.2, 0.4, 0.8], 0.0, 0.03),
+    ]
+    for name, q, gravity, most in cases:
+        robot = lw.load(name).with_gravity((0.0, 0.0, gravity))
+        law, step = Predictive(robot, frequency=frequency, friction=False), step_kernel(robot)
+        away = 0.02 * np.where(np.arange(robot.dof) % 2, 1.0, -1.0)
+        target, x, v = np.array(q) + away, np.array(q), np.zeros(robot.dof)
+        law.aim({"joints.target": target})
+        for k in range(125):
+            expected = (1.0 + frequency * k * period) * np.exp(-frequency * k * period)
+            assert np.abs((target - x) / away - expected).max() < most, name
+            tau = law(k * period, x, v)
+            for _ in range(2):
+                x, v = step(x, v, tau, np.array([0.5 * period]))
