@@ -1,8 +1,8 @@
 """Sentences of the documentation that promise something, and the tests that try to break them.
 
 ``promises.toml`` has a row for every sentence of README.md and docs/ with one of ``WORDS``: the tests of a promise, or
-the reason why it is none. ``python tests/promises.py`` prints rows for sentences that have none yet, and
-``python tests/promises.py --write`` writes docs/promises.md.
+the reason why it is none. ``python tests/promises.py`` prints rows for sentences that have none yet and names
+rows whose sentences are gone, and ``python tests/promises.py --write`` writes docs/promises.md.
 """
 
 from __future__ import annotations
@@ -72,18 +72,28 @@ def table() -> dict[str, dict[str, str | list[str]]]:
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))
 
 
+def gone() -> list[str]:
+    """Rows of the table whose sentences no page has."""
+    known = {(each.page, each.start) for each in with_words()}
+    return [
+        f"{name}: {start}" for name, some in table().items() for start in some if (name, start) not in known
+    ]
+
+
 def page() -> str:
-    """The text of docs/promises.md."""
-    rows = table()
+    """The text of docs/promises.md; ``ValueError`` names rows whose sentences are gone."""
+    if old := gone():
+        raise ValueError("\n".join(["sentences of tests/promises.toml that no page has:", *old]))
+    rows, found = table(), with_words()
+    wholes = {(each.page, each.start): each.text for each in reversed(found)}
     lines = [HEAD]
-    for name in dict.fromkeys(each.page for each in with_words()):
+    for name in dict.fromkeys(each.page for each in found):
         promises = [(start, tests) for start, tests in rows.get(name, {}).items() if isinstance(tests, list)]
         if not promises:
             continue
         lines += [f"## {name}", "", "| sentence | tests |", "|---|---|"]
         for start, tests in promises:
-            whole = next(each.text for each in with_words() if each.page == name and each.start == start)
-            shown = start if start == whole else f"{start} …"
+            shown = start if start == wholes[name, start] else f"{start} …"
             plain = (
                 re.sub(r"\[([^\]]*)\](\([^)]*\)?)?", r"\1", shown)
                 .replace("|", "")
@@ -97,8 +107,13 @@ def page() -> str:
 
 def main() -> None:
     if "--write" in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
+        try:
+            PAGE.write_text(page(), encoding="utf-8")
+        except ValueError as error:
+            sys.exit(str(error))
         return
+    for row in gone():
+        print(f"# gone: {row}")
     rows, last = table(), ""
     for each in with_words():
         if each.start not in rows.get(each.page, {}):

@@ -2,6 +2,8 @@
 
 import ast
 
+import pytest
+
 import promises
 
 SENTENCES = promises.with_words()
@@ -46,6 +48,15 @@ def test_the_tests_of_promises_exist():
 
 def test_the_page_is_that_of_the_table():
     assert promises.PAGE.read_text(encoding="utf-8") == promises.page(), "python tests/promises.py --write"
+
+
+def test_rows_without_a_sentence_are_named(monkeypatch):
+    rows = {"docs/control.md": {"It never fails.": ["a test"]}, "docs/none.md": {"Always.": "a reason"}}
+    monkeypatch.setattr(promises, "table", lambda: rows)
+    with pytest.raises(
+        ValueError, match=r"no page has:\ndocs/control.md: It never fails.\ndocs/none.md: Always."
+    ):
+        promises.page()
 
 
 def test_new_promises_are_found(tmp_path):
