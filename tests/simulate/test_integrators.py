@@ -156,3 +156,23 @@ def test_with_dry_friction_the_order_is_kept_between_events():
         found = simulate(robot, control.Passive(robot), duration=0.1, step=step, q=q, qd=qd)
         errors.append(np.abs([*found.final_q, *found.final_qd] - exact[:, -1]).max())
     assert orders(errors, steps) == pytest.approx(4, abs=0.3)
+
+
+def test_with_dry_friction_errors_shrink_with_the_step_whatever_joints_do():
+    """Random motions of an arm whose joints stop, are held while the other moves, and turn back; some only slide."""
+    robot = lw.load("two_link").with_gravity((0.0, 0.0, 0.0))
+    friction = zip(robot.joint_names, (6.0, 2.0), strict=True)
+    robot = robot.with_parameters({f"{name}.coulomb_friction": value for name, value in friction})
+    rng = np.random.default_rng(2)
+    q, qd = rng.uniform(-1, 1, (60, 2)), rng.uniform(-2, 2, (60, 2))
+
+    def moved(step):
+        return simulate(robot, control.Passive(robot), duration=0.5, step=step, q=q, qd=qd)
+
+    fine = moved(2.0**-15)
+    errors = [np.abs(moved(step).final_q - fine.final_q).max(axis=1) for step in (2.0**-6, 2.0**-10)]
+    slides = (fine.qd * qd[:, np.newaxis] > 0.0).all(axis=(1, 2))
+    assert slides.any()
+    assert (errors[0][slides] / errors[1][slides] > 16**3.5).all()
+    assert errors[0][~slides].max() / errors[1][~slides].max() > 8  # 16 at first order
+    assert errors[1].max() < 5e-3
