@@ -127,6 +127,11 @@ def test_height_of_the_ground_is_an_input_and_a_number_of_the_ground():
     states, impulse = stepped(ball, STILL, np.zeros(6), 500)
     np.testing.assert_allclose(states[-1][0][2], -0.4, atol=EXACT)
     np.testing.assert_allclose(impulse, [[0.0, 0.0, 2.0 * GRAVITY * 0.002]], atol=EXACT)
+    heights = np.array([[-0.3], [0.1]])  # of two robots of one batch
+    result = simulate(
+        ball, lw.control.Passive(ball), duration=3.0, step=0.002, q=STILL, vary={"ground_height": heights}
+    )
+    np.testing.assert_allclose(result.final_q[:, 2], heights[:, 0] + 0.1, atol=1e-6)
 
 
 def test_stops_and_joint_friction_hold_exactly_and_a_loop_stays_closed():
