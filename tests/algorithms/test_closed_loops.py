@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from evaluation import assert_near, value
@@ -229,6 +231,27 @@ def test_passive_joints_of_robots_without_constraints_show_what_they_need():
 
 
 # -- targets ----------------------------------------------------------------------------------------------------------
+
+
+def test_robots_that_differ_in_more_than_targets_share_no_code():
+    """Whatever else a robot has, such as joints without a motor, is part of what its code is found by."""
+    arm = lw.planar_chain(3)
+    here, there = lw.Point("tip", (1.0, 0.0, 0.5)), lw.Point("tip", (0.9, 0.0, 0.4))
+    held = arm.with_constraints([here])
+    assert held != arm.with_constraints([there])
+    assert held.content_without_targets() == arm.with_constraints([there]).content_without_targets()
+    changed = {
+        "passive": (arm.joint_names[0],),
+        "fluid": lw.Fluid(density=1.2),
+        "constraints": (replace(here, compliance=0.1),),
+        "reduced": True,
+        "gravity": (0.0, 0.0, -1.6),
+        "frames": (*arm.frames, lw.Frame("hand", "link2", arm.frames[0].pose)),
+        "name": "another",
+    }
+    for part, given in changed.items():
+        other = held._with(**{part: given})
+        assert other.content_without_targets() != held.content_without_targets(), part
 
 
 def test_robots_held_elsewhere_share_code(monkeypatch):

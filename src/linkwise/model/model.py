@@ -221,25 +221,12 @@ class Model:
                 tuple((link.name, link.inertia.parameters) for link in self.links),
                 tuple(
                     (
-                        *(
-                            j.name,
-                            j.type,
-                            j.parent,
-                            j.child,
-                            j.origin.rotation.tobytes(),
-                            j.origin.translation.tobytes(),
-                        ),
-                        *(
-                            j.axis,
-                            j.limits,
-                            j.rotor_inertia,
-                            j.viscous_friction,
-                            j.coulomb_friction,
-                            j.mimic,
-                            j.body,
-                            tuple(sorted((k, v) for k, v in j.terms.items() if v != 0.0)),
-                            j.pitch,
-                        ),
+                        *(j.name, j.type, j.parent, j.child),
+                        *(j.origin.rotation.tobytes(), j.origin.translation.tobytes()),
+                        *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction),
+                        *(j.mimic, j.body),
+                        tuple(sorted((k, v) for k, v in j.terms.items() if v != 0.0)),
+                        j.pitch,
                     )
                     for j in self.joints
                 ),
@@ -260,7 +247,8 @@ class Model:
     def content_without_targets(self) -> tuple[Any, ...]:
         """The same, but not where in the world frames are held: robots that differ there alone share code."""
         held = tuple(constraint_content(constraint, targets=False) for constraint in self.constraints)
-        return (*self.content()[:-2], held, *self.content()[-1:])
+        *before, _, passive, fluid = self.content()
+        return (*before, held, passive, fluid)
 
     def _parts(self) -> dict[str, Any]:
         return {
