@@ -51,22 +51,12 @@ def of_rows(
     poses = link_poses(links, q)
     axes = links.each(joint_axes, poses)
 
-    def step(
-        link: MovingLink, parent: Moving, axes: list[Spatial], qd: JointValue, qdd: JointValue
-    ) -> Moving:
-        v, a = parent
-        start = v
-        for S, rate, acceleration in zip(axes, parts_of(qd), parts_of(qdd), strict=True):
-            v = v + rate * S
-            a = a + acceleration * S + rate * motion_cross(start, S)
-        return v, a
-
     n = links.dof
     by_q: Rows = []
     by_qd: Rows = []
     pull_by_q: Rows = [[0.0] * n for _ in range(n)]
     with stage("derivatives of constraints"):
-        moving = links.outward(step, (zero_spatial(), zero_spatial()), axes, qd, qdd)
+        moving = links.outward(_moved, (zero_spatial(), zero_spatial()), axes, qd, qdd)
         own = coordinates_by_link(links)
         at = 0
         for each in held:
@@ -101,6 +91,16 @@ def of_rows(
             by_qd += dense.transposed(columns_qd)[6 - each.rows :]
         by_q, by_qd = ([coupling.reduced(links, row, (True,)) for row in rows] for rows in (by_q, by_qd))
         return by_q, by_qd, coupling.reduced(links, pull_by_q, (True, True))
+
+
+def _moved(link: MovingLink, parent: Moving, axes: list[Spatial], qd: JointValue, qdd: JointValue) -> Moving:
+    """A link's motion from that of its parent."""
+    v, a = parent
+    start = v
+    for S, rate, acceleration in zip(axes, parts_of(qd), parts_of(qdd), strict=True):
+        v = v + rate * S
+        a = a + acceleration * S + rate * motion_cross(start, S)
+    return v, a
 
 
 def _changes(

@@ -41,7 +41,9 @@ NOT_TIMED = {
         ),
         _MODELS,
     ),
-    **dict.fromkeys(("with_mimics", "with_parameters", "with_payload", "base_parameters"), _MODELS),
+    **dict.fromkeys(
+        ("with_fluid", "with_mimics", "with_parameters", "with_payload", "base_parameters"), _MODELS
+    ),
     "content_without_targets": _FACTS,
     **dict.fromkeys(("algorithms", "bodies", "carrier", "content", "default_frame", "is_parameter"), _FACTS),
     **dict.fromkeys(("contact_setting", "kernel_for", "labelled_bodies", "locate", "directions"), _FACTS),
