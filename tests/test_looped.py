@@ -7,9 +7,9 @@ import pytest
 
 import linkwise as lw
 from linkwise import arrays, kernels
-from linkwise.errors import TraceError
+from linkwise.compiler.procedure import ProcedureNest
 from linkwise.functions import Setting, function_named
-from linkwise.looped import LOOPED, LoopedNest
+from linkwise.looped import LOOPED
 
 
 def _floating() -> lw.Robot:
@@ -47,7 +47,7 @@ def test_loops_over_joints_are_the_algorithms(dtype, monkeypatch):
             for base_parameters in (False,) if robot.nq != robot.dof else (True,):
                 setting = Setting(robot, base_parameters=base_parameters)
                 kernel = kernels.kernel(row, setting, row.looped[0])
-                assert isinstance(kernel.program(dtype), LoopedNest)
+                assert isinstance(kernel.program(dtype), ProcedureNest)
                 q, v = robot.random(rng, 3), rng.normal(size=(2, 3, robot.dof))
                 given = dict(zip(row.inputs, (q, *v), strict=False))
                 reference = arrays.run_on_arrays(row, setting, row.looped[0], given).values()
@@ -85,6 +85,11 @@ def test_long_chains_are_compiled_and_judged_by_identities():
     assert error < 1e-12 * np.linalg.cond(M)
     column = robot.inverse_dynamics(q, qd, np.eye(size)[7]) - robot.inverse_dynamics(q, qd, qd)
     np.testing.assert_allclose(M[:, 7], column, atol=1e-9 * np.abs(column).max())
-    with pytest.raises(TraceError, match="for so many joints it is loops"):
-        robot.kernel("mass_matrix").latex()
-    assert "for (" in robot.kernel("mass_matrix").source("c")
+    kernel = robot.kernel("mass_matrix")
+    for refused in (kernel.latex, kernel.sympy, kernel.explain, lambda: kernel.source("python")):
+        with pytest.raises(lw.LinkwiseError, match=r"too many links to be written out: .* \(robot.lock\)"):
+            refused()
+    with pytest.raises(lw.LinkwiseError, match="too many links to be differentiated"):
+        kernel.vjp().program()
+    assert "for (" in kernel.source("c")
+    assert kernel.operations.total < 100 * size**2

@@ -261,13 +261,20 @@ def form(
     or straight-line code that takes seconds to compile; None: it is too large for any of them."""
     if is_straight(function, setting, algorithm):
         return "straight"
-    sweeps, loops = has_loops(function, setting, algorithm), is_looped(function, setting, algorithm)
-    too_long = function.size(setting.model) > MOST_WRITTEN_OUT
-    if loops and (sweeps or too_long or function.name in MUCH_SHORTER):
+    can_be_long = _can_be_long(function, setting, algorithm)
+    if is_looped(function, setting, algorithm) and (not can_be_long or function.name in MUCH_SHORTER):
         return "joints"
-    if sweeps:
+    if has_loops(function, setting, algorithm):
         return "links"
-    return None if too_long or algorithm in function.scanned else "long"
+    return "long" if can_be_long else None
+
+
+def _can_be_long(function: Function, setting: Setting, algorithm: str) -> bool:
+    """Whether a function that has no loops over links is straight-line code that can be compiled in seconds: formulas
+    and derivatives are made from that, too, where the kernel itself is loops over joints."""
+    if has_loops(function, setting, algorithm) or algorithm in function.scanned:
+        return False
+    return function.size(setting.model) <= MOST_WRITTEN_OUT
 
 
 def regroups(function: Function, algorithm: str) -> bool:
@@ -368,16 +375,18 @@ def _remade(name: str, setting: Setting, algorithm: str, dtype: str) -> Kernel |
 
 def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> Kernel | ParametricKernel:
     sizes = function.input_sizes(setting)
-    shapes = function.shapes(setting.model)
+    shapes, kind = function.shapes(setting.model), form(function, setting, algorithm)
 
     def build(precision: str) -> Any:
-        shape = form(function, setting, algorithm)
-        if shape == "links":
+        if kind == "links":
             return _swept_program(function, setting, algorithm, precision)
-        if shape == "joints":
+        if kind == "joints":
             from linkwise import looped
 
             return looped.program(function, setting, precision)  # type: ignore[arg-type]
+        return written_out(precision)
+
+    def written_out(precision: str) -> Program:
         from linkwise.compiler.program import lower
 
         _, nodes = _cheapest(function, replace(setting, dtype=precision), algorithm)
@@ -396,12 +405,14 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         return kernel
     constant = reads_targets(function, setting) and TARGETS not in setting.parameters
     content = setting.model.content() if constant else setting.model.content_without_targets()
-    identity = repr((content, algorithm, setting.options())).encode()
+    identity = repr((content, algorithm, setting.options(), kind)).encode()
     made = Kernel(
         function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest()
     )
     made.labels, made.output_labels = _labels(setting.model, sizes, shapes)
     made.derivatives = _derivatives(function, setting, algorithm)
+    if kind == "joints" and _can_be_long(function, setting, algorithm):
+        made.written_out = written_out
     made.parameters_of = lambda output, index: _parameters_of(function, setting, algorithm, output, index)
     return made
 

@@ -12,9 +12,11 @@ from test_c import COMPILERS, STRICT, built
 
 import linkwise as lw
 from linkwise import kernels
+from linkwise.arrays import run_on_arrays
 from linkwise.compiler import loops, machine
 from linkwise.compiler.emit import blocks, c
 from linkwise.compiler.graph import Graph
+from linkwise.compiler.interpret import run as interpret_straight
 from linkwise.compiler.interpret import run_nest
 from linkwise.compiler.loops import (
     Array,
@@ -31,10 +33,12 @@ from linkwise.compiler.loops import (
     whole,
 )
 from linkwise.compiler.native import RUN
+from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.rollout import interpret
 from linkwise.compiler.schedule import schedule
 from linkwise.compiler.shapes import nest
-from linkwise.compiler.sweeps import unfused
+from linkwise.compiler.sweeps import SweptProgram, unfused
+from linkwise.functions import Setting, function_named
 
 SWEPT = [
     ("inverse_dynamics", "newton_euler", False),
@@ -170,48 +174,131 @@ def test_an_input_may_have_the_name_of_a_loop():
     assert any("= row_[row];" in line for line in printer.statements())
 
 
-# -- derivatives ------------------------------------------------------------------------------------------------------
+# -- matrices and derivatives -----------------------------------------------------------------------------------------
 
-DERIVATIVES = ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"]
+OTHER = {  # algorithms that do other arithmetic
+    "inverse_dynamics_derivatives": "gibbs_appell",
+    "forward_dynamics_derivatives": "kalman",
+    "mass_matrix": "covariance",
+    "inverse_mass_matrix": "kalman",
+    "christoffel": "christoffel",
+}
+DERIVATIVES = list(OTHER)[:2]
+BY_JOINTS = [
+    (name, "joints", tree) for name in OTHER for tree in (False, True) if tree or name in DERIVATIVES
+]
+BY_LINKS = [(name, "links", tree) for name in DERIVATIVES for tree in (False, True)]
 
 
 def chain(tree, dof=6):
     return lw.random_robot(4, dof, joints="RP", rotor=True, friction=True, tree=tree)
 
 
-def derivatives_interpreted(found, inputs):
-    program = found.program()
+@pytest.fixture
+def looped_kernel(monkeypatch):
+    """Makes a kernel as loops over joints, or over links once for every direction."""
+
+    def made(function, form, tree):
+        can_be = (lambda row, _, algorithm: algorithm in row.looped) if form == "joints" else lambda *_: False
+        monkeypatch.setattr(kernels, "is_looped", can_be)
+        monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 0)
+        found = chain(tree).kernel(function)
+        assert isinstance(found.program(), ProcedureNest if form == "joints" else SweptProgram)
+        assert form == "joints" or found.program().directions
+        return found
+
+    return made
+
+
+def outputs_interpreted(program, inputs):
     arrays = {key: np.array(x) for (key, _), x in zip(program.inputs, inputs, strict=True)}
     arrays |= {key: np.full(shape, np.inf).ravel() for key, shape in program.outputs}
     run_nest(nest(program), arrays)
     return [arrays[key].reshape(shape) for key, shape in program.outputs]
 
 
-@pytest.mark.parametrize("tree", [False, True], ids=["chain", "tree"])
-@pytest.mark.parametrize("function", DERIVATIVES)
-def test_derivatives_of_long_chains_are_loops_over_directions(function, tree):
-    robot = chain(tree)
-    found = robot.kernel(function)
-    assert found.program().directions
-    inputs = np.random.default_rng(3).normal(size=(3, 9, 6))
-    got = found(*inputs)
-    expected = getattr(robot, function)(*inputs)  # on NumPy arrays, by other algorithms
+def in_c(compiled, found, inputs):
+    """What a compiled function writes, given memory of NaNs."""
+    out = [np.full(shape, np.inf) for _, shape in found.outputs]
+    room = np.full(found.program().scratch_scalars(1), np.nan)
+    compiled[found.name](*pointers(*inputs, *out, room))
+    return out
+
+
+def assert_same(got, expected):
     for mine, other in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(("function", "form", "tree"), BY_JOINTS + BY_LINKS)
+def test_loops_of_matrices_and_derivatives(looped_kernel, function, form, tree):
+    found = looped_kernel(function, form, tree)
+    inputs = np.random.default_rng(3).normal(size=(len(found.inputs), 9, 6))
+    got = found(*inputs)
+    got = got if isinstance(got, tuple) else (got,)
+    row, given = function_named(function), dict(zip(dict(found.inputs), inputs, strict=True))
+    expected = run_on_arrays(row, Setting(chain(tree)), OTHER[function], given)
+    for mine, other in zip(got, expected.values(), strict=True):
         np.testing.assert_allclose(mine, other, rtol=0, atol=1e-11 * np.abs(other).max())
-    for mine, defined in zip(got, derivatives_interpreted(found, inputs[:, 4]), strict=True):
-        np.testing.assert_array_equal(mine[4], defined)
+    assert_same([mine[4] for mine in got], outputs_interpreted(found.program(), inputs[:, 4]))
+    assert found.program().outputs == found.outputs
+    assert found.operations.total > 0
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("tree", [False, True], ids=["chain", "tree"])
-@pytest.mark.parametrize("function", DERIVATIVES)
-def test_c_of_derivatives_of_long_chains(tmp_path, function, tree, compiler):
-    found = chain(tree).kernel(function)
-    compiled = library(tmp_path, compiler, found.source("c"), "-O1", "-march=native")
-    inputs = np.random.default_rng(3).normal(size=(3, 6))
-    out, room = np.full((3, 6, 6), np.inf), np.full(found.program().scratch_scalars(1), np.nan)
-    compiled[function](*pointers(*inputs, *out, room))
-    np.testing.assert_array_equal(out, derivatives_interpreted(found, inputs))
+@pytest.mark.parametrize(("function", "form", "tree"), BY_JOINTS + BY_LINKS)
+def test_c_of_matrices_and_derivatives(tmp_path, looped_kernel, function, form, tree, compiler):
+    found = looped_kernel(function, form, tree)
+    text = found.source("c")
+    assert f"Cost: {found.operations}." in text.replace("\n * ", " ")
+    compiled = library(tmp_path, compiler, text, "-O1", "-march=native")
+    inputs = np.random.default_rng(3).normal(size=(len(found.inputs), 6))
+    got = in_c(compiled, found, inputs)
+    assert_same(got, outputs_interpreted(found.program(), inputs))
+    in_python = found(*inputs)
+    assert_same(got, in_python if isinstance(in_python, tuple) else (in_python,))
+
+
+def test_loops_over_joints_without_fused_operations(tmp_path, looped_kernel):
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    found = looped_kernel("forward_dynamics_derivatives", "joints", True)
+    text = found.source("c", fma=False)
+    assert "fma(" not in text
+    assert "differ in the last bits" in text.replace("\n * ", " ")
+    inputs = np.random.default_rng(2).normal(size=(3, 6))
+    got = in_c(library(tmp_path, "gcc", text, "-O2"), found, inputs)
+    assert_same(got, outputs_interpreted(c.unfused(found.program()), inputs))
+    for mine, fused in zip(got, found(*inputs), strict=True):
+        np.testing.assert_allclose(mine, fused, rtol=0, atol=1e-11 * np.abs(fused).max())
+
+
+def test_header_and_main_of_loops_over_joints(tmp_path, looped_kernel):
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    found = looped_kernel("mass_matrix", "joints", True)
+    header = found.source("c", header=True)
+    assert "out  6 x 6\n" in header
+    assert f"double room[{found.program().scratch_scalars(1)}]);" in header
+    executable = built(tmp_path, "gcc", found.source("c", main=True), *STRICT, "-O2")
+    inputs = np.random.default_rng(3).normal(size=(4, 6))
+    given = " ".join(float(x).hex() for x in inputs.ravel())
+    printed = subprocess.run([executable], input=given, capture_output=True, text=True, check=True).stdout
+    got = np.array([[float(word) for word in line.split()] for line in printed.splitlines()])
+    np.testing.assert_array_equal(got.reshape(4, 6, 6), found(inputs))
+
+
+def test_formulas_of_loops_over_joints_are_written_out_where_they_can_be():
+    """Christoffel's symbols are loops although they could be written out; formulas are made from what is written."""
+    robot = lw.random_robot(4, 3, joints="RP")
+    found = robot.kernel("christoffel")
+    assert isinstance(found.program(), ProcedureNest)
+    q = np.array([0.3, -0.7, 0.5])
+    np.testing.assert_allclose(interpret_straight(found.straight("float64"), q)[0], found(q), atol=1e-13)
+    assert found.explain(index=0).operations.total < found.operations.total
+    h, along = 1e-6, np.array([0.2, -1.0, 0.4])
+    slope = (found(q + h * along) - found(q - h * along)) / (2 * h)
+    np.testing.assert_allclose(found.jvp()(q, along), slope, atol=1e-8)
 
 
 def test_what_has_no_loops_is_written_out(monkeypatch):

@@ -417,7 +417,8 @@ class Kernel(Portable):
         if self.written_out is not None:
             return self.written_out(dtype)
         raise LinkwiseError(
-            f"{self.name} has too many links to be written out: it is compiled as loops over its links"
+            f"{self.name} has too many links to be written out: it is compiled as loops over its links; formulas take "
+            "fewer joints (robot.lock)"
         )
 
     def __repr__(self) -> str:

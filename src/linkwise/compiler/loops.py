@@ -313,6 +313,7 @@ class Nest:
     unfused: Callable[[], Nest] | None = (
         None  # makes the same without fused multiply-adds, where that is possible
     )
+    fused: bool = True
 
     def array(self, name: str) -> Array:
         return next(array for array in self.arrays if array.name == name)

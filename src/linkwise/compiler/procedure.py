@@ -8,7 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from linkwise.compiler.graph import Graph
-from linkwise.compiler.loops import Element, For, Let, Nest, Place, Statement, Step, Whole, statements, whole
+from linkwise.compiler.loops import (
+    Array,
+    Element,
+    For,
+    Let,
+    Nest,
+    Place,
+    Statement,
+    Step,
+    Whole,
+    statements,
+    whole,
+)
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Dtype, lower
 from linkwise.scalar import Scalar
@@ -19,13 +31,31 @@ class ProcedureNest(Nest):
     """Loops, and the operations of all their turns."""
 
     operations: Operations = field(default_factory=Operations)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """Of outputs that are more than one row of numbers."""
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        """Names and sizes, as programs without loops have them."""
+        return tuple((array.title, _scalars(array)) for array in self.arrays if array.kind == "input")
+
+    @property
+    def outputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Names and shapes."""
+        written = [array for array in self.arrays if array.kind == "output"]
+        return tuple((array.title, self.shapes.get(array.title, (_scalars(array),))) for array in written)
+
+    def scratch_scalars(self, width: int) -> int:
+        """Memory that one call needs beside its inputs and outputs."""
+        return width * sum(_scalars(array) for array in self.arrays if array.kind == "scratch")
 
 
 class Procedure:
     """Makes steps and counts their operations; nodes of different steps are different."""
 
-    def __init__(self, dtype: Dtype):
+    def __init__(self, dtype: Dtype, *, fused: bool = True):
         self.dtype: Dtype = dtype
+        self.fused = fused
         self._costs: dict[int, Operations] = {}
         self._steps: list[Step] = []  # kept, so that their numbers stay theirs
 
@@ -45,7 +75,11 @@ class Procedure:
         nodes = [graph.lift(value) for group in found for value in group]
         sizes = {name: len(group) for name, group in zip(names, reads, strict=True)}
         made = lower(
-            {"out": ((len(nodes),), nodes)}, sizes, name=names[0] if names else "s", dtype=self.dtype
+            {"out": ((len(nodes),), nodes)},
+            sizes,
+            name=names[0] if names else "s",
+            dtype=self.dtype,
+            fused=self.fused,
         )
         where = {
             (name, k): place
@@ -86,6 +120,11 @@ class Procedure:
                     times = len(turns) if alike else 1
                     found += Counter({key: times * count for key, count in once.items()})
         return found
+
+
+def _scalars(array: Array) -> int:
+    assert isinstance(array.rows, int)
+    return array.rows * array.columns
 
 
 def _is_known(statement: Statement) -> bool:

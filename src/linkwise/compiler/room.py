@@ -42,7 +42,13 @@ def in_one_room(nest: Nest) -> Nest:
 
     kept = tuple(array for array in nest.arrays if array.kind != "scratch")
     body = _rewritten(nest.body, moved)
-    return replace(nest, arrays=(*kept, Array(ROOM, "scratch", size)), body=body)
+    unfused = nest.unfused
+    return replace(
+        nest,
+        arrays=(*kept, Array(ROOM, "scratch", size)),
+        body=body,
+        unfused=None if unfused is None else lambda: in_one_room(unfused()),
+    )
 
 
 def _rewritten(body: Sequence[Statement], moved: Any) -> list[Statement]:

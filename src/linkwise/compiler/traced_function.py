@@ -59,6 +59,8 @@ class TracedFunction:
             tables=finished.tables,
             operations=finished.operations,
             unfused=lambda: self.program(dtype, fused=False),  # type: ignore[arg-type,return-value]
+            fused=fused,
+            shapes=self.shapes,
         )
 
     def straight(self, dtype: Dtype) -> Program:

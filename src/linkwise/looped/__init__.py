@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from linkwise.compiler.procedure import ProcedureNest
+from linkwise.compiler.procedure import Procedure, ProcedureNest
 from linkwise.compiler.program import Dtype
+from linkwise.compiler.room import in_one_room
 from linkwise.functions import Function, Setting
 from linkwise.looped.christoffel import christoffel
-from linkwise.looped.parts import LoopedNest
 from linkwise.looped.slopes import inverse_dynamics_derivatives, mass_matrix
 from linkwise.looped.solutions import forward_dynamics_derivatives, inverse_mass_matrix
 
-LOOPED: dict[str, Callable[[Function, Setting, Dtype], ProcedureNest]] = {
+LOOPED: dict[str, Callable[[Function, Setting, Procedure], ProcedureNest]] = {
     "christoffel": christoffel,
     "mass_matrix": mass_matrix,
     "inverse_mass_matrix": inverse_mass_matrix,
@@ -28,9 +28,7 @@ LOOPED: dict[str, Callable[[Function, Setting, Dtype], ProcedureNest]] = {
 """By the names of functions; which of their algorithms are loops is in ``Function.looped``."""
 
 
-def program(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
-    """The loops of a function."""
-    return LOOPED[function.name](function, replace(setting, dtype=dtype), dtype)
-
-
-__all__ = ["LOOPED", "LoopedNest", "program"]
+def program(function: Function, setting: Setting, dtype: Dtype, *, fused: bool = True) -> ProcedureNest:
+    """The loops of a function, with or without fused multiply-adds; all that they keep is one array, ``room``."""
+    made = LOOPED[function.name](function, replace(setting, dtype=dtype), Procedure(dtype, fused=fused))
+    return in_one_room(replace(made, unfused=lambda: program(function, setting, dtype, fused=False)))

@@ -7,7 +7,6 @@ from typing import Any
 from linkwise.algorithms import coriolis, dense
 from linkwise.compiler.loops import (
     Array,
-    Declare,
     Element,
     For,
     Let,
@@ -18,8 +17,7 @@ from linkwise.compiler.loops import (
     entry,
     name,
 )
-from linkwise.compiler.procedure import ProcedureNest, cells
-from linkwise.compiler.program import Dtype
+from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.evaluation import without_free_joints
 from linkwise.functions import Function, Setting
 from linkwise.looped.parts import A, J, K, Loops, each, numbers_of, spatial
@@ -32,7 +30,7 @@ THIRD = [Register(f"third{k}") for k in range(6)]
 VALUE = Register("value")
 
 
-def christoffel(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
+def christoffel(function: Function, setting: Setting, made: Procedure) -> ProcedureNest:
     """D_ijk = D_ikj for unit rates of the joints j and k, where k carries j: then every link from j outward moves with
     the axis of k, and the sums over links of ``coriolis`` are those of one composite body,
 
@@ -42,7 +40,7 @@ def christoffel(function: Function, setting: Setting, dtype: Dtype) -> Procedure
     A follower's axis, times its ratio, adds to the symbols of its leader.
     """
     links, n = without_free_joints(setting), setting.model.dof
-    loops, N = Loops(links, dtype), len(links)
+    loops, N = Loops(links, made), len(links)
     output = Array("christoffel", "output", n**3)
 
     def forces(j: Any, k: Any, body: Any) -> list[list[Scalar]]:
@@ -69,7 +67,6 @@ def christoffel(function: Function, setting: Setting, dtype: Dtype) -> Procedure
         return loops.step(lambda a, f: [[dense.dot(list(a), list(f))]], [axis(A), force], [[VALUE]])
 
     body = [
-        Declare(dict.fromkeys((*FIRST, *THIRD, VALUE), 0.0)),
         axes_and_inertias(loops, setting),
         *loops.zeros(output),
         each(

@@ -10,20 +10,21 @@ from linkwise.algorithms import coupling
 from linkwise.algorithms.coriolis import coordinates_by_link
 from linkwise.compiler.loops import (
     Array,
+    Declare,
     Element,
     For,
     Let,
     Place,
+    Register,
     Statement,
     Step,
     Whole,
     entry,
     name,
+    statements,
     whole,
 )
 from linkwise.compiler.procedure import Procedure, ProcedureNest
-from linkwise.compiler.program import Dtype
-from linkwise.errors import TraceError
 from linkwise.functions import Function, Setting
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import Spatial, Vector
@@ -34,23 +35,11 @@ Matrix = Callable[[Whole, Whole], Element]
 """Where the entry of a row and a column of a matrix is."""
 
 
-class LoopedNest(ProcedureNest):
-    """Loops that only machine code and targets with loops take."""
-
-    def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):
-            raise AttributeError(key)
-        raise TraceError(
-            f"{self.name}: for so many joints it is loops, which are machine code, C, CUDA or WebAssembly; formulas "
-            "and further derivatives take fewer joints (robot.lock)"
-        )
-
-
 class Loops:
     """Statements, the tables that they read, and what they cost."""
 
-    def __init__(self, links: Mechanism, dtype: Dtype):
-        self.made = Procedure(dtype)
+    def __init__(self, links: Mechanism, made: Procedure):
+        self.made = made
         self.step = self.made.step
         self.links = links
         self.leaders, self.ratios = _leaders(links)
@@ -75,18 +64,20 @@ class Loops:
 
     def nest(
         self, function: Function, setting: Setting, scratch: Sequence[Array], body: list[Statement]
-    ) -> LoopedNest:
+    ) -> ProcedureNest:
         """The whole program."""
         arrays = [Array(key, "input", size) for key, size in function.input_sizes(setting).items()]
         shapes = function.shapes(setting.model)
         arrays += [Array(key, "output", math.prod(shape)) for key, shape in shapes.items()]
-        return LoopedNest(
+        return ProcedureNest(
             function.name,
             self.made.dtype,
             (*arrays, *scratch),
-            body,
+            [_declared(body), *body],
             tables=self.tables,
             operations=self.made.operations(body, self.tables),
+            fused=self.made.fused,
+            shapes=shapes,
         )
 
     def carriers(self, *body: Statement, of: Whole, own: bool = True, others: bool = True) -> For:
@@ -128,6 +119,13 @@ def spatial(numbers: Sequence[Any]) -> Spatial:
 
 def numbers_of(*values: Spatial) -> list[Any]:
     return [x for value in values for part in value for x in part]
+
+
+def _declared(body: Sequence[Statement]) -> Declare:
+    """All registers that statements use: they keep values from one turn of a loop to the next."""
+    steps = [statement for statement in statements(body) if isinstance(statement, Step)]
+    places = [place for step in steps for place in (*step.reads.values(), *(at for at, _ in step.writes))]
+    return Declare({place: 0.0 for place in places if isinstance(place, Register)})
 
 
 def _leaders(links: Mechanism) -> tuple[list[int], list[float]]:

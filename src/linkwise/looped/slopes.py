@@ -11,7 +11,6 @@ from linkwise.algorithms.kinematics import link_poses
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.loops import (
     Array,
-    Declare,
     Element,
     Place,
     Register,
@@ -21,8 +20,7 @@ from linkwise.compiler.loops import (
     entry,
     whole,
 )
-from linkwise.compiler.procedure import ProcedureNest, cells
-from linkwise.compiler.program import Dtype
+from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.functions import Function, Setting
 from linkwise.looped.parts import A, I, Loops, Matrix, each, numbers_of, rows, spatial
 from linkwise.model.mechanism import Mechanism
@@ -39,14 +37,13 @@ def scratch_of(links: Mechanism) -> list[Array]:
     return [Array("axes", "scratch", AXIS, links.dof), Array("bodies", "scratch", BODY, len(links))]
 
 
-def mass_matrix(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
+def mass_matrix(function: Function, setting: Setting, made: Procedure) -> ProcedureNest:
     """M_ij = S_j · (I_i S_i) where axis j carries axis i, and rotor inertias."""
     links, n = setting.links(), setting.model.dof
-    loops = Loops(links, dtype)
+    loops = Loops(links, made)
     (output,) = function.shapes(setting.model)
     place = _entries_of(output, n)
     body = [
-        Declare(dict.fromkeys(FORCES, 0.0)),
         *loops.zeros(Array(output, "output", n * n)),
         axes_and_inertias(loops, setting),
         *rotor_inertias(loops, setting, place),
@@ -55,13 +52,12 @@ def mass_matrix(function: Function, setting: Setting, dtype: Dtype) -> Procedure
     return loops.nest(function, setting, scratch_of(links), body)
 
 
-def inverse_dynamics_derivatives(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
+def inverse_dynamics_derivatives(function: Function, setting: Setting, made: Procedure) -> ProcedureNest:
     """∂τ/∂q, ∂τ/∂q̇ and M."""
     links, n = setting.links(), setting.model.dof
-    loops, outputs = Loops(links, dtype), list(function.shapes(setting.model))
+    loops, outputs = Loops(links, made), list(function.shapes(setting.model))
     by_q, by_qd, by_qdd = (_entries_of(key, n) for key in outputs)
     body = [
-        Declare(dict.fromkeys(FORCES, 0.0)),
         *loops.zeros(*(Array(key, "output", n * n) for key in outputs)),
         *prepared(loops, setting, cells("qdd", n), by_q, by_qd),
         *rotor_inertias(loops, setting, by_qdd),

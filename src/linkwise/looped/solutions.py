@@ -14,7 +14,6 @@ from linkwise.algorithms import coupling, dense, equation, newton_euler
 from linkwise.algorithms.singularity import axis_inertia_floors
 from linkwise.compiler.loops import (
     Array,
-    Declare,
     Element,
     For,
     Place,
@@ -26,12 +25,10 @@ from linkwise.compiler.loops import (
     name,
 )
 from linkwise.compiler.loops import whole as number
-from linkwise.compiler.procedure import ProcedureNest, cells
-from linkwise.compiler.program import Dtype
+from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.functions import Function, Setting
 from linkwise.looped.parts import I, J, K, Loops, Matrix, each
 from linkwise.looped.slopes import (
-    FORCES,
     axes_and_inertias,
     masses,
     prepared,
@@ -48,14 +45,13 @@ SUMS = [Register(f"sum{k}") for k in range(BLOCK)]
 VALUE = Register("value")
 
 
-def inverse_mass_matrix(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
+def inverse_mass_matrix(function: Function, setting: Setting, made: Procedure) -> ProcedureNest:
     """M⁻¹, column by column; symmetric, so one half is copied."""
     links, n = setting.links(), setting.model.dof
-    loops = Loops(links, dtype)
+    loops = Loops(links, made)
     (output,) = function.shapes(setting.model)
     X = Array("X", "scratch", n, n)
     body = [
-        Declare(dict.fromkeys((*FORCES, *SUMS, VALUE), 0.0)),
         *_mass_matrix(loops, setting),
         *loops.zeros(X),
         *_ones(loops, n, 0),
@@ -65,10 +61,10 @@ def inverse_mass_matrix(function: Function, setting: Setting, dtype: Dtype) -> P
     return loops.nest(function, setting, [*scratch_of(links), *_memory(n), X], body)
 
 
-def forward_dynamics_derivatives(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
+def forward_dynamics_derivatives(function: Function, setting: Setting, made: Procedure) -> ProcedureNest:
     """M (∂q̈/∂q, ∂q̈/∂q̇, ∂q̈/∂τ) = (−∂τ/∂q, −∂τ/∂q̇, 1)."""
     links, n = setting.links(), setting.model.dof
-    loops, outputs = Loops(links, dtype), list(function.shapes(setting.model))
+    loops, outputs = Loops(links, made), list(function.shapes(setting.model))
     X, x = Array("X", "scratch", 3 * n, n), Array("x", "scratch", 1, n)
     backward: list[Place] = [Element("x", number(0), number(n - 1 - i)) for i in range(n)]
 
@@ -85,7 +81,6 @@ def forward_dynamics_derivatives(function: Function, setting: Setting, dtype: Dt
 
     state = [cells(key, size) for key, size in function.input_sizes(setting).items()]
     body = [
-        Declare(dict.fromkeys((*FORCES, *SUMS, VALUE), 0.0)),
         *_mass_matrix(loops, setting),
         loops.step(net_torques, state, [backward], apart=True),
         *_solved(loops, x),

@@ -427,7 +427,7 @@ class CFunction:
             f"  {number:<12} in   {NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers
         ]
         lines += [*self.returned(), ""]
-        if isinstance(program, Nest) or program.fused:
+        if program.fused:
             lines.append(
                 "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no "
                 "library is needed; elsewhere link with -lm: slower, the same bits."
@@ -553,7 +553,8 @@ def _shapes(program: AnyProgram) -> tuple[dict[str, str], dict[str, str]]:
     """What the comment says about the size of each array: (of inputs and memory, of outputs)."""
     if isinstance(program, Nest):
         sizes = {array.title: f"{array.rows} x {array.columns}" for array in program.arrays}
-        return sizes, sizes
+        shapes = program.shapes if isinstance(program, ProcedureNest) else {}
+        return sizes, sizes | {key: " x ".join(map(str, shape)) or "1" for key, shape in shapes.items()}
     if not isinstance(program, RolloutProgram):
         given = {key: str(size) for key, size in program.inputs}
         if isinstance(program, SweptProgram):
