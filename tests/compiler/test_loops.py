@@ -190,7 +190,7 @@ BY_JOINTS = [
 BY_LINKS = [(name, "links", tree) for name in DERIVATIVES for tree in (False, True)]
 
 
-def chain(tree, dof=6):
+def chain(tree, dof=4):
     return lw.random_robot(4, dof, joints="RP", rotor=True, friction=True, tree=tree)
 
 
@@ -233,7 +233,7 @@ def assert_same(got, expected):
 @pytest.mark.parametrize(("function", "form", "tree"), BY_JOINTS + BY_LINKS)
 def test_loops_of_matrices_and_derivatives(looped_kernel, function, form, tree):
     found = looped_kernel(function, form, tree)
-    inputs = np.random.default_rng(3).normal(size=(len(found.inputs), 9, 6))
+    inputs = np.random.default_rng(3).normal(size=(len(found.inputs), 9, 4))
     got = found(*inputs)
     got = got if isinstance(got, tuple) else (got,)
     row, given = function_named(function), dict(zip(dict(found.inputs), inputs, strict=True))
@@ -252,7 +252,7 @@ def test_c_of_matrices_and_derivatives(tmp_path, looped_kernel, function, form, 
     text = found.source("c")
     assert f"Cost: {found.operations}." in text.replace("\n * ", " ")
     compiled = library(tmp_path, compiler, text, "-O1", "-march=native")
-    inputs = np.random.default_rng(3).normal(size=(len(found.inputs), 6))
+    inputs = np.random.default_rng(3).normal(size=(len(found.inputs), 4))
     got = in_c(compiled, found, inputs)
     assert_same(got, outputs_interpreted(found.program(), inputs))
     in_python = found(*inputs)
@@ -266,7 +266,7 @@ def test_loops_over_joints_without_fused_operations(tmp_path, looped_kernel):
     text = found.source("c", fma=False)
     assert "fma(" not in text
     assert "differ in the last bits" in text.replace("\n * ", " ")
-    inputs = np.random.default_rng(2).normal(size=(3, 6))
+    inputs = np.random.default_rng(2).normal(size=(3, 4))
     got = in_c(library(tmp_path, "gcc", text, "-O2"), found, inputs)
     assert_same(got, outputs_interpreted(c.unfused(found.program()), inputs))
     for mine, fused in zip(got, found(*inputs), strict=True):
@@ -278,14 +278,14 @@ def test_header_and_main_of_loops_over_joints(tmp_path, looped_kernel):
         pytest.skip("gcc is not installed")
     found = looped_kernel("mass_matrix", "joints", True)
     header = found.source("c", header=True)
-    assert "out  6 x 6\n" in header
+    assert "out  4 x 4\n" in header
     assert f"double room[{found.program().scratch_scalars(1)}]);" in header
     executable = built(tmp_path, "gcc", found.source("c", main=True), *STRICT, "-O2")
-    inputs = np.random.default_rng(3).normal(size=(4, 6))
+    inputs = np.random.default_rng(3).normal(size=(3, 4))
     given = " ".join(float(x).hex() for x in inputs.ravel())
     printed = subprocess.run([executable], input=given, capture_output=True, text=True, check=True).stdout
     got = np.array([[float(word) for word in line.split()] for line in printed.splitlines()])
-    np.testing.assert_array_equal(got.reshape(4, 6, 6), found(inputs))
+    np.testing.assert_array_equal(got.reshape(3, 4, 4), found(inputs))
 
 
 def test_formulas_of_loops_over_joints_are_written_out_where_they_can_be():
