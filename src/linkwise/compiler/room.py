@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from linkwise.compiler.loops import (
     Array,
@@ -20,8 +20,10 @@ from linkwise.compiler.loops import (
 )
 from linkwise.compiler.shapes import ROOM
 
+AnyNest = TypeVar("AnyNest", bound=Nest)
 
-def in_one_room(nest: Nest) -> Nest:
+
+def in_one_room(nest: AnyNest) -> AnyNest:
     """The same loops with all scratch memory in one array, ``room``; places in it are known numbers or expressions."""
     scratch = [array for array in nest.arrays if array.kind == "scratch"]
     if len(scratch) < 2:

@@ -7,6 +7,7 @@ simulations. Memory that a function needs besides its arguments is one more argu
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -553,7 +554,7 @@ def _shapes(program: AnyProgram) -> tuple[dict[str, str], dict[str, str]]:
     """What the comment says about the size of each array: (of inputs and memory, of outputs)."""
     if isinstance(program, Nest):
         sizes = {array.title: f"{array.rows} x {array.columns}" for array in program.arrays}
-        shapes = program.shapes if isinstance(program, ProcedureNest) else {}
+        shapes: Mapping[str, tuple[int, ...]] = program.shapes if isinstance(program, ProcedureNest) else {}
         return sizes, sizes | {key: " x ".join(map(str, shape)) or "1" for key, shape in shapes.items()}
     if not isinstance(program, RolloutProgram):
         given = {key: str(size) for key, size in program.inputs}
