@@ -200,8 +200,9 @@ def command(
 
 def _until_divergence(table):
     """The rows before the first number that is not finite; the warning says when that was."""
-    sound = np.isfinite(np.column_stack(list(table.values()))).all(axis=1)
-    rows = len(sound) if sound.all() else int(np.argmin(sound))
+    numbers = np.column_stack(list(table.values()))
+    broken = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
+    rows = int(broken[0]) if len(broken) else len(numbers)
     return {name: column[:rows] for name, column in table.items()}
 
 
