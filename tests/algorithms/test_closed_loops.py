@@ -242,6 +242,7 @@ def test_robots_that_differ_in_more_than_targets_share_no_code():
     assert held.content_without_targets() == arm.with_constraints([there]).content_without_targets()
     changed = {
         "passive": (arm.joint_names[0],),
+        "contacts": (lw.Contact("tip"),),
         "fluid": lw.Fluid(density=1.2),
         "constraints": (replace(here, compliance=0.1),),
         "reduced": True,

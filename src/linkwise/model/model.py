@@ -216,39 +216,38 @@ class Model:
         """Everything that defines the robot, as nested tuples: equal content, equal robot."""
         known = self.__dict__.get("_content")
         if known is None:
-            known = (
-                self.name,
-                tuple((link.name, link.inertia.parameters) for link in self.links),
-                tuple(
-                    (
-                        *(j.name, j.type, j.parent, j.child),
-                        *(j.origin.rotation.tobytes(), j.origin.translation.tobytes()),
-                        *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction),
-                        *(j.mimic, j.body),
-                        tuple(sorted((k, v) for k, v in j.terms.items() if v != 0.0)),
-                        j.pitch,
-                    )
-                    for j in self.joints
-                ),
-                self.gravity,
-                tuple(
-                    (f.name, f.link, f.pose.rotation.tobytes(), f.pose.translation.tobytes())
-                    for f in self.frames
-                ),
-                self.reduced,
-                tuple(constraint_content(constraint) for constraint in self.constraints),
-                self.passive,
-                None if self.fluid is None else self.fluid.content(),
-                self.contact_parts,
-            )
-            self.__dict__["_content"] = known
+            known = self.__dict__["_content"] = self._defining(targets=True)
         return known
 
     def content_without_targets(self) -> tuple[Any, ...]:
         """The same, but not where in the world frames are held: robots that differ there alone share code."""
-        held = tuple(constraint_content(constraint, targets=False) for constraint in self.constraints)
-        *before, _, passive, fluid = self.content()
-        return (*before, held, passive, fluid)
+        return self._defining(targets=False)
+
+    def _defining(self, *, targets: bool) -> tuple[Any, ...]:
+        return (
+            self.name,
+            tuple((link.name, link.inertia.parameters) for link in self.links),
+            tuple(
+                (
+                    *(j.name, j.type, j.parent, j.child),
+                    *(j.origin.rotation.tobytes(), j.origin.translation.tobytes()),
+                    *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction),
+                    *(j.mimic, j.body),
+                    tuple(sorted((k, v) for k, v in j.terms.items() if v != 0.0)),
+                    j.pitch,
+                )
+                for j in self.joints
+            ),
+            self.gravity,
+            tuple(
+                (f.name, f.link, f.pose.rotation.tobytes(), f.pose.translation.tobytes()) for f in self.frames
+            ),
+            self.reduced,
+            tuple(constraint_content(constraint, targets=targets) for constraint in self.constraints),
+            self.passive,
+            None if self.fluid is None else self.fluid.content(),
+            self.contact_parts,
+        )
 
     def _parts(self) -> dict[str, Any]:
         return {
