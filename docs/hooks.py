@@ -46,6 +46,8 @@ REFERENCE = {
         "Constraints and couplings",
         [f"linkwise.{name}" for name in ("Weld", "Point", "Coupling", "Elastic")],
     ),
+    "contact": ("Contact", [f"linkwise.{name}" for name in ("Contact", "Ground", "Stop")]),
+    "fluids": ("Fluids", [f"linkwise.{name}" for name in ("Fluid", "DragBody")]),
     "kernels": (
         "Kernels",
         [
@@ -55,6 +57,7 @@ REFERENCE = {
                 f"linkwise.{name}"
                 for name in ("sin", "cos", "sqrt", "sign", "where", "minimum", "maximum", "atan2")
             ),
+            *(f"linkwise.{name}" for name in ("span", "zeros", "empty", "variable", "dot", "loop")),
         ],
     ),
     "compat": ("Names of other libraries", ["linkwise.compat"]),
