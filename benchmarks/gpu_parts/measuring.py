@@ -15,6 +15,7 @@ import numpy as np
 import linkwise as lw
 from linkwise import kernels
 from linkwise.compiler.kernel import Kernel
+from linkwise.contact_functions import CONTACT_FUNCTIONS
 from linkwise.functions import FUNCTIONS, Setting
 
 DTYPES = ("float32", "float64")
@@ -75,6 +76,8 @@ def kernel_of(robot: lw.Robot, name: str, algorithm: str | None = None) -> Kerne
     """As the robot's method takes it; None where that runs without a kernel."""
     function = FUNCTIONS[name]
     if ("constrain" in name or name == "impact") and not robot.constraint_rows:
+        return None
+    if name in CONTACT_FUNCTIONS and not robot.contact_parts:
         return None
     setting = Setting(
         robot, frame=robot.default_frame() if name in ("pose", "jacobian", "velocity") else None

@@ -98,6 +98,8 @@ def test_plots_zoom_by_wheel_keys_and_dragging(driver, address):
 
 
 def test_a_link_unfolds_its_section(driver, tmp_path):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     from linkwise.report import Section, Text
 
     report = Report("Folds")
@@ -107,4 +109,4 @@ def test_a_link_unfolds_its_section(driver, tmp_path):
     opened = "return document.querySelector('details').open"
     assert not driver.execute_script(opened)
     driver.find_element("css selector", "nav a[href='#s1']").click()
-    assert driver.execute_script(opened)
+    WebDriverWait(driver, 10).until(lambda driver: driver.execute_script(opened))  # by an event of its own
