@@ -89,7 +89,8 @@ for line in json.loads(sys.argv[1]):
     statuses[line[0]] = run(line)
 for each in background._running:
     each.wait(60)
-print(json.dumps([statuses, len(started)]), file=sys.stderr)
+with open(sys.argv[2], "w") as file:  # other things may be printed, also while Python ends
+    json.dump([statuses, len(started)], file)
 """
 
 
@@ -162,12 +163,12 @@ def test_every_command_runs_in_a_hostile_folder(hostile, tmp_path):
     (out / "log.csv").write_text("\n".join(lines))
     assert RUNS.keys() == COMMANDS.keys()
     lines = [[name, *(word.format(out=out) for word in words)] for name, words in RUNS.items()]
-    command = [sys.executable, "-P", "-c", DRIVER, json.dumps(lines)]
+    command = [sys.executable, "-P", "-c", DRIVER, json.dumps(lines), str(tmp_path / "statuses.json")]
     done = subprocess.run(
         command, cwd=folder, env=environment_of(tmp_path), capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    statuses, started = json.loads(done.stderr.splitlines()[-1])
+    statuses, started = json.loads((tmp_path / "statuses.json").read_text())
     refused = {"identify", "calibrate", "elastic", "payload"}  # short recordings
     assert {name for name, status in statuses.items() if status} <= refused, done.stderr
     assert started

@@ -223,6 +223,19 @@ def test_the_end_of_the_program(tmp_path, cached):
         assert not folder.exists()
 
 
+def test_the_output_of_a_job_is_closed_though_nobody_asks_for_it(monkeypatch):
+    monkeypatch.setattr(background, "_running", [])
+    first = background.start(background.Task(bytes, (3,)))
+    assert first is not None
+    (job,) = background._running
+    assert job.wait(PATIENCE)
+    background.start(background.Task(bytes, (4,)))
+    assert job._output.closed
+    assert first.get() == bytes(3)
+    assert background._running[-1].wait(PATIENCE)
+    assert background._running[-1].results() == [bytes(4)]
+
+
 def test_a_removed_cache_is_not_made_again(tmp_path, monkeypatch):
     monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path / "gone"))
     monkeypatch.setattr(cache, "creates", False)

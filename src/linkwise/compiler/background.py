@@ -131,7 +131,9 @@ _running: list[Job] = []
 
 def start(task: Task) -> Result | None:
     """Give a task to a new child; None where another one is busy, or no child can be started."""
-    _running[:] = [job for job in _running if not job.is_over]
+    for job in [job for job in _running if job.is_over]:
+        job.results()  # reads the rest and closes the file, which nobody else may ask for
+        _running.remove(job)
     if len(_running) >= max(1, (os.cpu_count() or 1) // 4):
         return None
     job = start_all([task])
