@@ -17,7 +17,7 @@ import numpy as np
 from linkwise.compiler.arrays import Array, check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_INPUTS, DEFAULT_STEP
-from linkwise.errors import UnknownNameError, suggest
+from linkwise.errors import DtypeError, UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
@@ -164,7 +164,7 @@ class Robot(Prepared, metaclass=RobotType):
                 valid = self.algorithms("forward_dynamics")
                 raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
             if tolerance is not None or limit is not None or start is not None:
-                raise TypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
+                raise DtypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
             options = {"algorithm": algorithm, "wrench": wrench, "wrench_frame": wrench_frame}
             result = self._compute("forward_dynamics", given, out, threads, friction=friction, **options)
             self._look_at(result, given)

@@ -20,7 +20,7 @@ from linkwise.errors import ShapeError
 from linkwise.flags import flag
 from linkwise.once import once
 from linkwise.optimal import arguments, watching
-from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT
 from linkwise.optimal.problem import LOWER, UPPER, Problem
@@ -36,7 +36,6 @@ from linkwise.optimal.standard import (
     tip_distance,
 )
 from linkwise.robot import Robot
-from linkwise.simulate.arguments import whole
 
 PLANNED, KEPT, STOPPED, NOT_CONVERGING = "planned", "kept", "stopped", "not converging"
 """Where torques come from: the newest plan, an older one, the stop, the stop because the target is not approached."""

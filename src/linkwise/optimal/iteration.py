@@ -33,9 +33,9 @@ from linkwise.compiler.loops import (
 from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.arguments import whole as whole_number
 from linkwise.optimal.riccati_loops import EXPECTED, GRADIENT, LARGEST, SOUND, R, Riccati, Shape
 from linkwise.scalar import Scalar, where
-from linkwise.simulate.arguments import whole as whole_number
 
 if TYPE_CHECKING:
     from linkwise.compiler.program import Dtype

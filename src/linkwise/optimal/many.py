@@ -12,9 +12,9 @@ import numpy as np
 from linkwise.errors import ShapeError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.arguments import whole as whole_number
 from linkwise.optimal.iteration import REPORT, STEPS, iteration
 from linkwise.optimal.solver import HARDER, MOST_PENALTY, PENALTY, SHRINKING
-from linkwise.simulate.arguments import whole as whole_number
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel

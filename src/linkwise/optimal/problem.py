@@ -23,14 +23,13 @@ from linkwise.flags import flag
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
 from linkwise.optimal import arguments
-from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised, walled
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
-from linkwise.simulate.arguments import whole
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.summaries import Summarised, Summary
 

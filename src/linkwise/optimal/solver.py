@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from linkwise.optimal import barrier, outcome
-from linkwise.optimal.arguments import ProblemError, number, numbers
+from linkwise.optimal.arguments import ProblemError, number, numbers, whole
 from linkwise.optimal.code import Code, code_of
 from linkwise.optimal.descent import Iterate, minimised
 from linkwise.optimal.problem import LOWER, UPPER, Problem
 from linkwise.optimal.result import Solution
-from linkwise.simulate.arguments import whole
 
 PENALTY, MOST_PENALTY, HARDER = 10.0, 1e9, 10.0  # of limits: the first, the largest, the factor
 SHRINKING = 0.25  # of the violation between two updates of the multipliers, with which the penalty stays

@@ -217,13 +217,13 @@ class PredictiveController(TwoRateController):
         self.oldest_plan = 0.5 * length if oldest_plan is None else positive_time("oldest_plan", oldest_plan)
         if self.oldest_plan > length:
             raise SettingsError(f"oldest_plan: a plan is {length:g} s long, got {oldest_plan:g}")
-        self.first_iterations = max(1, whole("first_iterations", first_iterations, 10_000))
+        self.first_iterations = max(1, whole("first_iterations", first_iterations, 0, 10_000))
         self.programs = PredictivePrograms(
             problem,
             self.programs.plant_robot,
             self.period,
             steps=steps,
-            iterations=max(1, whole("iterations", iterations, 1000)),
+            iterations=max(1, whole("iterations", iterations, 0, 1000)),
             frequency=frequency,
             speed=self.limits["speed"],
         )
