@@ -36,7 +36,7 @@ def test_sensors(name, value):
 def test_the_first_wrong_number_and_its_place_are_shown():
     with pytest.raises(SimulationError, match=r"got -1 at \[5\]"):
         Sensors(resolution=[1.0] * 5 + [-1.0] * 3)
-    with pytest.raises(SimulationError, match="got -1$"):
+    with pytest.raises(SimulationError, match=r"got -1$"):
         Sensors(resolution=-1.0)
 
 
