@@ -118,7 +118,7 @@ def exceeded(
         )  # points first: quick to go over
         greatest, least = values.max(axis=0), values.min(axis=0)
         spread = SPREAD * (greatest - least)
-        over, bound = np.full(len(left), -np.inf), np.zeros(len(left))
+        bound, beyond = np.zeros(len(left)), np.zeros(len(left), dtype=bool)
         row, place = np.zeros(len(left), dtype=int), np.zeros(len(left), dtype=int)
         for side, limit, near in ((1.0, high, greatest), (-1.0, low, -least)):
             cell, column = np.nonzero(near + spread > side * limit)
@@ -126,17 +126,21 @@ def exceeded(
                 continue
             some = (side * (values[:, cell, column] - limit[column])) / scale[column]
             highest, peak = some.max(axis=0), _bound(some)
-            order = np.argsort(peak, kind="stable")  # of several rows of a cell the worst is entered last
-            order = order[peak[order] > np.maximum(bound[cell[order]], 0.0)]
-            cell, column = cell[order], column[order]
-            bound[cell], over[cell], row[cell] = peak[order], highest[order], column
-            place[cell] = some[:, order].argmax(axis=0)
+            beyond[cell[peak > 0]] = True
+            # a row that is not certain, such as a torque that jumps where friction does, must not hide one that is
+            certain = (peak > 0) & (peak - highest <= SETTLED * highest)
+            if points == POINTS[-1]:
+                certain |= (peak > 0) & (highest > 0)
+            order = np.flatnonzero(certain)
+            order = order[
+                np.argsort(peak[order], kind="stable")
+            ]  # of several rows of a cell the worst is entered last
+            order = order[peak[order] > bound[cell[order]]]
+            bound[cell[order]], row[cell[order]] = peak[order], column[order]
+            place[cell[order]] = some[:, order].argmax(axis=0)
         odd = np.abs(values[1::2] - _between(values[::2])).max(axis=0)
         unclear = (odd > UNCLEAR * scale).any(axis=1)  # wherever the limits are
-        beyond = bound > 0
-        sure = beyond & (bound - over <= SETTLED * over)
-        if points == POINTS[-1]:
-            sure |= beyond & (over > 0)
+        sure = bound > 0
         if sure.any():
             k = np.flatnonzero(sure)
             yield Peaks(left[k], k, row[k], place[k], values[place[k], k, row[k]], bound[k])
