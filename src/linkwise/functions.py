@@ -204,7 +204,8 @@ class Function:
 def reads_targets(function: Function, setting: Setting) -> bool:
     """Whether the results depend on where in the world frames are held."""
     held = any(target_size(constraint) for constraint in setting.model.constraints)
-    return held and (function.name == "constraint_errors" or setting.stabilization is not None)
+    reads = function.name in ("constraint_errors", *CONTACT_FUNCTIONS[:4])
+    return held and (reads or setting.stabilization is not None)
 
 
 def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -32,9 +32,18 @@ class Motion:
     """What may touch what; None: nothing."""
 
     @classmethod
-    def of(cls, robot: Robot, links: Mechanism, friction: bool, stabilization: float | str) -> Motion:
-        scene = law.scene_of(robot, friction) if robot.contact_parts else None
-        return cls(links, friction, constraints.prepared(robot), stabilization, scene)
+    def of(
+        cls,
+        robot: Robot,
+        links: Mechanism,
+        friction: bool,
+        stabilization: float | str,
+        targets: Sequence[Scalar] | None = None,
+    ) -> Motion:
+        """``targets`` of frames that are held to the world, where they are inputs."""
+        held = constraints.prepared(robot, targets)
+        scene = law.scene_of(robot, friction, held) if robot.contact_parts else None
+        return cls(links, friction, held, stabilization, scene)
 
     def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
         rate: Any = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
