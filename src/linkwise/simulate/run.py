@@ -381,8 +381,8 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
         if loop.touches:
             size = f"{len(loop.plant.robot.contact_parts)} contacts and stops"
         warn(
-            f"{loop.plant.robot.name}: the loop over time runs in Python; for {size} compiling it takes long. fused=True "
-            "compiles it, fused=False accepts Python's loop",
+            f"{loop.plant.robot.name}: the loop over time runs in Python; for {size} compiling it takes long. "
+            "fused=True compiles it, fused=False accepts Python's loop",
             SlowWarning,
         )
     return traced and bool(fused or on_device or (fused is None and loop.fits_a_kernel))
