@@ -24,6 +24,7 @@ SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound fr
 ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
 BLOCK = 2048  # cells that are evaluated together: their values fit into a cache
 UNCLEAR = 0.05  # of a limit: the same for values that are far from it
+ASIDE = 1e-8  # of a cell: so far from its ends it is evaluated
 SLOWINGS = 4  # attempts at a slower motion
 
 
@@ -190,9 +191,13 @@ def _both(x: np.ndarray) -> np.ndarray:
 
 
 def _evenly(x: np.ndarray, points: int) -> np.ndarray:
-    """ρ at times that are evenly spaced in cells with these x at their ends, (cells, points)."""
+    """ρ at times that are evenly spaced in cells with these x at their ends, (cells, points).
+
+    Joints turn back at ends of cells. Friction there is that of the direction inside, so that the round-off of a speed
+    of zero does not choose it.
+    """
     first, last = np.sqrt(x[:, :1]), np.sqrt(x[:, 1:])
-    z, total = np.linspace(0.0, 1.0, points), first + last
+    z, total = np.linspace(ASIDE, 1.0 - ASIDE, points), first + last
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, z * (2 * first + (last - first) * z) / total, z)
 
