@@ -20,12 +20,12 @@ from linkwise.compiler import targets as compiler_targets
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel, Portable
 from linkwise.errors import DtypeError, ShapeError, SlowWarning, warn
+from linkwise.function_sizes import is_chain
 from linkwise.functions import (
     FUNCTIONS,
     Function,
     Setting,
     function_named,
-    is_chain,
     labels_of,
     reads_targets,
 )
@@ -314,7 +314,9 @@ def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:
 def is_looped(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot can be loops over joints after straight-line code, see ``looped``."""
     model = setting.model
-    if algorithm not in function.looped or model.constraints or setting.wrench or setting.parameters:
+    if algorithm not in function.looped or setting.wrench or setting.parameters:
+        return False
+    if function.derivative_of and model.constraints:
         return False
     shared = model.fluid is not None or any(joint.number("load_friction") for joint in model.moving_joints)
     if function.derivative_of and setting.friction and shared:  # friction that is not that of one joint
