@@ -42,6 +42,7 @@ ORDER = (
         "base_parameters",
         "algorithm_names",
         "contact_functions",
+        "function_sizes",
         "functions",
         "evaluation_motion",
         "contact_evaluation",

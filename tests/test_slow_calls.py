@@ -10,6 +10,7 @@ from scipy import optimize
 
 import linkwise as lw
 from linkwise import arrays, kernels
+from linkwise.algorithms import kalman
 from linkwise.control import Gains, GravityPD
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.optimal import Effort, Problem
@@ -51,6 +52,55 @@ def test_every_function_of_large_robots_is_compiled(name, base):
         if exists(function.name, base) and not kernels.compiles(chosen, setting, algorithm):
             missing.add(function.name)
     assert not missing
+
+
+@pytest.mark.parametrize("size", [51, 120])
+def test_every_function_of_long_chains_is_compiled(size):
+    """From 50 joints on Coriolis matrices, regressors and Delassus matrices were computed without compiled code."""
+    chain = lw.general_chain(size)
+    held = chain.with_constraints([lw.Point(chain.link_names[-1], (1.0, 0.0, 0.0))])
+    missing = set()
+    for robot in (chain, held):
+        for function in FUNCTIONS.values():
+            setting = Setting(robot, frame=robot.link_names[-1])
+            chosen, setting, algorithm = kernels._settled(function.name, setting, None)
+            if not kernels.compiles(chosen, setting, algorithm):
+                missing.add((robot is held, function.name))
+    assert {name for loops, name in missing if not loops} == set()
+    assert {name for loops, name in missing if loops} <= UNDER_CONSTRAINTS
+
+
+UNDER_CONSTRAINTS = {"inverse_dynamics_derivatives", "forward_dynamics_derivatives"}
+"""Functions whose loops over joints are not for robots with constraints."""
+
+
+def test_rows_times_the_inverse_mass_matrix_are_solved_one_by_one(monkeypatch):
+    """Large robots have no M⁻¹ there: as with it, and as NumPy computes it."""
+    arm = lw.random_robot(5, 8, tree=True)
+    rng = np.random.default_rng(0)
+    q, qd, tau = arm.random(rng), *rng.normal(size=(2, arm.dof))
+    points = [lw.Point(name, arm.pose(q, name)[:3, 3]) for name in arm.link_names[-1:]]
+    results = []
+    for start in (1000, 1):
+        monkeypatch.setattr(kalman, "SOLVED_FROM", start)
+        robot = arm.with_constraints(points)
+        results.append([
+            arrays.run_on_arrays(FUNCTIONS[name], Setting(robot), FUNCTIONS[name].default, given)
+            for name, given in (
+                ("delassus_matrix", {"q": q}),
+                ("constrained_forward_dynamics", {"q": q, "qd": qd, "tau": tau}),
+                ("impact", {"q": q, "qd": qd, "restitution": [0.5]}),
+            )
+        ])  # fmt: skip
+    J = robot.constraint_jacobian(q)
+    wanted = J @ np.linalg.solve(arm.mass_matrix(q), J.T)
+    for one, other in zip(*results, strict=True):
+        for key, values in one.items():
+            np.testing.assert_allclose(
+                values, other[key], atol=1e-9 * (1 + np.abs(values).max()), err_msg=key
+            )
+    (delassus,) = results[1][0].values()
+    np.testing.assert_allclose(delassus, wanted, atol=1e-10 * np.abs(wanted).max())
 
 
 def test_couplings_of_a_large_tree_are_compiled_and_right():

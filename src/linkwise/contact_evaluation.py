@@ -22,7 +22,7 @@ def _stepped(
     start_impulse: Sequence[Scalar] | None = None,
 ) -> tuple[law.Stepped, Scalar]:
     """(the step, h)."""
-    scene = law.scene_of(setting.model, setting.friction)
+    scene = law.scene_of(setting.model, setting.friction, setting.held())
     _check(setting, scene)
     h: Scalar = setting.step if time_step is None else time_step[0]
     given = law.Given(

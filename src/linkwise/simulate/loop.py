@@ -20,6 +20,8 @@ from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
 from linkwise.functions import FUNCTIONS, mechanism_of
+from linkwise.kernels import shared
+from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.contacts import ground_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.once import once
@@ -104,6 +106,8 @@ class ClosedLoop:
             found |= self.plant.push.numbers(self.dof)
         if self.touches:
             found |= contact_numbers(self.plant.robot)
+        if (targets := target_values(self.plant.robot.constraints)).size:
+            found[TARGETS] = targets
         return found | self.source.parameters(self.dof)
 
     @once
@@ -206,7 +210,9 @@ class ClosedLoop:
 
     def motion(self, values: Values) -> Motion:
         """How the plant moves, with symbols where parameters are inputs."""
-        return Motion.of(self.plant.robot, self.links(values), self.plant.friction, self.stabilization)
+        return Motion.of(
+            self.plant.robot, self.links(values), self.plant.friction, self.stabilization, values.get(TARGETS)
+        )
 
     def advanced(self, values: Values, torque, q, qd, h: Scalar, motion: Motion | None = None):
         """(q, q̇) one control period later: one integration step, or several in a loop."""
@@ -226,14 +232,14 @@ class ClosedLoop:
     # -------------------------------------------------------------------------------------------------
 
     def key(self) -> bytes:
-        """Identifies everything that the step computes."""
+        """Identifies everything that the step computes; where frames are held to the world is an input."""
         robot = self.plant.robot
         sensors, drives = self.plant.sensors, self.plant.drives
         parts = (
-            robot.content(), self.plant.friction, self._pushing(), (sensors.noisy, sensors.counts, sensors.differs),
-            (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
-            self.continuous, self.substeps, self.delay, self.varied, self.record, self.stabilization,
-            repr(self.interface), self.payload_frame,
+            robot.content_without_targets(), self.plant.friction, self._pushing(),
+            (sensors.noisy, sensors.counts, sensors.differs), (drives.ideal, drives.bits is None),
+            self.controller.key(), type(self.source).__name__, self.integrator, self.continuous, self.substeps,
+            self.delay, self.varied, self.record, self.stabilization, repr(self.interface), self.payload_frame,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 
@@ -251,7 +257,7 @@ class ClosedLoop:
             identity = self.key() if own else self._traced_key()
             made = RolloutKernel("simulation", self.interface, self.program, identity)
             made.origin = (type(self).kernel, (self,))
-            known[key] = made
+            known[key] = shared(self.plant.robot, made, ("simulation", identity))
         return known[key]
 
     def _traced_key(self) -> bytes:
@@ -285,7 +291,7 @@ def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel
     def build(dtype: str):
         return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
 
-    key = hashlib.sha256(repr((robot.content(), integrator)).encode()).digest()
+    key = hashlib.sha256(repr((robot.content_without_targets(), integrator)).encode()).digest()
     made = Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
     made.origin = (step_kernel, (robot, integrator))
     return made

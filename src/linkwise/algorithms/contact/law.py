@@ -94,8 +94,8 @@ class Stepped:
     residual: Scalar
 
 
-def scene_of(model: Any, friction: bool = True) -> Scene:
-    """What a model says about contact."""
+def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = None) -> Scene:
+    """What a model says about contact; ``held``: its constraints, where their targets are inputs."""
     places: dict[str, tuple[int, int, Any]] = {}
     coordinate = position = 0
     for joint in model.coordinate_joints:
@@ -105,7 +105,8 @@ def scene_of(model: Any, friction: bool = True) -> Scene:
         StopRow(*places[stop.joint][:2], *_range(places[stop.joint][2]), stop.restitution)
         for stop in stops_of(model.contact_parts)
     ]
-    return Scene(geometry.prepared(model), stops, constraints.prepared(model), friction)
+    held = constraints.prepared(model) if held is None else held
+    return Scene(geometry.prepared(model), stops, held, friction)
 
 
 def step(
