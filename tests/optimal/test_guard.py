@@ -39,8 +39,9 @@ class Samples:
         self.qd = SPEED * rng.uniform(-1.0, 1.0, (COUNT, n)) * rng.uniform(0.0, 1.0, (COUNT, 1)) ** 2
         self.torque = self.high * rng.uniform(-2.0, 2.0, (COUNT, n))
         self.torque[::10] = rng.choice([np.nan, np.inf, -np.inf], self.torque[::10].shape)
+        state = np.concatenate([self.q, self.qd], axis=1)
         self.tau, self.acceleration, action = Guard(problem.dynamics, robot).command(
-            np.concatenate([self.q, self.qd], axis=1), self.torque, np.zeros(n), np.full(1, stop), np.full(1, PERIOD),
+            state, state, self.torque, np.zeros(n), np.full(1, stop), np.full(1, PERIOD),
             self.low, self.high, *(self.numbers[name] for name in ("lowest", "highest", "speed")),
         )  # fmt: skip
         self.action = action[:, 0]

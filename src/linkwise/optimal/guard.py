@@ -160,6 +160,7 @@ class Guard:
     def guarded(
         self,
         state: Sequence[Scalar],
+        modelled: Sequence[Scalar],
         torque: Sequence[Scalar],
         disturbance: Sequence[Scalar],
         stop: Scalar,
@@ -174,6 +175,7 @@ class Guard:
 
         Args:
             state: positions and velocities, 2n scalars.
+            modelled: those of ``watching``, for what the torques cause.
             torque: of the plan, for the model without disturbance, m scalars.
             disturbance: accelerations that the model misses.
             stop: 1: brake, whatever the plan says.
@@ -199,16 +201,27 @@ class Guard:
         if not self.whole:
             braking = self._braking(M, bias, v, least, most, h)
             sent = [where(stop > 0.5, b, w) for b, w in zip(braking, wanted, strict=True)]
-            caused = d.acceleration(q, v, sent)
             action: Scalar = where(stop > 0.5, BRAKED, AS_PLANNED)
         else:
             rubbing = Rubbing(self, M, solve, q, v, bias, h)
             sent, action = self._kept(rubbing, wanted, stop, least, most, (lowest, highest, speed))
-            caused = rubbing.accelerations(sent)
         tau = [
             or_zero(clipped(sent[k] - missed[k], a, b)) for k, a, b in zip(d.driven, low, high, strict=True)
         ]
+        caused = self._caused(modelled, tau, disturbance, h)
         return Guarded(tau, [or_zero(a) for a in caused], action)
+
+    def _caused(
+        self, modelled: Sequence[Scalar], tau: Sequence[Scalar], disturbance: Sequence[Scalar], h: Scalar
+    ) -> list[Scalar]:
+        """Accelerations by torques of the motors and the disturbance."""
+        d = self.dynamics
+        q, v = list(modelled[: d.dof]), list(modelled[d.dof :])
+        M, solve, bias = self.model(q, v)
+        sent = [t + dense.dot(row, disturbance) for t, row in zip(d.torques(tau), M, strict=True)]
+        if not self.whole:
+            return d.acceleration(q, v, sent)
+        return Rubbing(self, M, solve, q, v, bias, h).accelerations(sent)
 
     def _kept(
         self,
@@ -367,7 +380,8 @@ class Guard:
         """(q, qd, acceleration, period, speed, memory) -> ``watching.Watched``."""
         n, size = self.dynamics.dof, watching.Memory(self.dynamics.dof).size
         sizes = {"q": n, "qd": n, "acceleration": n, "period": 1, "speed": n, "memory": size}
-        shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
+        shapes = {"believed": (2 * n,), "modelled": (2 * n,), "disturbance": (n,)}
+        shapes |= {"verdict": (4,), "next_memory": (size,)}
 
         def function(q, qd, acceleration, period, speed, memory):
             found = watching.watched(
@@ -375,6 +389,7 @@ class Guard:
             )
             return {
                 "believed": found.state,
+                "modelled": found.modelled,
                 "disturbance": found.disturbance,
                 "verdict": [found.fault, found.joint, found.doubted, found.known],
                 "next_memory": found.memory,
@@ -388,6 +403,7 @@ class Guard:
         n, m = self.dynamics.dof, self.dynamics.nu
         sizes = {
             "believed": 2 * n,
+            "modelled": 2 * n,
             "torque": m,
             "disturbance": n,
             "stop": 1,
@@ -398,9 +414,11 @@ class Guard:
         sizes |= {"lowest": n, "highest": n, "speed": n}
         shapes = {"tau": (m,), "acceleration": (n,), "action": (1,)}
 
-        def function(believed, torque, disturbance, stop, period, low, high, lowest, highest, speed):
+        def function(
+            believed, modelled, torque, disturbance, stop, period, low, high, lowest, highest, speed
+        ):
             found = self.guarded(
-                believed, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
+                believed, modelled, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
             )
             return {
                 "tau": found.tau,
