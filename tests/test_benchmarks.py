@@ -67,6 +67,7 @@ SMOKE = {  # script -> command lines
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "optimal_peers.py": ["--problems swing_up --short --no-times --json {out}/optimal.json"],
     "payload.py": ["--quick"],
+    "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "

@@ -178,7 +178,7 @@ class Predictive:
         self.samples += 1
         since = 0.0 if self._time is None else t - self._time
         self._period, self._time = since if since > 0.0 else self._period or self.problem.step, t
-        state, disturbance, fault, self._memory = self.guard.watch(
+        state, self._modelled, disturbance, fault, self._memory = self.guard.watch(
             q, qd, self._caused, np.array([since]), self._limits["speed"], self._memory
         )
         code, joint, doubted, known = fault.tolist()
@@ -372,7 +372,7 @@ class Predictive:
                 self.reason = self._short
         low, high = self._torque_limits()
         tau, self._caused, action = self.guard.command(
-            x, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
+            x, self._modelled, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
             *self._limits.values(),
         )  # fmt: skip
         self.action = float(action[0])
