@@ -230,9 +230,7 @@ class Rolled:
         held.value = value
         return held
 
-    def straight(
-        self, function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]
-    ) -> None:
+    def straight(self, function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:
         part = StraightPart(function, [_keys(each) for each in reads], [_keys(each) for each in writes])
         self.parts.append(part)
         self.block.items.append(part)

@@ -13,6 +13,7 @@ from linkwise.compiler.rolled import Block, Key, OpenStep, Rolled, StraightPart,
 from linkwise.compiler.traced_arrays import TRIANGLE, Index, index
 from linkwise.errors import TraceError
 
+
 class Finished:
     """The statements of a trace, and the operations of all turns."""
 
@@ -50,7 +51,11 @@ class Finished:
     def _of_parts(self, *sides: str) -> list[Key]:
         """What straight-line parts read or write."""
         return [
-            key for part in self.trace.parts for side in sides for group in getattr(part, side) for key in group
+            key
+            for part in self.trace.parts
+            for side in sides
+            for group in getattr(part, side)
+            for key in group
         ]
 
     def _is_used(self, step: OpenStep, key: Key) -> bool:
@@ -130,7 +135,9 @@ class Finished:
         if width is None:
             return Element(array, place.whole)
         rows, constant = divmod(place.constant, width)
-        ahead = Index(tuple((name, factor // width) for name, factor in place.terms if factor % width == 0), rows)
+        ahead = Index(
+            tuple((name, factor // width) for name, factor in place.terms if factor % width == 0), rows
+        )
         inside = Index(tuple((name, factor) for name, factor in place.terms if factor % width), constant)
         return Element(array, inside.whole, ahead.whole)
 

@@ -37,8 +37,9 @@ FINITE = 3e38
 """A cost or gap of larger magnitude counts as infinite."""
 REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "accepted", "sound")
 """What a problem reports: cost and sum of |gaps| of the result; of the last sweep the largest |∂/∂u| of a free torque,
-the first-order change of the cost, the step size taken (0: none) and whether no pivot was negative; the regularisation
-of the next iteration; how many iterations took a step."""
+the first-order change of the cost, the step size taken (0: none) and its soundness (1; 0.75 where the costs do not
+determine all torques; 0 where a pivot was negative); the regularisation of the next iteration; how many iterations took
+a step."""
 STEPS = (1.0, 0.5, 0.25, 0.125)
 """Step sizes that are tried."""
 LEAST_STAGES, MOST_STAGES = 4, 16
@@ -101,7 +102,9 @@ def output_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     }
 
 
-def iteration_program(problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype) -> ProcedureNest:
+def iteration_program(
+    problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype
+) -> ProcedureNest:
     """The loops in one precision."""
 
     def function(**given: Any) -> dict[str, Any]:
@@ -240,11 +243,9 @@ class Iterations:
                 for side, at in zip(self.room, self._limits(), strict=True):
                     side[i] = self.p[k, at.start + i] - self.u[k, i]
         riccati = self.riccati
-        riccati.next_value(self.gaps[k + 1])
+        riccati.next_value(self.gaps[k + 1], self.mu.value)
         cost = {name: block[r] for name, block in self.hessians.items()}
-        riccati.stage(
-            self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k]
-        )
+        riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
     def _try(self, t: Any) -> None:
         """A rollout for one step size."""
@@ -282,7 +283,15 @@ class Iterations:
         self.trial_x[t * (N + 1), :] = self.given["start"]
         for k in span(N):
             row = t * (N + 1) + k
-            reads = [self.trial_x[row], self.x[k], self.u[k], self.k[k], self.K[k], self.gaps[k + 1], self.p[k]]
+            reads = [
+                self.trial_x[row],
+                self.x[k],
+                self.u[k],
+                self.k[k],
+                self.K[k],
+                self.gaps[k + 1],
+                self.p[k],
+            ]
             reads += [self.multipliers[k], self.sizes[t], cost, left_gap]
             straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * N + k], cost, left_gap])
         straight(end, [self.trial_x[t * (N + 1) + N], self.p[N], self.multipliers[N], cost], [cost])
@@ -331,10 +340,7 @@ def stage_shape(problem: Problem) -> Shape:
     cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
     size = problem.nx + problem.nu
     entries = frozenset(
-        (i, j)
-        for i in range(size)
-        for j in range(i + 1)
-        if graph.lift(cost.hessian[i][j]) is not graph.zero
+        (i, j) for i in range(size) for j in range(i + 1) if graph.lift(cost.hessian[i][j]) is not graph.zero
     )
     dynamics = problem.dynamics
     shifts = dynamics.structured and dynamics.flat and not dynamics.remembers

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linkwise.language import empty, less, span, variable
-from linkwise.scalar import maximum, where
+from linkwise.scalar import maximum, minimum, where
 
 
 def ldl(A: Any) -> tuple[Any, Any]:
@@ -31,7 +31,8 @@ def ldl(A: Any) -> tuple[Any, Any]:
 
 
 def ldl_of_any(A: Any, smallest: float) -> tuple[Any, Any, Any]:
-    """(L, 1/d, 1 if no pivot is negative else 0) of a matrix that may not be positive definite.
+    """(L, 1/d, soundness) of a matrix that may not be positive definite: 1 if all pivots are positive, 0 if one is
+    negative, else 0.75.
 
     A pivot counts as positive above ``smallest`` in units of its diagonal entry, as negative below the opposite. Those
     that are not positive count as infinite: their direction is left alone, and nothing is NaN.
@@ -46,7 +47,7 @@ def ldl_of_any(A: Any, smallest: float) -> tuple[Any, Any, Any]:
         least = smallest * abs(A[i, i])
         good = pivot > least
         inverse[i] = where(good, 1.0 / where(good, pivot, 1.0), 0.0)
-        sound.value = where(pivot >= -least, sound.value, 0.0)
+        sound.value = where(good, sound.value, where(pivot >= -least, minimum(sound.value, 0.75), 0.0))
     return L, inverse, sound.value
 
 

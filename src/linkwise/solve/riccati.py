@@ -72,7 +72,12 @@ class Shape:
         the entries of each, row by row."""
         q, v, x, u = (
             range(*ends)
-            for ends in ((self.shifted,), (self.shifted, self.states), (self.states,), (self.states, self.width))
+            for ends in (
+                (self.shifted,),
+                (self.shifted, self.states),
+                (self.states,),
+                (self.states, self.width),
+            )
         )
         blocks = {"qq": (q, q), "vv": (v, v), "uu": (u, u), "vq": (v, q), "ux": (u, x)}
         found: dict[str, list[tuple[int, int]]] = {}
@@ -109,16 +114,17 @@ class Riccati:
         self.largest, self.sound = variable(0.0), variable(1.0)
 
     def clear(self) -> None:
-        """Before a sweep: first-order change of the cost, largest |Qu| of a free control, largest multiplier, and 1 while
-        no pivot was negative."""
+        """Before a sweep: first-order change of the cost, largest |Qu| of a free control, largest multiplier, and the
+        soundness of ``factors.ldl_of_any``."""
         self.expected.value = self.gradient.value = self.largest.value = 0.0
         self.sound.value = 1.0
 
-    def next_value(self, gap: Any) -> None:
+    def next_value(self, gap: Any, mu: Any) -> None:
         """The value function of the stage that follows, seen from this one.
 
         Args:
             gap: f(x, u) less the state that follows (n,).
+            mu: regularisation, in units of the diagonal of V: new states stay near the old ones.
         """
         s = self.shape
         v, q, h = s.full, s.shifted, s.step
@@ -129,6 +135,9 @@ class Riccati:
             moved[i] = dot(Vqv[i, :], gap[q:], dot(Vqq[i, :], gap[:q], self.vx[i]))
         for i in span(v):
             moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
+        for V in (Vqq, Vvv):
+            for i in span(V.shape[0]):
+                V[i, i] = V[i, i] + mu * abs(V[i, i])
         for i in span(q):
             self.ahead[i] = moved[q + i] + h * moved[i]
         for i in span(q):
@@ -173,7 +182,7 @@ class Riccati:
             L, inverse, sound, free = within_box(Quu, qu, room, self.smallest, k)
             for i in span(m):
                 qu[i] = where(pushed(qu[i], room[0][i], room[1][i]), 0.0 * qu[i], qu[i])
-        self.sound.value = self.sound.value * sound
+        self.sound.value = where(sound < self.sound.value, sound, self.sound.value)
         for i in span(m):
             self.expected += qu[i] * k[i]
             self.gradient.value = larger(self.gradient.value, abs(qu[i]))
