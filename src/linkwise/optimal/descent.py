@@ -20,7 +20,7 @@ from linkwise.optimal.iteration import REPORT, iteration
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
 
-LENGTHS = (1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-10)
+LENGTHS = (1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-5, 2.0**-6, 2.0**-8)
 """Step sizes that are tried: short ones where limits bend the cost sharply."""
 GAP = {"float64": 1e-8, "float32": 1e-3}  # a larger sum of gaps is open
 ROUND_OFF = 1e-7  # relative improvement: a smaller promise, with no step that is better, is one of round-off

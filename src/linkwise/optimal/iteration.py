@@ -21,11 +21,12 @@ from linkwise.algorithms.constraints import computed_in
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.traced_function import TracedFunction
-from linkwise.language import empty, span, straight, variable
+from linkwise.language import dot, empty, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.arguments import whole as whole_number
+from linkwise.solve.factors import ldl, solve
 from linkwise.solve.riccati import Riccati, Shape
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ LEAST_STAGES, MOST_STAGES = 4, 16
 SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}
 """In units of the diagonal before the elimination."""
 WRITTEN_OUT = 6000
-"""Operations up to which a loop inside is unrolled."""
+"""Operations up to which a loop inside is unrolled, for robots whose equation of motion is written out as well."""
 NAME = "iteration"
 
 
@@ -110,7 +111,8 @@ def iteration_program(
     def function(**given: Any) -> dict[str, Any]:
         return Iterations(problem, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
 
-    traced = TracedFunction(function, input_shapes(problem), NAME, longest=WRITTEN_OUT, loops=True)
+    longest = None if problem.dynamics.in_parts else WRITTEN_OUT
+    traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
     with computed_in(dtype):
         return traced.program(dtype)  # type: ignore[return-value]
 
@@ -187,8 +189,11 @@ class Iterations:
         riccati.clear()
         self._end()
         for c in span(N // chunk - 1, -1, -1):
-            for r in span(chunk, parallel=True):
-                self._linearise(r, c * chunk + r)
+            if self.problem.dynamics.in_parts:
+                self._linearise_in_parts(c * chunk)
+            else:
+                for r in span(chunk, parallel=True):
+                    self._linearise(r, c * chunk + r)
             for r in span(chunk - 1, -1, -1):
                 self._sweep(r, c * chunk + r)
         self.cost.value = self.gap.value = 0.0
@@ -201,22 +206,93 @@ class Iterations:
 
     def _linearise(self, r: Any, k: Any) -> None:
         """Rows of the derivatives, quadratic cost and gap of a stage."""
-        problem, shape = self.problem, self.shape
+        problem = self.problem
 
         def linearised(x: Any, u: Any, p: Any, m: Any, following: Any) -> list[list[Scalar]]:
             made = problem.linearised(x, u, p)
-            cost = problem.stage_quadratic(x, u, p, m)
-            return [
-                [value for row in full_rows(made, shape) for value in row],
-                cost.gradient,
-                problem.dynamics.difference(following, made.next_state),
-                [cost.value],
-                *([cost.hessian[i][j] for i, j in block] for block in shape.blocks.values()),
-            ]
+            rows = [value for row in full_rows(made, self.shape) for value in row]
+            return [rows, *self._expanded(x, u, p, m, following, made.next_state)]
 
-        reads = [self.x[k], self.u[k], self.p[k], self.multipliers[k], self.x[k + 1]]
-        writes = [self.slopes[r], self.gradients[r], self.gaps[k + 1], self.values[k]]
-        straight(linearised, reads, [*writes, *(block[r] for block in self.hessians.values())])
+        straight(linearised, self._stage(k), [self.slopes[r], *self._expansion(r, k)])
+
+    def _stage(self, k: Any) -> list[Any]:
+        """What the quadratic model of a stage depends on."""
+        return [self.x[k], self.u[k], self.p[k], self.multipliers[k], self.x[k + 1]]
+
+    def _expansion(self, r: Any, k: Any) -> list[Any]:
+        """Where ``_expanded`` is kept."""
+        parts = [self.gradients[r], self.gaps[k + 1], self.values[k]]
+        return [*parts, *(block[r] for block in self.hessians.values())]
+
+    def _expanded(self, x: Any, u: Any, p: Any, m: Any, following: Any, reached: Any) -> list[list[Scalar]]:
+        """Gradient and value of the cost, the gap, and blocks of the Hessian."""
+        cost = self.problem.stage_quadratic(x, u, p, m)
+        gap = self.problem.dynamics.difference(following, reached)
+        blocks = ([cost.hessian[i][j] for i, j in block] for block in self.shape.blocks.values())
+        return [cost.gradient, gap, [cost.value], *blocks]
+
+    def _linearise_in_parts(self, first: Any) -> None:
+        """The same for all stages of a chunk of a large robot: solutions with the mass matrix are loops."""
+        dynamics, s, n, chunk = self.problem.dynamics, self.shape, self.problem.dynamics.dof, self.chunk
+        blocks = dynamics.blocks
+        M, force, qdd = empty(chunk, n, n), empty(chunk, n), empty(chunk, n)
+        L, inverse, rates = empty(chunk, n, n), empty(chunk, n), empty(chunk, n, 2 * n)
+        turns = [[empty(chunk, len(at), len(at)) for at in blocks] for _ in range(2)]
+
+        def equation(x: Any, u: Any) -> list[list[Scalar]]:
+            matrix, net = dynamics.equation(x, u)
+            return [[value for row in matrix for value in row], net]
+
+        def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any) -> list[list[Scalar]]:
+            made = dynamics.stepped(x, u, qdd)
+            by_x = [value for row in dynamics.equation_slopes(x, qdd) for value in row]
+            matrices = [matrix for matrix in (made.turn, made.gain) if matrix is not None]
+            own = [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in blocks]
+            return [by_x, *own, *self._expanded(x, u, p, m, following, made.next_state)]
+
+        for r in span(chunk, parallel=True):
+            straight(equation, [self.x[first + r], self.u[first + r]], [M[r], force[r]])
+        for r in span(chunk):
+            L[r, :, :], inverse[r, :] = ldl(M[r])
+            qdd[r, :] = solve(L[r], inverse[r], force[r])
+        for r in span(chunk, parallel=True):
+            k = first + r
+            own = [block[r] for matrix in turns for block in matrix]
+            straight(expanded, [*self._stage(k), qdd[r]], [rates[r], *own, *self._expansion(r, k)])
+        right = empty(n, s.width)
+        for r in span(chunk):
+            for j in span(2 * n):
+                for i in span(n):
+                    right[i, j] = -rates[r, i, j]
+            for j, driven in enumerate(dynamics.driven):
+                right[:, 2 * n + j] = 0.0
+                right[driven, 2 * n + j] = 1.0
+            by_z = solve(L[r], inverse[r], right)
+            G = self.slopes[r]
+            rows = G if s.shifted else G[n:, :]
+            for i in span(n):
+                for j in span(s.width):
+                    rows[i, j] = self.problem.step * by_z[i, j]
+                rows[i, n + i] = rows[i, n + i] + 1.0
+            if not s.shifted:
+                self._position_rows(G, [[block[r] for block in matrix] for matrix in turns])
+
+    def _position_rows(self, G: Any, turns: Any) -> None:
+        """Rows of δq' = P δq + h J δq̇', from those of δq̇' below them."""
+        dynamics, h, n = self.problem.dynamics, self.problem.step, self.problem.dynamics.dof
+        for at, turn, gain in zip(dynamics.blocks, *turns, strict=True):
+            for i in span(len(at)):
+                for j in span(self.shape.width, parallel=True):
+                    G[at.start + i, j] = h * dot(gain[i, :], G[n + at.start : n + at.stop, j])
+            for i in span(len(at)):
+                for j in span(len(at)):
+                    G[at.start + i, at.start + j] = G[at.start + i, at.start + j] + turn[i, j]
+        edges = [0, *(edge for at in dynamics.blocks for edge in (at.start, at.stop)), n]
+        for first, stop in zip(edges[::2], edges[1::2], strict=True):
+            for i in span(first, stop):
+                for j in span(self.shape.width):
+                    G[i, j] = h * G[n + i, j]
+                G[i, i] = G[i, i] + 1.0
 
     def _end(self) -> None:
         """The value function at the end of the horizon."""
@@ -315,7 +391,7 @@ class Iterations:
                 taken = taken + size * pick
                 cost, gap = where(pick > 0.5, c, cost), where(pick > 0.5, g, gap)
             more = accepted + any_of
-            return [picks, [cost], [gap], [acceptance.regularised(mu, any_of)], [taken], [more]]
+            return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
 
         now = [self.cost, self.gap, self.mu, riccati.largest, riccati.sound, self.accepted, riccati.expected]
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]

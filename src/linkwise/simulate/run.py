@@ -24,7 +24,7 @@ from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import CONTACT_NUMBERS, FUSED_JOINTS, RECORDABLE, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -377,8 +377,8 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
         )
     if traced and fused is None and not on_device and not loop.fits_a_kernel:
         warn(
-            f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates (more "
-            f"than {FUSED_JOINTS}) compiling it takes long. fused=True compiles it, fused=False accepts Python's loop",
+            f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates compiling "
+            "it takes long. fused=True compiles it, fused=False accepts Python's loop",
             SlowWarning,
         )
     return traced and bool(fused or on_device or (fused is None and loop.fits_a_kernel))

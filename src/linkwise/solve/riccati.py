@@ -39,6 +39,7 @@ from linkwise.language import dot, empty, less, span, variable, zeros
 from linkwise.scalar import where
 from linkwise.solve.factors import ldl_of_any, solve
 
+BY_HALF = 12  # rows of a symmetric matrix that are computed by half; of larger ones whole rows, side by side
 PASSES = 4  # over the controls that are held at their limits, in each stage
 
 
@@ -228,10 +229,18 @@ def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:
         cost: what is added to: a matrix, a diagonal or None.
         entry: (i, j, what is added to) gives the entry.
     """
-    diagonal = cost is not None and len(cost.shape) == 1
-    for i in span(S.shape[0]):
+    n, diagonal = S.shape[0], cost is not None and len(cost.shape) == 1
+
+    def value(i: Any, j: Any) -> Any:
+        return entry(i, j, 0.0 if cost is None or diagonal else cost[i, j])
+
+    if n > BY_HALF:
+        for i in span(n):
+            for j in span(n, parallel=True):
+                S[i, j] = value(i, j)
+    for i in span(n):
         for j in span(i + 1):
-            S[i, j] = entry(i, j, 0.0 if cost is None or diagonal else cost[i, j])
+            S[i, j] = S[i, j] if n > BY_HALF else value(i, j)
             S[j, i] = S[i, j]
         if diagonal:
             S[i, i] = S[i, i] + cost[i]
