@@ -360,14 +360,14 @@ class Problem(Summarised):
         """
         if self.barrier:
             total: Scalar = 0.0
-            for c in self.stage_limits(x, p):
-                total = total + walled(c, *m[-2:])[0]
+            for c, multiplier in zip(self.stage_limits(x, p), m[:-2], strict=True):
+                total = total + walled(c, multiplier, *m[-2:])[0]
             return total
         return penalised(self.stage_limits(x, p), m)
 
     def with_barrier(self) -> Problem:
-        """The same problem with barriers in place of the augmented Lagrangian of its limits; m ends with their height
-        and edge, see ``quadratic.walled``."""
+        """The same problem with barriers that have multipliers in place of the augmented Lagrangian of its limits, see
+        ``quadratic.walled``."""
         made = copy.copy(self)
         made.barrier = True
         return made

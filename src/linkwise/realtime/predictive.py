@@ -17,7 +17,7 @@ from linkwise.optimal import watching
 from linkwise.optimal.controller import CLOSED, STUBBORN, fixed_multipliers
 from linkwise.optimal.costs import TipTracking
 from linkwise.optimal.guard import FAR, Guard
-from linkwise.optimal.iteration import REPORT, IterationLoops
+from linkwise.optimal.iteration import REPORT, iteration_program
 from linkwise.optimal.problem import LOWER, UPPER, Problem
 from linkwise.optimal.standard import (
     EFFORT,
@@ -99,7 +99,7 @@ class PredictivePrograms(TwoRatePrograms):
     def source(self) -> str:
         """The whole C file."""
         problem = self.problem
-        loops = in_one_room(IterationLoops(problem, self.iterations, self.steps, "float64").nest())
+        loops = in_one_room(iteration_program(problem, self.iterations, self.steps, "float64"))
         (room,) = (array for array in loops.arrays if array.kind == "scratch")
         numbers: dict[str, Any] = {
             "JOINTS": self.dof,

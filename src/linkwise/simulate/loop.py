@@ -33,10 +33,9 @@ from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Source
 
-FUSED_JOINTS = 16
-"""Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
-FUSED_CONTACT = 60_000
-"""The same for robots with contact, in estimated operations of a step."""
+FUSED_OPERATIONS = {"forward_dynamics": 15_000, "contact_step": 60_000}
+"""Estimated operations of an acceleration, or of a step with contact, up to which the loop over time is compiled into
+one kernel without being asked for; larger robots are stepped from Python."""
 CONTACT_NUMBERS = ("contact_friction", "ground_height")
 RECORDABLE = ("q", "qd", "tau", "command", "q_measured", "qd_measured", "memory")
 Values = Mapping[str, Sequence[Scalar]]
@@ -89,9 +88,8 @@ class ClosedLoop:
     @property
     def fits_a_kernel(self) -> bool:
         """Whether the loop over time is compiled without being asked for."""
-        if self.touches:
-            return FUNCTIONS["contact_step"].size(self.plant.robot) <= FUSED_CONTACT
-        return self.dof <= FUSED_JOINTS
+        name = "contact_step" if self.touches else "forward_dynamics"
+        return FUNCTIONS[name].size(self.plant.robot) <= FUSED_OPERATIONS[name]
 
     def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
         """The parameters that are not the robot's, with their values: inputs of the kernel."""

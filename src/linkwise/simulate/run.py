@@ -25,7 +25,7 @@ from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import CONTACT_NUMBERS, FUSED_JOINTS, RECORDABLE, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -377,7 +377,7 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
             "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
         )
     if traced and fused is None and not on_device and not loop.fits_a_kernel:
-        size = f"{loop.dof} velocity coordinates (more than {FUSED_JOINTS})"
+        size = f"{loop.dof} velocity coordinates"
         if loop.touches:
             size = f"{len(loop.plant.robot.contact_parts)} contacts and stops"
         warn(
