@@ -32,7 +32,7 @@ from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
-from linkwise.algorithms.contact.filtered import Touching
+from linkwise.algorithms.contact.filtered import Schedule, Touching
 from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
@@ -136,9 +136,9 @@ def step(
         bias: list[Scalar] = [0.0] * len(before)
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
             bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
-    if effort.filtered:
+    if effort.filtered is not None:
         filter_problem = Touching(M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows))
-        p, after, residual = _filtered(filter_problem, mobility, v, torques, given.start, effort)
+        p, after, residual = _filtered(filter_problem, mobility, v, torques, given.start, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
     else:
         rows = [*rows, *joint_rows]
@@ -186,7 +186,7 @@ def _filtered(
     v: Sequence[Scalar],
     torques: Sequence[Scalar],
     start: Sequence[Scalar] | None,
-    effort: Effort,
+    schedule: Schedule,
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
     """(p, velocities after the step, residual) by ``filtered``."""
 
@@ -197,20 +197,18 @@ def _filtered(
     with stage("velocities without contact"):
         free = moved(torques)
     with stage("contact scales"):
-        stiff = [
-            dense.dot(half, mobility.scaled(half)) for half in (mobility.half(row) for row in problem.rows)
-        ]
-        for k in range(0, len(stiff), 3):
+        units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
+        halves = [mobility.half(row) for row in [*problem.rows, *units]]
+        stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
+        for k in range(0, len(problem.rows), 3):
             stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
-        # of a joint whose inner joints stand still, which is known from the factors of M
-        stiff += [mobility.inverse[k] for k in problem.coordinates]
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
     if start is not None:
         p = [*start, *([0.0] * len(problem.joints))]
         first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-    p = filtered.solve(problem, stiff, least, free, effort.proximal, first)
+    p = filtered.solve(problem, stiff, least, free, schedule, first)
     with stage("velocities after the step"):
         p = solver.projected(problem.friction, p)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])

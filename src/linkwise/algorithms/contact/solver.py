@@ -35,6 +35,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
@@ -85,7 +86,7 @@ class Effort:
         shorter: parts of a step that are tried besides the whole one.
         proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
             keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
-        filtered: whether ``filtered`` solves it: a step for every ε of ``proximal`` and nothing else.
+        filtered: the schedule of ``filtered``, which solves it in place of all this.
     """
 
     sweeps: int = 4
@@ -93,7 +94,7 @@ class Effort:
     sweeps_between: int = 0
     shorter: tuple[float, ...] = ()
     proximal: tuple[float, ...] = (1e-3, 1e-9)
-    filtered: bool = False
+    filtered: Any = None
 
 
 @dataclass(frozen=True, eq=False)
