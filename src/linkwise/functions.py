@@ -168,7 +168,13 @@ class Function:
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
         rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
-        return a * links + b * pairs + c * dense + d * links * pairs + rows * min(rows * (14 + rows), CONTACT_ROW)
+        return (
+            a * links
+            + b * pairs
+            + c * dense
+            + d * links * pairs
+            + rows * min(rows * (14 + rows), CONTACT_ROW)
+        )
 
     @property
     def default(self) -> str:

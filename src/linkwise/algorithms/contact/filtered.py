@@ -257,4 +257,3 @@ def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
 def _dot(row: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
     products = [a * b for a, b in zip(row, v, strict=True) if not is_zero(a)]
     return sum(products[1:], start=products[0]) if products else 0.0
-

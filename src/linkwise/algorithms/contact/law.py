@@ -213,7 +213,9 @@ def _filtered(
         p = solver.projected(problem.friction, p)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     residuals = filtered.residuals(problem, stiff, least, p, after)
-    unbiased = [w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)]
+    unbiased = [
+        w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)
+    ]
     return p, after, _relative(residuals, unbiased)
 
 
