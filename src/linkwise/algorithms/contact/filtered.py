@@ -30,9 +30,11 @@ from linkwise.algorithms import constraints, dense
 from linkwise.algorithms.contact import solver
 from linkwise.algorithms.contact.solver import JointRow
 from linkwise.joint_laws import is_zero
-from linkwise.scalar import Condition, Scalar, all_of, maximum, stage, where, while_loop
+from linkwise.scalar import Condition, Scalar, all_of, like, maximum, stage, where, while_loop
 
 Rows = list[list[Scalar]]
+LAST_PROXIMAL = 1e-8
+"""ε of the step that is differentiated: derivatives have this relative error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +134,32 @@ def solve(
 
     zero = 0.0 * merit
     _, _, _, *state = while_loop(active, body, (zero, zero, merit, *p, *v, *p))
-    return state[n + size :]
+    return [like(x, 0.0) for x in state[n + size :]]
+
+
+def differentiable(
+    problem: Touching,
+    stiff: Sequence[Scalar],
+    least: Scalar,
+    p: Sequence[Scalar],
+    v: Sequence[Scalar],
+    free: Sequence[Scalar],
+) -> list[Scalar]:
+    """The impulses with the derivatives of one more step, see ``solver.differentiated``.
+
+    Args:
+        problem: what touches.
+        stiff: G_kk of every row.
+        least: what counts as nothing of it.
+        p: impulses, constants for derivatives.
+        v: velocities with these impulses.
+        free: velocities without.
+    """
+    soft = [solver.inverse_above(x, least) for x in stiff]
+    at = _evaluated(problem, stiff, soft, list(p), problem.velocities(v))
+    step, moved = _stepped(problem, stiff, soft, at, v, LAST_PROXIMAL, least)
+    merit = _evaluated(problem, stiff, soft, step, problem.velocities(moved)).merit
+    return solver.differentiated(at, step, merit, problem.velocities(free))
 
 
 def residuals(

@@ -38,7 +38,7 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
@@ -210,13 +210,15 @@ def _filtered(
         first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     p = filtered.solve(problem, stiff, least, free, schedule, first)
     with stage("velocities after the step"):
-        p = solver.projected(problem.friction, p)
+        p = [like(x, 0.0) for x in solver.projected(problem.friction, p)]
+        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+        p = filtered.differentiable(problem, stiff, least, p, after, free)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = [
         w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)
     ]
-    return p, after, _relative(residuals, unbiased)
+    return p, after, like(_relative(residuals, unbiased), 0.0)
 
 
 def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:

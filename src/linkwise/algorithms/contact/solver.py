@@ -39,13 +39,15 @@ from typing import Any
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
-from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Condition, Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 
 Rows = list[list[Scalar]]
 TINY = 1e-30
 """[(N·s)²] keeps the direction of a vanishing impulse finite."""
 SLIDING_STEPS = 2
 """Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
+SOLVED = 1e-6
+"""Residual, relative to velocities without impulses, up to which impulses count as a solution for derivatives."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
 
@@ -167,7 +169,31 @@ def solve(
                 for _ in range(effort.sweeps_between):
                     p, damping = _swept(problem, scales, p, damping)
             at = _evaluated(problem, scales, p)
-    return at.p, at.residuals
+    near = max(softening(), effort.proximal[-1]) * scales.mean
+    return _differentiable(problem, scales, at, near), [like(x, 0.0) for x in at.residuals]
+
+
+def _differentiable(problem: Problem, scales: _Scales, at: Point, near: Scalar) -> list[Scalar]:
+    """The impulses, whose derivatives are those of one more of Newton's steps: of the solution, where it is one.
+
+    What that step computes is only part of derivatives. Impulses that are not a solution have none.
+    """
+    p = [like(x, 0.0) for x in at.p]
+    step = _newton(problem, scales, _evaluated(problem, scales, p), near)
+    return differentiated(at, step, _evaluated(problem, scales, step).merit, problem.c)
+
+
+def differentiated(at: Point, step: Sequence[Scalar], merit: Scalar, c: Sequence[Scalar]) -> list[Scalar]:
+    """The impulses of a point with the derivatives of a further step, where this stays at the solution.
+
+    Args:
+        at: the point.
+        step: impulses after one more step from there.
+        merit: sum of its squared residuals.
+        c: velocities without impulses.
+    """
+    near = merit <= at.merit + (SOLVED * SOLVED) * dense.dot(c, c)
+    return [like(x, where(near, new, 0.0)) for x, new in zip(at.p, step, strict=True)]
 
 
 # -- scales -----------------------------------------------------------------------------------------------------------
