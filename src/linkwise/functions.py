@@ -55,6 +55,7 @@ class Setting:
     step: float = DEFAULT_STEP  # of steps with contact [s], where it is no input
     contact_inputs: tuple[str, ...] = ()  # those of ``CONTACT_INPUTS`` that are inputs
     accuracy: float | None = None  # of contacts: largest residual; None is the default of ``contact.effort``
+    smoothing: float = 0.0  # of derivatives of contacts [m/s], see ``contact.derivatives``
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple[Any, ...]:
@@ -69,7 +70,7 @@ class Setting:
             self.slide,
             self.parameters,
             self.stabilization,
-            (self.step, self.contact_inputs, self.accuracy),
+            (self.step, self.contact_inputs, self.accuracy, self.smoothing),
         )
 
     def links(self) -> Mechanism:

@@ -473,7 +473,7 @@ def _cheapest(function: Function, setting: Setting, algorithm: str) -> tuple[Set
         choices = choices[:1]
     if function.name in CONTACT_FUNCTIONS:
         # the solver is most of the program, and the origins do not change it: those of its equation of motion count
-        plain = replace(setting, contact_inputs=(), accuracy=None)
+        plain = replace(setting, contact_inputs=(), accuracy=None, smoothing=0.0)
         chosen, _ = _cheapest(function_named("mass_matrix"), plain, "compound_link")
         choices = (replace(setting, slide=chosen.slide),)
     if function.derivative_of is not None and function.size(setting.model) > LARGE_DERIVATIVE:

@@ -5,7 +5,7 @@ the covariance K⁻¹ does in a Kalman filter. Newton's steps of ``solver`` have
 contact, equations (2)–(4) there are p⁺ = a − K w⁺ with
 
     open      K = 0                      sticks   K = 1/ε
-    slides    p_n⁺ = p_n − w_n⁺/ε,       p_t⁺ = μ p_n⁺ d + s P (ε p_t − w_t⁺),      s = κ ρ/(1 − κ + κ ρ ε)              (1)
+    slides    p_n⁺ = p_n − w_n⁺/ε,   p_t⁺ = μ p_n⁺ d + s P (ε p_t − w_t⁺),   s = κ ρ/(1 − κ + κ ρ ε)               (1)
 
 so that with r = a − K w − p, and w of the last velocities v,
 
@@ -27,14 +27,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linkwise.algorithms import constraints, dense
-from linkwise.algorithms.contact import solver
-from linkwise.algorithms.contact.solver import JointRow
+from linkwise.algorithms.contact import derivatives, solver
+from linkwise.algorithms.contact.derivatives import Law
+from linkwise.algorithms.contact.point import JointRow, Point, inverse_above
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import Condition, Scalar, all_of, like, maximum, stage, where, while_loop
 
 Rows = list[list[Scalar]]
-LAST_PROXIMAL = 1e-8
-"""ε of the step that is differentiated: derivatives have this relative error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,7 @@ def solve(
         schedule: of the steps.
         start: (impulses, velocities with them) to start from.
     """
-    soft = [solver.inverse_above(x, least) for x in stiff]
+    soft = [inverse_above(x, least) for x in stiff]
     without = problem.velocities(free)
     p: list[Scalar] = [0.0 * w for w in without]  # as many lanes as there are states
     v = list(free)
@@ -144,8 +143,9 @@ def differentiable(
     p: Sequence[Scalar],
     v: Sequence[Scalar],
     free: Sequence[Scalar],
+    smoothing: float,
 ) -> list[Scalar]:
-    """The impulses with the derivatives of one more step, see ``solver.differentiated``.
+    """The impulses with their derivatives, see ``derivatives``.
 
     Args:
         problem: what touches.
@@ -154,19 +154,31 @@ def differentiable(
         p: impulses, constants for derivatives.
         v: velocities with these impulses.
         free: velocities without.
+        smoothing: of derivatives [m/s].
     """
-    soft = [solver.inverse_above(x, least) for x in stiff]
+    soft = [inverse_above(x, least) for x in stiff]
     at = _evaluated(problem, stiff, soft, list(p), problem.velocities(v))
-    step, moved = _stepped(problem, stiff, soft, at, v, LAST_PROXIMAL, least)
-    merit = _evaluated(problem, stiff, soft, step, problem.velocities(moved)).merit
-    return solver.differentiated(at, step, merit, problem.velocities(free))
+    laws, changes = derivatives.linearised(
+        at, problem.friction, problem.joints, stiff, soft, least, smoothing
+    )
+    # (M + Jᵀ K J) dv = Jᵀ (−K dw + dp_μ), dw at constant impulses
+    matrix = [list(row) for row in problem.M]
+    contacts = len(problem.friction)
+    for k, law in enumerate(laws[:contacts]):
+        _add_information(matrix, problem.rows[3 * k : 3 * k + 3], law)
+    for law, k in zip(laws[contacts:], problem.coordinates, strict=True):
+        matrix[k][k] = matrix[k][k] + law[0]
+    right = problem.pushed(changes)
+    moved = eliminated(derivatives.constants(matrix), right)
+    change = _impulse_changes(problem, laws, changes, moved)
+    return derivatives.attached(p, change, at.merit, problem.velocities(free))
 
 
 def residuals(
     problem: Touching, stiff: Sequence[Scalar], least: Scalar, p: list[Scalar], v: Sequence[Scalar]
 ) -> list[Scalar]:
     """How far impulses and velocities are from the laws, as velocities."""
-    soft = [solver.inverse_above(x, least) for x in stiff]
+    soft = [inverse_above(x, least) for x in stiff]
     return _evaluated(problem, stiff, soft, p, problem.velocities(v)).residuals
 
 
@@ -176,7 +188,7 @@ def _evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
-) -> solver.Point:
+) -> Point:
     return solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
 
 
@@ -184,7 +196,7 @@ def _stepped(
     problem: Touching,
     stiff: Sequence[Scalar],
     soft: Sequence[Scalar],
-    at: solver.Point,
+    at: Point,
     v: Sequence[Scalar],
     near: Scalar,
     least: Scalar,
@@ -194,16 +206,16 @@ def _stepped(
     matrix = [list(row) for row in problem.M]
     often = 1.0 / near
     missing: list[Scalar] = []  # r
-    laws: list[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]] = []
+    laws: list[Law] = []
     for k, friction in enumerate(problem.friction):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
         kappa, pressed, (u, s) = at.held[k], at.pressed[k], at.directions[k]
         # ε of a contact is relative to the mean of its three G_kk; 1/ε of one that nothing moves is zero
         mean = (1.0 / 3.0) * (stiff[x] + stiff[y] + stiff[z])
         own = near * mean
-        press = (pressed * often) * solver.inverse_above(mean, least)
+        press = (pressed * often) * inverse_above(mean, least)
         loose = stiff[x] * (1.0 - kappa) + kappa * own
-        hold = kappa * solver.inverse_above(loose, near * least)
+        hold = kappa * inverse_above(loose, near * least)
         xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
         along, across = friction * u, friction * s
         normal = pressed * p[z] - press * w[z]
@@ -227,20 +239,27 @@ def _stepped(
         matrix[coordinate][coordinate] = matrix[coordinate][coordinate] + gain
         laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
     change = eliminated(matrix, problem.pushed(missing))
-    new: list[Scalar] = []
-    for k in range(contacts):
-        xx, xy, yy, along, across, press = laws[k]
+    new = [a + b for a, b in zip(p, _impulse_changes(problem, laws, missing, change), strict=True)]
+    return new, [a + b for a, b in zip(v, change, strict=True)]
+
+
+def _impulse_changes(
+    problem: Touching, laws: Sequence[Law], missing: Sequence[Scalar], change: Sequence[Scalar]
+) -> list[Scalar]:
+    """Δp = r − K J Δv."""
+    contacts = len(problem.friction)
+    found: list[Scalar] = []
+    for k, (xx, xy, yy, along, across, press) in enumerate(laws[:contacts]):
         a, b, c = (_dot(row, change) for row in problem.rows[3 * k : 3 * k + 3])
-        normal = missing[3 * k + 2] - press * c
-        new += [
-            p[3 * k] + (missing[3 * k] - (xx * a + xy * b) - along * (press * c)),
-            p[3 * k + 1] + (missing[3 * k + 1] - (xy * a + yy * b) - across * (press * c)),
-            p[3 * k + 2] + normal,
+        normal = press * c
+        found += [
+            missing[3 * k] - (xx * a + xy * b) - along * normal,
+            missing[3 * k + 1] - (xy * a + yy * b) - across * normal,
+            missing[3 * k + 2] - normal,
         ]
     for k, coordinate in enumerate(problem.coordinates):
-        row = 3 * contacts + k
-        new.append(p[row] + (missing[row] - laws[contacts + k][0] * change[coordinate]))
-    return new, [a + b for a, b in zip(v, change, strict=True)]
+        found.append(missing[3 * contacts + k] - laws[contacts + k][0] * change[coordinate])
+    return found
 
 
 def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar]) -> None:
@@ -260,7 +279,7 @@ def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar]) -> None:
 
 
 def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
-    """x with A x = right, eliminated from the last coordinate to the first: entries that are zero by structure stay so."""
+    """x with A x = right, eliminated from the last coordinate to the first: structural zeros stay zeros."""
     A, x, n = [list(row) for row in matrix], list(right), len(matrix)
     inverses: list[Scalar] = [0.0] * n
     for k in reversed(range(n)):

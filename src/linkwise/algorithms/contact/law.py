@@ -33,7 +33,8 @@ from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching
-from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
+from linkwise.algorithms.contact.point import JointRow
+from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
@@ -80,6 +81,8 @@ class Given:
     friction: Sequence[Scalar]
     height: Sequence[Scalar]
     start: Sequence[Scalar] | None = None
+    smoothing: float = 0.0
+    """Of derivatives [m/s], see ``derivatives``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +140,8 @@ def step(
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
             bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
     if effort.filtered is not None:
-        filter_problem = Touching(M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows))
-        p, after, residual = _filtered(filter_problem, mobility, v, torques, given.start, effort.filtered)
+        problem = Touching(M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows))
+        p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
     else:
         rows = [*rows, *joint_rows]
@@ -156,7 +159,9 @@ def step(
         start = None
         if given.start is not None:
             start = [*given.start, *([0.0] * len(joints))]
-        p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
+        p, residuals = solver.solve(
+            Problem(delassus, c, given.friction, joints), effort, start, given.smoothing
+        )
         with stage("velocities after the step"):
             total = [
                 a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
@@ -185,7 +190,7 @@ def _filtered(
     mobility: _Mobility,
     v: Sequence[Scalar],
     torques: Sequence[Scalar],
-    start: Sequence[Scalar] | None,
+    given: Given,
     schedule: Schedule,
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
     """(p, velocities after the step, residual) by ``filtered``."""
@@ -205,14 +210,14 @@ def _filtered(
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
-    if start is not None:
-        p = [*start, *([0.0] * len(problem.joints))]
+    if given.start is not None:
+        p = [*given.start, *([0.0] * len(problem.joints))]
         first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     p = filtered.solve(problem, stiff, least, free, schedule, first)
     with stage("velocities after the step"):
         p = [like(x, 0.0) for x in solver.projected(problem.friction, p)]
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-        p = filtered.differentiable(problem, stiff, least, p, after, free)
+        p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = [
