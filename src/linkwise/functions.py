@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkwise.algorithm_names import usual_name
-from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes
+from linkwise.contact_functions import (
+    CONTACT_FUNCTIONS,
+    CONTACT_SHAPES,
+    DEFAULT_STEP,
+    contact_input_sizes,
+    contact_operations,
+)
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.model import Model, Transform
 from linkwise.model.constraints import target_size
-from linkwise.model.contacts import contact_rows
 
 if TYPE_CHECKING:
     from linkwise.algorithms.constraints import Held
@@ -30,8 +35,6 @@ ITERATED = "iterated_forward_dynamics"
 MOTOR_TORQUES = "motor_torques"
 """The function that ``inverse_dynamics`` takes for robots with joints without a motor."""
 
-CONTACT_ROW = 1200
-"""Estimated operations of a row of contact problems that are solved without their matrix."""
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -168,14 +171,8 @@ class Function:
         """A rough estimate of the operations, to decide what is compiled as straight-line code."""
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
-        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
-        return (
-            a * links
-            + b * pairs
-            + c * dense
-            + d * links * pairs
-            + rows * min(rows * (14 + rows), CONTACT_ROW)
-        )
+        estimate = a * links + b * pairs + c * dense + d * links * pairs
+        return estimate + (contact_operations(model) if self.name in CONTACT_FUNCTIONS[:4] else 0)
 
     @property
     def default(self) -> str:

@@ -38,6 +38,8 @@ class Candidate:
     restitution: float
     half: tuple[float, float, float] | None = None
     corner: tuple[float, float] = (0.0, 0.0)
+    stiffness: float | None = None
+    damping: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def prepared(model: Any) -> list[Candidate]:
         for point in contact.points or ():
             at = pose @ Transform(np.eye(3), np.array(point))
             each = Candidate(body, at, contact.radius, contact.friction or 0.0, contact.restitution)
+            each = replace(each, stiffness=contact.stiffness, damping=contact.damping)
             if contact.edges is None:
                 found.append(each)
                 continue

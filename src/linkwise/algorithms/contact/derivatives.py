@@ -43,6 +43,7 @@ def linearised(
     soft: Sequence[Scalar],
     least: Scalar,
     smoothing: float = 0.0,
+    compliance: Sequence[Scalar] = (),
 ) -> tuple[list[Law], list[Scalar]]:
     """(K of every contact and joint row, changes −K dw + dp_μ at constant p, of value zero).
 
@@ -54,6 +55,7 @@ def linearised(
         soft: ρ = 1/G_kk.
         least: what counts as nothing of G_kk.
         smoothing: s [m/s].
+        compliance: R of every contact that is not part of G.
     """
     near = max(NEAR, softening())
     laws: list[Law] = []
@@ -68,7 +70,7 @@ def linearised(
             # a contact that is open still has the direction in which it would stick
             kappa = where(pressed > 0.0, kappa, 1.0) * share
             pressed = share
-        press = _gain(pressed, stiff[z], near, least)
+        press = _gain(pressed, stiff[z], near, least, compliance[k] if compliance else 0.0)
         hold = _gain(kappa, stiff[x], near, least)
         xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * v, hold * (1.0 - v * v)
         law = (xx, xy, yy, friction * u, friction * v, press)
@@ -93,9 +95,9 @@ def linearised(
     return laws, changes
 
 
-def _gain(share: Scalar, stiff: Scalar, near: float, least: Scalar) -> Scalar:
-    """ρ θ/(1 − θ) with ε in its denominator; 0 for what nothing moves."""
-    return share * inverse_above((1.0 - share) * stiff + share * (near * stiff), near * least)
+def _gain(share: Scalar, stiff: Scalar, near: float, least: Scalar, soft: Scalar = 0.0) -> Scalar:
+    """ρ θ/(1 − θ) with ε + R in its denominator; 0 for what nothing moves."""
+    return share * inverse_above((1.0 - share) * stiff + share * (near * stiff + soft), near * least)
 
 
 def _change(x: Scalar) -> Scalar:

@@ -47,6 +47,16 @@ class Touching:
     friction: Sequence[Scalar]
     joints: Sequence[JointRow]
     coordinates: Sequence[int]
+    compliance: Sequence[Scalar]
+    """R of every contact: 0 where it is rigid."""
+
+    def softened(self, w: list[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
+        """w + R p."""
+        w = list(w)
+        for k, R in enumerate(self.compliance):
+            if not is_zero(R):
+                w[3 * k + 2] = w[3 * k + 2] + R * p[3 * k + 2]
+        return w
 
     def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
         """w = J v + bias of the contacts, then the velocities of the joint rows."""
@@ -159,7 +169,7 @@ def differentiable(
     soft = [inverse_above(x, least) for x in stiff]
     at = _evaluated(problem, stiff, soft, list(p), problem.velocities(v))
     laws, changes = derivatives.linearised(
-        at, problem.friction, problem.joints, stiff, soft, least, smoothing
+        at, problem.friction, problem.joints, stiff, soft, least, smoothing, problem.compliance
     )
     # (M + Jᵀ K J) dv = Jᵀ (−K dw + dp_μ), dw at constant impulses
     matrix = [list(row) for row in problem.M]
@@ -189,7 +199,7 @@ def _evaluated(
     p: list[Scalar],
     w: list[Scalar],
 ) -> Point:
-    return solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
+    return solver.evaluated(problem.friction, problem.joints, stiff, soft, p, problem.softened(w, p))
 
 
 def _stepped(
@@ -213,7 +223,8 @@ def _stepped(
         # ε of a contact is relative to the mean of its three G_kk; 1/ε of one that nothing moves is zero
         mean = (1.0 / 3.0) * (stiff[x] + stiff[y] + stiff[z])
         own = near * mean
-        press = (pressed * often) * inverse_above(mean, least)
+        R = problem.compliance[k]
+        press = (pressed * often) * inverse_above(mean, least) if is_zero(R) else pressed / (own + R)
         loose = stiff[x] * (1.0 - kappa) + kappa * own
         hold = kappa * inverse_above(loose, near * least)
         xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)

@@ -14,6 +14,10 @@ hold leaves velocities of zero, and a body at rest stays where it is. The bias o
     max(β g/h, −s)          g < 0: what is inside comes out, by the part β of its depth a step, not faster than s
     e v_n                   where v_n < 0 closes the gap within the step and the restitution is e > 0                (3)
 
+A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, at the end of the step as well:
+
+    w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
+
 A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
@@ -137,10 +141,15 @@ def step(
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     with stage("contact bias"):
         bias: list[Scalar] = [0.0] * len(before)
+        compliance: list[Scalar] = [0.0] * contacts
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
             bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+            if each.stiffness is not None:
+                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
     if effort.filtered is not None:
-        problem = Touching(M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows))
+        problem = Touching(
+            M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows), compliance
+        )
         p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
     else:
@@ -159,8 +168,15 @@ def step(
         start = None
         if given.start is not None:
             start = [*given.start, *([0.0] * len(joints))]
+        softer = [
+            [
+                x + compliance[i // 3] if i == j and j % 3 == 2 and j < 3 * contacts else x
+                for j, x in enumerate(row)
+            ]
+            for i, row in enumerate(delassus)
+        ]
         p, residuals = solver.solve(
-            Problem(delassus, c, given.friction, joints), effort, start, given.smoothing
+            Problem(softer, c, given.friction, joints), effort, start, given.smoothing
         )
         with stage("velocities after the step"):
             total = [
@@ -247,6 +263,13 @@ def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scala
     hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
     # what is inside and would come out faster than it bounces does so
     return where(hits, minimum(restitution * approach, bias), bias)
+
+
+def _soft(gap: Scalar, stiffness: float, damping: float, h: Scalar) -> tuple[Scalar, Scalar]:
+    """(bias, R): w_n + R p_n + bias = 0 is a spring and a damper, p_n = −h (k (g + h w_n) + d w_n), at the end of the
+    step. What is still open may close freely."""
+    firm = stiffness * h + damping
+    return where(gap > 0.0, gap / h, (stiffness / firm) * gap), 1.0 / (h * firm)
 
 
 # -- rows of joints ---------------------------------------------------------------------------------------------------
