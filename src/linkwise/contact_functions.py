@@ -23,9 +23,10 @@ def contact_input_sizes(model: Model, names: Iterable[str]) -> dict[str, int]:
     return {name: candidate_count(model) * _PER_CANDIDATE.get(name, 0) or 1 for name in names}
 
 
-def contact_operations(model: Model) -> int:
-    """A rough estimate of the operations of a contact problem; where it has many rows their matrix is not formed."""
-    rows = contact_rows(model)
+def contact_operations(name: str, model: Model) -> int:
+    """A rough estimate of the operations for the contact problem of a function, 0 for those without one; where there are
+    many rows their matrix is not formed."""
+    rows = contact_rows(model) if name in CONTACT_FUNCTIONS[:4] else 0
     return rows * min(rows * (14 + rows), 1200)
 
 

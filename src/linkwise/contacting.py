@@ -223,7 +223,8 @@ class Touching(Constrained):
         """What the options of a call of a contact function mean.
 
         Args:
-            options: ``step``, ``friction``, ``accuracy``, ``smoothing`` and for each of ``CONTACT_INPUTS`` whether it is given.
+            options: ``step``, ``friction``, ``accuracy``, ``smoothing``, and for each of ``CONTACT_INPUTS`` whether it
+                is given.
         """
         if not parts.candidate_count(self) and not parts.stops_of(self.contact_parts):
             raise ModelError(

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkwise.algorithm_names import usual_name
-from linkwise.contact_functions import (
-    CONTACT_FUNCTIONS,
-    CONTACT_SHAPES,
-    DEFAULT_STEP,
-    contact_input_sizes,
-    contact_operations,
-)
+from linkwise.contact_functions import CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes, contact_operations
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.model import Model, Transform
 from linkwise.model.constraints import target_size
@@ -171,8 +165,8 @@ class Function:
         """A rough estimate of the operations, to decide what is compiled as straight-line code."""
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
-        estimate = a * links + b * pairs + c * dense + d * links * pairs
-        return estimate + (contact_operations(model) if self.name in CONTACT_FUNCTIONS[:4] else 0)
+        touching = contact_operations(self.name, model)
+        return a * links + b * pairs + c * dense + d * links * pairs + touching
 
     @property
     def default(self) -> str:

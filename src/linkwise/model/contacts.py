@@ -41,6 +41,9 @@ class Contact:
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
         stiffness: of a soft contact [N/m], for each candidate; None: it is rigid.
         damping: of a soft contact [N·s/m].
+        torsional_friction: moment against spinning about the normal over the normal force [m]; about 2/3 of μ times the
+            radius of the area that touches.
+        rolling_friction: moment against rolling over the normal force [m].
         name: in messages and in ``contact_names``; by default the frame's.
     """
 
@@ -54,6 +57,8 @@ class Contact:
     restitution: float = field(default=0.0, kw_only=True)
     stiffness: float | None = field(default=None, kw_only=True)
     damping: float = field(default=0.0, kw_only=True)
+    torsional_friction: float = field(default=0.0, kw_only=True)
+    rolling_friction: float = field(default=0.0, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self):
@@ -64,6 +69,11 @@ class Contact:
         put(self, "restitution", finite(f"{label}: restitution", self.restitution))
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{label}: restitution: expected a number from 0 to 1, got {self.restitution!r}")
+        for what in ("torsional_friction", "rolling_friction"):
+            value = _coefficient(f"{label}: {what}", getattr(self, what))
+            if value and self.other is not None:
+                raise ModelError(f"{label}: {what}: against the ground only")
+            put(self, what, value)
         put(self, "damping", finite(f"{label}: damping", self.damping))
         if self.stiffness is not None:
             put(self, "stiffness", finite(f"{label}: stiffness", self.stiffness))

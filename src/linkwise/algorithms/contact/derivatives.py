@@ -95,6 +95,31 @@ def linearised(
     return laws, changes
 
 
+def turning(
+    at: Point, place: int, x: int, coefficient: float, normal: Scalar, stiff: Scalar, least: Scalar
+) -> tuple[tuple[Scalar, Scalar, Scalar, Scalar, Scalar], list[Scalar]]:
+    """(K without the normal, changes) of friction against turning.
+
+    Args:
+        at: the solution.
+        place: of its choices.
+        x: its first row.
+        coefficient: of friction [m].
+        normal: change of the normal impulse of its contact.
+        stiff: G_kk.
+        least: what counts as nothing of it.
+    """
+    kappa, (u, v) = at.held[place], at.directions[place]
+    hold = _gain(kappa, stiff, max(NEAR, softening()), least)
+    law = (hold * (1.0 - u * u), -(hold * u) * v, hold * (1.0 - v * v), coefficient * u, coefficient * v)
+    xx, xy, yy, along, across = (like(entry, 0.0) for entry in law)
+    a, b = _change(at.w[x]), _change(at.w[x + 1])
+    return (xx, xy, yy, along, across), [
+        along * normal - (xx * a + xy * b),
+        across * normal - (xy * a + yy * b),
+    ]
+
+
 def _gain(share: Scalar, stiff: Scalar, near: float, least: Scalar, soft: Scalar = 0.0) -> Scalar:
     """ρ θ/(1 − θ) with ε + R in its denominator; 0 for what nothing moves."""
     return share * inverse_above((1.0 - share) * stiff + share * (near * stiff + soft), near * least)

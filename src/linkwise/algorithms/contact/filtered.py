@@ -29,11 +29,21 @@ from dataclasses import dataclass
 from linkwise.algorithms import constraints, dense
 from linkwise.algorithms.contact import derivatives, solver
 from linkwise.algorithms.contact.derivatives import Law
-from linkwise.algorithms.contact.point import JointRow, Point, inverse_above
+from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import Condition, Scalar, all_of, like, maximum, stage, where, while_loop
 
 Rows = list[list[Scalar]]
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Friction against turning: two rows of angular velocity, whose impulses are at most ``coefficient`` [m] times the
+    normal impulse of a contact. The second row is zero for spinning about the normal."""
+
+    contact: int
+    coefficient: float
+    rows: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +59,12 @@ class Touching:
     coordinates: Sequence[int]
     compliance: Sequence[Scalar]
     """R of every contact: 0 where it is rigid."""
+    turning: Sequence[Turning] = ()
+
+    @property
+    def before_turning(self) -> int:
+        """Rows before those of ``turning``."""
+        return len(self.rows) + len(self.joints)
 
     def softened(self, w: list[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
         """w + R p."""
@@ -61,14 +77,17 @@ class Touching:
     def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
         """w = J v + bias of the contacts, then the velocities of the joint rows."""
         touching = [b + _dot(row, v) for b, row in zip(self.bias, self.rows, strict=True)]
-        return [*touching, *(v[k] for k in self.coordinates)]
+        turning = [_dot(row, v) for each in self.turning for row in each.rows]
+        return [*touching, *(v[k] for k in self.coordinates), *turning]
 
     def pushed(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Jᵀ p."""
         total: list[Scalar] = [0.0] * len(self.M)
-        for row, x in zip(self.rows, p, strict=False):
+        turning = [row for each in self.turning for row in each.rows]
+        own = [*zip(self.rows, p, strict=False), *zip(turning, p[self.before_turning :], strict=True)]
+        for row, x in own:
             total = [t if is_zero(j) else t + j * x for t, j in zip(total, row, strict=True)]
-        for k, x in zip(self.coordinates, p[len(self.rows) :], strict=True):
+        for k, x in zip(self.coordinates, p[len(self.rows) :], strict=False):
             total[k] = total[k] + x
         return total
 
@@ -171,13 +190,23 @@ def differentiable(
     laws, changes = derivatives.linearised(
         at, problem.friction, problem.joints, stiff, soft, least, smoothing, problem.compliance
     )
+    for b, each in enumerate(problem.turning):
+        x = problem.before_turning + 2 * b
+        law, change = derivatives.turning(
+            at, len(problem.friction) + b, x, each.coefficient, changes[3 * each.contact + 2], stiff[x], least
+        )
+        laws.append((*law, laws[each.contact][5]))
+        changes += change
     # (M + Jᵀ K J) dv = Jᵀ (−K dw + dp_μ), dw at constant impulses
     matrix = [list(row) for row in problem.M]
     contacts = len(problem.friction)
     for k, law in enumerate(laws[:contacts]):
         _add_information(matrix, problem.rows[3 * k : 3 * k + 3], law)
-    for law, k in zip(laws[contacts:], problem.coordinates, strict=True):
+    for law, k in zip(laws[contacts:], problem.coordinates, strict=False):
         matrix[k][k] = matrix[k][k] + law[0]
+    for b, each in enumerate(problem.turning):
+        own = [*each.rows, problem.rows[3 * each.contact + 2]]
+        _add_information(matrix, own, laws[contacts + len(problem.joints) + b], turning=True)
     right = problem.pushed(changes)
     moved = eliminated(derivatives.constants(matrix), right)
     change = _impulse_changes(problem, laws, changes, moved)
@@ -199,7 +228,21 @@ def _evaluated(
     p: list[Scalar],
     w: list[Scalar],
 ) -> Point:
-    return solver.evaluated(problem.friction, problem.joints, stiff, soft, p, problem.softened(w, p))
+    w = problem.softened(w, p)
+    at = solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
+    if not problem.turning:
+        return at
+    held, directions, residuals = list(at.held), list(at.directions), list(at.residuals)
+    for x, each in enumerate(problem.turning):
+        z, x = 3 * each.contact + 2, problem.before_turning + 2 * x
+        limit = each.coefficient * maximum(p[z] - soft[z] * w[z], 0.0)
+        closed = at.pressed[each.contact]
+        kappa, direction, own = on_disk(p[x : x + 2], w[x : x + 2], stiff[x], soft[x], limit, closed)
+        held.append(kappa)
+        directions.append(direction)
+        residuals += own
+    merit = dense.dot(residuals, residuals)
+    return Point(p, w, at.pressed, held, directions, at.joints, residuals, merit)
 
 
 def _stepped(
@@ -249,6 +292,21 @@ def _stepped(
         missing.append(where(kappa > 0.0, held, value) - p[row])
         matrix[coordinate][coordinate] = matrix[coordinate][coordinate] + gain
         laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
+    for b, each in enumerate(problem.turning):
+        x, z = problem.before_turning + 2 * b, 3 * each.contact + 2
+        kappa, (u, s) = at.held[contacts + b], at.directions[contacts + b]
+        own = near * stiff[x]
+        hold = kappa * inverse_above(stiff[x] * (1.0 - kappa) + kappa * own, near * least)
+        xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
+        along, across, press = each.coefficient * u, each.coefficient * s, laws[each.contact][5]
+        normal = missing[z] + p[z]
+        pull = own * p[x] - w[x], own * p[x + 1] - w[x + 1]
+        missing += [
+            (xx * pull[0] + xy * pull[1]) + along * normal - p[x],
+            (xy * pull[0] + yy * pull[1]) + across * normal - p[x + 1],
+        ]
+        laws.append((xx, xy, yy, along, across, press))
+        _add_information(matrix, [*each.rows, problem.rows[z]], laws[-1], turning=True)
     change = eliminated(matrix, problem.pushed(missing))
     new = [a + b for a, b in zip(p, _impulse_changes(problem, laws, missing, change), strict=True)]
     return new, [a + b for a, b in zip(v, change, strict=True)]
@@ -270,16 +328,28 @@ def _impulse_changes(
         ]
     for k, coordinate in enumerate(problem.coordinates):
         found.append(missing[3 * contacts + k] - laws[contacts + k][0] * change[coordinate])
+    for b, each in enumerate(problem.turning):
+        x = problem.before_turning + 2 * b
+        xx, xy, yy, along, across, press = laws[contacts + len(problem.joints) + b]
+        a, d = (_dot(row, change) for row in each.rows)
+        normal = press * _dot(problem.rows[3 * each.contact + 2], change)
+        found += [
+            missing[x] - (xx * a + xy * d) - along * normal,
+            missing[x + 1] - (xy * a + yy * d) - across * normal,
+        ]
     return found
 
 
-def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar]) -> None:
-    """matrix + Jᵀ K J of one contact: symmetric in the tangents, not where the normal impulse moves the others."""
+def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: bool = False) -> None:
+    """matrix + Jᵀ K J of one contact: symmetric in the tangents, not where the normal impulse moves the others.
+
+    Of ``turning`` the third row is that of the normal of its contact, whose own part is there already.
+    """
     xx, xy, yy, along, across, press = law
     moving = [j for j in range(len(matrix)) if not all(is_zero(row[j]) for row in rows)]
     first = {j: xx * rows[0][j] + xy * rows[1][j] for j in moving}
     second = {j: xy * rows[0][j] + yy * rows[1][j] for j in moving}
-    left = {j: rows[2][j] + along * rows[0][j] + across * rows[1][j] for j in moving}
+    left = {j: (0.0 if turning else rows[2][j]) + along * rows[0][j] + across * rows[1][j] for j in moving}
     right = {j: press * rows[2][j] for j in moving}
     for place, i in enumerate(moving):
         for j in moving[place:]:

@@ -36,7 +36,7 @@ from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
-from linkwise.algorithms.contact.filtered import Schedule, Touching
+from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.point import JointRow
 from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.joint_laws import is_zero
@@ -148,7 +148,14 @@ def step(
                 bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
     if effort.filtered is not None:
         problem = Touching(
-            M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows), compliance
+            M,
+            rows,
+            bias[: 3 * contacts],
+            given.friction,
+            joints,
+            _places(joint_rows),
+            compliance,
+            _turning(links, q, scene.candidates),
         )
         p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
@@ -219,19 +226,26 @@ def _filtered(
         free = moved(torques)
     with stage("contact scales"):
         units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
-        halves = [mobility.half(row) for row in [*problem.rows, *units]]
+        turns = [row for each in problem.turning for row in each.rows]
+        halves = [mobility.half(row) for row in [*problem.rows, *units, *turns]]
         stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
         for k in range(0, len(problem.rows), 3):
             stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
+        for k in range(problem.before_turning, len(stiff), 2):
+            stiff[k] = stiff[k + 1] = stiff[k] if is_zero(stiff[k + 1]) else 0.5 * (stiff[k] + stiff[k + 1])
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
     if given.start is not None:
-        p = [*given.start, *([0.0] * len(problem.joints))]
+        p = [*given.start, *([0.0] * (len(stiff) - len(given.start)))]
         first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     p = filtered.solve(problem, stiff, least, free, schedule, first)
     with stage("velocities after the step"):
-        p = [like(x, 0.0) for x in solver.projected(problem.friction, p)]
+        p = solver.projected(problem.friction, p)
+        for k, each in enumerate(problem.turning):
+            x = problem.before_turning + 2 * k
+            p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
+        p = [like(x, 0.0) for x in p]
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
         p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
@@ -240,6 +254,20 @@ def _filtered(
         w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)
     ]
     return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _turning(links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Candidate]) -> list[Turning]:
+    """Friction against spinning about the normal, the z axis of the world, and against rolling about the others."""
+    found: list[Turning] = []
+    for k, each in enumerate(candidates):
+        if not (each.torsional_friction or each.rolling_friction):
+            continue
+        about_x, about_y, about_z = geometry.turning_rows(links, q, each.body)
+        if each.torsional_friction:
+            found.append(Turning(k, each.torsional_friction, [about_z, [0.0] * len(about_z)]))
+        if each.rolling_friction:
+            found.append(Turning(k, each.rolling_friction, [about_x, about_y]))
+    return found
 
 
 def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linkwise.scalar import Condition, Scalar, where
+from linkwise.scalar import Condition, Scalar, sqrt, where
 
 Rows = list[list[Scalar]]
+TINY = 1e-30
+"""[(N·s)²] keeps the direction of a vanishing impulse finite."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,32 @@ class Point:
             selected(condition, other.residuals, self.residuals),
             where(condition, other.merit, self.merit),
         )
+
+
+def on_disk(
+    p: Sequence[Scalar], w: Sequence[Scalar], stiff: Scalar, soft: Scalar, limit: Scalar, closed: Scalar
+) -> tuple[Scalar, list[Scalar], list[Scalar]]:
+    """(κ, d, residuals) of two impulses of friction, which are on a disk of this radius.
+
+    p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
+
+    Args:
+        p: the two impulses.
+        w: their velocities after the step.
+        stiff: G_kk.
+        soft: ρ = 1/G_kk.
+        limit: the radius, μ times the normal impulse.
+        closed: 1 where the contact is closed, else 0.
+    """
+    across = [a - soft * b for a, b in zip(p, w, strict=True)]
+    square = across[0] * across[0] + across[1] * across[1]
+    slides = square > limit * limit
+    inverse = 1.0 / sqrt(square + TINY)
+    kappa = where(slides, limit * inverse, closed)
+    going = where(slides, closed * inverse, 0.0)
+    open_part = (1.0 - kappa) * stiff
+    residuals = [open_part * a + kappa * b for a, b in zip(p, w, strict=True)]
+    return kappa, [going * across[0], going * across[1]], residuals
 
 
 def inverse_above(x: Scalar, floor: Scalar) -> Scalar:

@@ -40,12 +40,10 @@ from typing import Any
 from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
 from linkwise.algorithms.contact import derivatives
-from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, selected
+from linkwise.algorithms.contact.point import TINY, JointRow, Point, inverse_above, on_disk, selected
 from linkwise.scalar import Condition, Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 
 Rows = list[list[Scalar]]
-TINY = 1e-30
-"""[(N·s)²] keeps the direction of a vanishing impulse finite."""
 SLIDING_STEPS = 2
 """Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
 MOST_CHANGE = 8.0
@@ -227,7 +225,7 @@ def _sliding(
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
     x, y, normal, _, _ = slid(a)
     normal = maximum(normal, 0.0)
-    x, y = _on_disk((x, y), friction * normal)
+    x, y = on_disk_of((x, y), friction * normal)
     # the normal of what is left of p_t, and as much of that as it still holds
     held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
     part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
@@ -239,7 +237,7 @@ def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
     return all_of(p[2] >= 0.0, p[0] * p[0] + p[1] * p[1] <= limit * limit)
 
 
-def _on_disk(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
+def on_disk_of(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
     """The nearest point to t of the disk of this radius."""
     part = minimum(1.0, limit / sqrt(t[0] * t[0] + t[1] * t[1] + TINY))
     return [part * t[0], part * t[1]]
@@ -288,8 +286,6 @@ def evaluated(
 ) -> Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
-    p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
-
     Args:
         frictions: μ of every contact.
         joint_rows: one for every joint that stops or rubs.
@@ -304,21 +300,14 @@ def evaluated(
         directions: Rows = []
         residuals: list[Scalar] = []
         for k, friction in enumerate(frictions):
-            x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+            x, z = 3 * k, 3 * k + 2
             normal = maximum(p[z] - soft[z] * w[z], 0.0)
-            across = [p[i] - soft[i] * w[i] for i in (x, y)]
-            limit = friction * normal
-            square = across[0] * across[0] + across[1] * across[1]
-            slides = square > limit * limit
-            inverse = 1.0 / sqrt(square + TINY)
             closed = where(normal > 0.0, 1.0, 0.0)
-            kappa = where(slides, limit * inverse, closed)
+            kappa, direction, own = on_disk(p[x:z], w[x:z], stiff[x], soft[x], friction * normal, closed)
             pressed.append(closed)
             held.append(kappa)
-            going = where(slides, closed * inverse, 0.0)
-            directions.append([going * across[0], going * across[1]])
-            open_part = (1.0 - kappa) * stiff[x]
-            residuals += [open_part * p[i] + kappa * w[i] for i in (x, y)]
+            directions.append(direction)
+            residuals += own
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
         joints: Rows = []
         for k, row in enumerate(joint_rows, start=3 * len(frictions)):
@@ -410,7 +399,7 @@ def projected(frictions: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
     for k, friction in enumerate(frictions):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
         p[z] = maximum(p[z], 0.0)
-        p[x], p[y] = _on_disk((p[x], p[y]), friction * p[z])
+        p[x], p[y] = on_disk_of((p[x], p[y]), friction * p[z])
     return p
 
 
