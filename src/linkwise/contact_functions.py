@@ -24,8 +24,10 @@ def contact_input_sizes(model: Model, names: Iterable[str]) -> dict[str, int]:
 
 
 def contact_operations(name: str, model: Model) -> int:
-    """A rough estimate of the operations for the contact problem of a function, 0 for those without one; where there are
-    many rows their matrix is not formed."""
+    """A rough estimate of the operations for the contact problem of a function, 0 for those without one.
+
+    Where there are many rows their matrix is not formed.
+    """
     rows = contact_rows(model) if name in CONTACT_FUNCTIONS[:4] else 0
     return rows * min(rows * (14 + rows), 1200)
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
-from linkwise.algorithms.contact.point import JointRow, Point, inverse_above
+from linkwise.algorithms.contact.point import Point, inverse_above
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import Scalar, like, sqrt, where
 
@@ -38,9 +38,7 @@ row has its one entry first."""
 def linearised(
     at: Point,
     frictions: Sequence[Scalar],
-    joints: Sequence[JointRow],
     stiff: Sequence[Scalar],
-    soft: Sequence[Scalar],
     least: Scalar,
     smoothing: float = 0.0,
     compliance: Sequence[Scalar] = (),
@@ -50,9 +48,7 @@ def linearised(
     Args:
         at: the solution, with impulses that are constants for derivatives.
         frictions: μ of every contact.
-        joints: one for every joint that stops or rubs.
         stiff: G_kk of every row.
-        soft: ρ = 1/G_kk.
         least: what counts as nothing of G_kk.
         smoothing: s [m/s].
         compliance: R of every contact that is not part of G.
@@ -74,8 +70,7 @@ def linearised(
         hold = _gain(kappa, stiff[x], near, least)
         xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * v, hold * (1.0 - v * v)
         law = (xx, xy, yy, friction * u, friction * v, press)
-        law = tuple(like(entry, 0.0) for entry in law)
-        xx, xy, yy, along, across, press = law
+        xx, xy, yy, along, across, press = (like(entry, 0.0) for entry in law)
         normal = -press * dw[z]
         more = _change(friction) * at.p[z]
         changes += [
@@ -83,15 +78,12 @@ def linearised(
             across * normal - (xy * dw[x] + yy * dw[y]) + like(v, 0.0) * more,
             normal,
         ]
-        laws.append(law)
-    for k, (row, (kappa, value, yielding)) in enumerate(
-        zip(joints, at.joints, strict=True), start=3 * len(frictions)
-    ):
+        laws.append((xx, xy, yy, along, across, press))
+    for k, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(frictions)):
         gain = like(kappa / (near * stiff[k] + least * near + yielding), 0.0)
         laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
         moved = gain * (_change(value) - dw[k] - _change(yielding) * at.p[k])
         changes.append(where(kappa > 0.0, moved, _change(value)))
-        assert row is not None
     return laws, changes
 
 

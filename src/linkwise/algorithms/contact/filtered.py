@@ -187,9 +187,7 @@ def differentiable(
     """
     soft = [inverse_above(x, least) for x in stiff]
     at = _evaluated(problem, stiff, soft, list(p), problem.velocities(v))
-    laws, changes = derivatives.linearised(
-        at, problem.friction, problem.joints, stiff, soft, least, smoothing, problem.compliance
-    )
+    laws, changes = derivatives.linearised(at, problem.friction, stiff, least, smoothing, problem.compliance)
     for b, each in enumerate(problem.turning):
         x = problem.before_turning + 2 * b
         law, change = derivatives.turning(

@@ -130,9 +130,7 @@ def solve(
 def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: float) -> list[Scalar]:
     p = [like(x, 0.0) for x in at.p]
     at = _evaluated(problem, scales, p)
-    laws, changes = derivatives.linearised(
-        at, problem.friction, problem.joints, scales.stiff, scales.soft, scales.least, smoothing
-    )
+    laws, changes = derivatives.linearised(at, problem.friction, scales.stiff, scales.least, smoothing)
     matrix = derivatives.unit_plus_product(laws, problem.G)
     return derivatives.attached(p, _eliminated(derivatives.constants(matrix), changes), at.merit, problem.c)
 
