@@ -20,10 +20,10 @@ from linkwise.model.mechanism import Mechanism
 DEFAULT_ACCURACY = 1e-6
 SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(2, 1), 1e-6: Effort(2, 2), 1e-12: Effort(6, 3)}
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 5)),
-    1e-3: Effort(filtered=Schedule(1e-6, 17)),
-    1e-6: Effort(filtered=Schedule(1e-12, 33)),
-    1e-12: Effort(filtered=Schedule(1e-14, 33)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 5)),
+    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 17)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 33)),
+    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 33)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""

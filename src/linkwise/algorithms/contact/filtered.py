@@ -31,7 +31,7 @@ from linkwise.algorithms.contact import derivatives, solver
 from linkwise.algorithms.contact.derivatives import Law
 from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk
 from linkwise.joint_laws import is_zero
-from linkwise.scalar import Condition, Scalar, all_of, like, maximum, stage, where, while_loop
+from linkwise.scalar import Condition, Scalar, all_of, like, maximum, negated, stage, where, while_loop
 
 Rows = list[list[Scalar]]
 
@@ -98,10 +98,12 @@ class Schedule:
 
     Args:
         goal: residual, relative to the velocities without impulses, at which it ends.
+        enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
     """
 
     goal: float
+    enough: float
     most: int
 
     def proximal(self, count: Scalar, last: Scalar) -> Scalar:
@@ -144,24 +146,26 @@ def solve(
     n, size = len(p), len(v)
     merit = _evaluated(problem, stiff, soft, p, problem.velocities(v)).merit
     floor = max(schedule.goal, 100.0 * constraints.round_off())
-    goal = (floor * floor) * dense.dot(without, without)
+    square = dense.dot(without, without)
+    goal, enough = (floor * floor) * square, max(schedule.enough, floor) ** 2 * square
 
-    def body(count: Scalar, near: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+    def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         p, v, best_p = list(state[:n]), state[n : n + size], state[n + size :]
         near = schedule.proximal(count, near)
         at = _evaluated(problem, stiff, soft, p, problem.velocities(v))
         with stage("contact Newton steps"):
             p, v = _stepped(problem, stiff, soft, at, v, near, least)
         merit = _evaluated(problem, stiff, soft, p, problem.velocities(v)).merit
-        better = merit < best
+        better, falls = merit < best, where(merit < 0.25 * best, 1.0, 0.0)
         best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
-        return (count + 1.0, near, where(better, merit, best), *p, *v, *best_p)
+        return (count + 1.0, near, where(better, merit, best), falls, *p, *v, *best_p)
 
-    def active(count: Scalar, _near: Scalar, best: Scalar, *_: Scalar) -> Condition:
-        return all_of(best > goal, count < float(schedule.most))
+    def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
+        rounded = all_of(best <= enough, falls < 0.5)
+        return all_of(all_of(best > goal, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * merit
-    _, _, _, *state = while_loop(active, body, (zero, zero, merit, *p, *v, *p))
+    _, _, _, _, *state = while_loop(active, body, (zero, zero, merit, zero + 1.0, *p, *v, *p))
     return [like(x, 0.0) for x in state[n + size :]]
 
 
