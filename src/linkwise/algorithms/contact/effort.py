@@ -20,8 +20,8 @@ from linkwise.model.mechanism import Mechanism
 DEFAULT_ACCURACY = 1e-6
 SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(2, 1), 1e-6: Effort(2, 2), 1e-12: Effort(6, 3)}
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 5)),
-    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 17)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 33)),
+    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 33)),
     1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 33)),
     1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 33)),
 }
