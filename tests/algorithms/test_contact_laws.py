@@ -125,25 +125,28 @@ def gradient_errors(robot, q, qd, tau, **options):
 
 
 def test_derivatives_are_those_of_the_solution(built):
-    """Away from changes of contact; the box by the filter, the legs by their matrix."""
+    """Away from changes of contact: of a box by the filter, of an arm with stops and dry friction by its matrix."""
     robots, _ = built
-    for name in ("legs", "box"):
-        robot, stand = robots.loaded(name)
-        states = [part[-60:] for part in robots.moving_states(robot, stand, 20, 60)[:3]]
-        solved = robot.contact_residual(*states, accuracy=1e-12) < 1e-10
-        errors = gradient_errors(robot, *(part[solved] for part in states))
-        assert np.quantile(errors, 0.8) < 2e-5, (name, np.sort(errors))
+    robot, stand = robots.loaded("box")
+    states = [part[-60:] for part in robots.moving_states(robot, stand, 20, 60)[:3]]
+    solved = robot.contact_residual(*states, accuracy=1e-12) < 1e-10
+    errors = gradient_errors(robot, *(part[solved] for part in states))
+    assert np.quantile(errors, 0.8) < 2e-5, np.sort(errors)
+    arm = lw.load("two_link")
+    arm = arm.with_contacts([lw.Contact(arm.default_frame()), lw.Ground(height=-0.2)])
+    rng = np.random.default_rng(2)
+    q = arm.random(rng, 400)
+    touching = np.abs(arm.contact_gaps(q)[:, 0]) < 0.05
+    assert touching.sum() > 10
+    q = q[touching]
+    errors = gradient_errors(arm, q, rng.normal(size=q.shape), rng.normal(size=q.shape))
+    assert np.quantile(errors, 0.8) < 2e-5, np.sort(errors)
 
 
-def test_derivatives_cost_less_than_the_iteration():
-    legs = four_legs()
-    kernel = legs.kernel("contact_step")
-    step, gradient = kernel.operations, kernel.vjp().operations
-    assert gradient.multiplications < 2.5 * step.multiplications
+def test_the_iteration_is_not_differentiated():
     box = free_body().with_contacts([lw.Contact.box("body", (0.2, 0.3, 0.1))])
     kernel = box.kernel("contact_step")
     step, gradient = kernel.operations, kernel.vjp().operations
-    # the loop is the same, and is not differentiated
     assert gradient.per_iteration.multiplications == step.per_iteration.multiplications
 
 

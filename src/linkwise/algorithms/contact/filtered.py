@@ -74,9 +74,12 @@ class Touching:
                 w[3 * k + 2] = w[3 * k + 2] + R * p[3 * k + 2]
         return w
 
-    def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """w = J v + bias of the contacts, then the velocities of the joint rows."""
-        touching = [b + _dot(row, v) for b, row in zip(self.bias, self.rows, strict=True)]
+    def velocities(self, v: Sequence[Scalar], biased: bool = True) -> list[Scalar]:
+        """w = J v + bias of the contacts, then the velocities of the joint rows; J v alone if not ``biased``."""
+        bias = self.bias if biased else [0.0] * len(self.bias)
+        touching = [
+            _dot(row, v) if is_zero(b) else b + _dot(row, v) for b, row in zip(bias, self.rows, strict=True)
+        ]
         turning = [_dot(row, v) for each in self.turning for row in each.rows]
         return [*touching, *(v[k] for k in self.coordinates), *turning]
 
@@ -138,7 +141,8 @@ def solve(
         start: (impulses, velocities with them) to start from.
     """
     soft = [inverse_above(x, least) for x in stiff]
-    without = problem.velocities(free)
+    # gaps of contacts that are far away would be most of the velocities with their bias
+    without = problem.velocities(free, biased=False)
     p: list[Scalar] = [0.0 * w for w in without]  # as many lanes as there are states
     v = list(free)
     if start is not None:
@@ -212,7 +216,7 @@ def differentiable(
     right = problem.pushed(changes)
     moved = eliminated(derivatives.constants(matrix), right)
     change = _impulse_changes(problem, laws, changes, moved)
-    return derivatives.attached(p, change, at.merit, problem.velocities(free))
+    return derivatives.attached(p, change, at.merit, problem.velocities(free, biased=False))
 
 
 def residuals(

@@ -250,9 +250,7 @@ def _filtered(
         p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     residuals = filtered.residuals(problem, stiff, least, p, after)
-    unbiased = [
-        w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)
-    ]
+    unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
 
 
