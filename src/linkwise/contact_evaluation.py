@@ -30,6 +30,7 @@ def _stepped(
         [each.friction for each in scene.candidates] if contact_friction is None else contact_friction,
         _heights(setting, scene.candidates) if ground_height is None else ground_height,
         start_impulse,
+        setting.smoothing,
     )
     chosen = effort.chosen(scene, setting.links(), setting.accuracy)
     return law.step(setting.links(), q, qd, tau, scene, given, chosen), h

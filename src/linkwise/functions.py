@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linkwise.algorithm_names import usual_name
-from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes
+from linkwise.contact_functions import CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes, contact_operations
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.function_sizes import ONE_PASS, SOLVED_ROWS, Cost, extent, solved_rows
 from linkwise.model import Model, Transform
 from linkwise.model.constraints import target_size
-from linkwise.model.contacts import contact_rows
 
 if TYPE_CHECKING:
     from linkwise.algorithms.constraints import Held
@@ -54,6 +53,7 @@ class Setting:
     step: float = DEFAULT_STEP  # of steps with contact [s], where it is no input
     contact_inputs: tuple[str, ...] = ()  # those of ``CONTACT_INPUTS`` that are inputs
     accuracy: float | None = None  # of contacts: largest residual; None is the default of ``contact.effort``
+    smoothing: float = 0.0  # of derivatives of contacts [m/s], see ``contact.derivatives``
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple[Any, ...]:
@@ -68,7 +68,7 @@ class Setting:
             self.slide,
             self.parameters,
             self.stabilization,
-            (self.step, self.contact_inputs, self.accuracy),
+            (self.step, self.contact_inputs, self.accuracy, self.smoothing),
         )
 
     def links(self) -> Mechanism:
@@ -123,8 +123,8 @@ class Function:
         if self.name in SOLVED_ROWS and (solved := solved_rows(model, self.name)) is not None:
             return (600 + 40 * solved) * links + solved * solved * (model.dof + 3 * solved)
         a, b, c, d = self.cost
-        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
-        return a * links + b * pairs + c * dense + d * links * pairs + rows * rows * (14 + rows)
+        touching = contact_operations(self.name, model)
+        return a * links + b * pairs + c * dense + d * links * pairs + touching
 
     @property
     def default(self) -> str:

@@ -447,6 +447,7 @@ class Robot(Prepared, metaclass=RobotType):
         base_parameters: bool | None = None,
         step: float = DEFAULT_STEP,
         accuracy: float | None = None,
+        smoothing: float = 0.0,
     ) -> Kernel | ParametricKernel:
         """A function of this robot as a compiled object that is called with arrays and can be counted, differentiated
         and printed.
@@ -465,6 +466,7 @@ class Robot(Prepared, metaclass=RobotType):
             base_parameters: whether inertial parameters are regrouped first; by default where results are the same.
             step: of contact functions: length of the step [s], where it is no input.
             accuracy: of contact functions: largest residual that nearly all states should have.
+            smoothing: of derivatives of contact functions [m/s], see ``contact_step``.
 
         Returns:
             The kernel, compiled when it is called first.
@@ -497,7 +499,9 @@ class Robot(Prepared, metaclass=RobotType):
             parameters=inputs,
         )
         if touching:
-            own = self.contact_setting({"step": step, "accuracy": accuracy, **touching})
+            own = self.contact_setting(
+                {"step": step, "accuracy": accuracy, "smoothing": smoothing, **touching}
+            )
             setting = replace(own, friction=friction, base_parameters=regroup, parameters=inputs)
         return make_kernel(row, setting, chosen_algorithm(row, setting, algorithm), dtype)
 

@@ -129,12 +129,27 @@ def all_of(first: Condition, second: Condition) -> Condition:
     return first & second
 
 
+def negated(condition: Condition) -> Condition:
+    """The condition does not hold."""
+    return not condition if isinstance(condition, (bool, np.bool_)) else ~condition
+
+
 def sign(x: Scalar) -> Scalar:
     """-1, 0 or 1; sign(0) = 0 and sign(NaN) = NaN. Its derivative is 0."""
     value = _any(x)
     if hasattr(value, "sign"):
         return value.sign()
     return where(x > 0, 1.0, where(x < 0, -1.0, x))
+
+
+def like(value: Scalar, other: Scalar) -> Scalar:
+    """``value``, with the derivative of ``other``; zero as the other one makes it a constant for derivatives.
+
+    An iteration is differentiated by one more step of it: with the step x⁺ = N(x, θ) of an iteration that has converged
+    as by Newton, ∂N/∂x = 0, and ∂N/∂θ is the derivative of the solution.
+    """
+    numbers = _any(value)
+    return numbers.like(other) if hasattr(numbers, "like") else value
 
 
 def while_loop(active: Callable[..., Condition], body: Callable[..., State], state: State) -> State:

@@ -39,6 +39,11 @@ class Contact:
         edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius. The corners of the face
             that points down are four candidates.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
+        stiffness: of a soft contact [N/m], for each candidate; None: it is rigid.
+        damping: of a soft contact [N·s/m].
+        torsional_friction: moment against spinning about the normal over the normal force [m]; about 2/3 of μ times the
+            radius of the area that touches.
+        rolling_friction: moment against rolling over the normal force [m].
         name: in messages and in ``contact_names``; by default the frame's.
     """
 
@@ -50,6 +55,10 @@ class Contact:
     points: Sequence[Sequence[float]] | None = field(default=None, kw_only=True)
     edges: Sequence[float] | None = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
+    stiffness: float | None = field(default=None, kw_only=True)
+    damping: float = field(default=0.0, kw_only=True)
+    torsional_friction: float = field(default=0.0, kw_only=True)
+    rolling_friction: float = field(default=0.0, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self):
@@ -60,6 +69,25 @@ class Contact:
         put(self, "restitution", finite(f"{label}: restitution", self.restitution))
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{label}: restitution: expected a number from 0 to 1, got {self.restitution!r}")
+        for what in ("torsional_friction", "rolling_friction"):
+            value = _coefficient(f"{label}: {what}", getattr(self, what))
+            if value and self.other is not None:
+                raise ModelError(f"{label}: {what}: against the ground only")
+            put(self, what, value)
+        put(self, "damping", finite(f"{label}: damping", self.damping))
+        if self.stiffness is not None:
+            put(self, "stiffness", finite(f"{label}: stiffness", self.stiffness))
+        if self.damping < 0.0 or (self.stiffness is not None and self.stiffness <= 0.0):
+            raise ModelError(
+                f"{label}: expected a stiffness above 0 [N/m] and a damping of at least 0 [N·s/m], got "
+                f"{self.stiffness!r} and {self.damping!r}"
+            )
+        if self.stiffness is None and self.damping:
+            raise ModelError(f"{label}: damping: a rigid contact has none; give stiffness= [N/m] as well")
+        if self.stiffness is not None and self.restitution:
+            raise ModelError(
+                f"{label}: restitution: a soft contact bounces as its damping says; leave it out"
+            )
         put(self, "radius", finite(f"{label}: radius", self.radius))
         if self.radius < 0.0:
             raise ModelError(f"{label}: radius: expected at least 0 [m], got {self.radius!r}")

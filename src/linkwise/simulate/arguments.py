@@ -71,3 +71,8 @@ def stabilization(robot: Robot, value: Any) -> float | str:
         return value if robot.constraints else 0.0
     rate = number("stabilization", value, least=0.0)
     return rate if robot.constraints else 0.0
+
+
+def accuracy(value: Any) -> float | None:
+    """Of contacts: a residual above 0; None is the default."""
+    return None if value is None else number("accuracy", value, above=0.0)

@@ -109,7 +109,7 @@ def _advance(
 
     def period(q, qd, tau, **values):
         h = values["step"][0]
-        return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)
+        return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)[:2]
 
     if not loop.fits_a_kernel:
         values: dict[str, Any] = {name: columns[name] for name in names}
@@ -143,7 +143,7 @@ def _advance(
         loop.substeps,
         loop.varied,
     )
-    content = (*content, loop.stabilization)
+    content = (*content, loop.stabilization, loop.accuracy)
     key = hashlib.sha256(repr(content).encode()).digest()
     kernel = shared(plant.robot, Kernel("advance", sizes.items(), shapes.items(), "float64", build, key))
     parameters = [_array(columns[name]) for name in names]

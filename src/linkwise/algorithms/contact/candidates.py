@@ -38,6 +38,10 @@ class Candidate:
     restitution: float
     half: tuple[float, float, float] | None = None
     corner: tuple[float, float] = (0.0, 0.0)
+    stiffness: float | None = None
+    damping: float = 0.0
+    torsional_friction: float = 0.0
+    rolling_friction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ def prepared(model: Any) -> list[Candidate]:
         for point in contact.points or ():
             at = pose @ Transform(np.eye(3), np.array(point))
             each = Candidate(body, at, contact.radius, contact.friction or 0.0, contact.restitution)
+            each = replace(each, stiffness=contact.stiffness, damping=contact.damping)
+            each = replace(
+                each, torsional_friction=contact.torsional_friction, rolling_friction=contact.rolling_friction
+            )
             if contact.edges is None:
                 found.append(each)
                 continue
@@ -115,6 +123,19 @@ def _corner(R: Matrix, half: tuple[float, float, float], corner: tuple[float, fl
         where(by_x, a * y, where(by_y, y * down[1], b * y)),
         where(by_x, b * z, where(by_y, b * z, z * down[2])),
     )
+
+
+def turning_rows(links: Mechanism, q: Sequence[JointValue], body: int) -> Rows:
+    """Rows of the angular velocity of a link, in base axes."""
+    poses = link_poses(links, q)
+    with stage("contact rows"):
+        moving = {body, *links.ancestors(body)} if body >= 0 else set[int]()
+        rows: Rows = [[], [], []]
+        for k, axis in links.coordinates():
+            column = [*axis_in_base(axis, poses[k]).angular] if k in moving else [0.0, 0.0, 0.0]
+            for row, entry in zip(rows, column, strict=True):
+                row.append(entry)
+        return [coupling.reduced(links, row, (True,)) for row in rows]
 
 
 def _velocity_rows(links: Mechanism, poses: list[Pose], body: int, point: Vector) -> Rows:

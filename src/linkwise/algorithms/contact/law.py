@@ -14,6 +14,10 @@ hold leaves velocities of zero, and a body at rest stays where it is. The bias o
     max(β g/h, −s)          g < 0: what is inside comes out, by the part β of its depth a step, not faster than s
     e v_n                   where v_n < 0 closes the gap within the step and the restitution is e > 0                (3)
 
+A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, at the end of the step as well:
+
+    w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
+
 A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
@@ -30,14 +34,16 @@ from typing import Any
 from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
 from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import solver
+from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
-from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
+from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
+from linkwise.algorithms.contact.point import JointRow
+from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
@@ -79,6 +85,8 @@ class Given:
     friction: Sequence[Scalar]
     height: Sequence[Scalar]
     start: Sequence[Scalar] | None = None
+    smoothing: float = 0.0
+    """Of derivatives [m/s], see ``derivatives``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,42 +131,73 @@ def step(
     v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
     mobility = _Mobility.of(links, M)
-    pushed = mobility.half([h * r for r in coupling.reduced(links, flat(net), (True,))])
+    torques = [h * r for r in coupling.reduced(links, flat(net), (True,))]
     touches = geometry.touches(links, q, scene.candidates, given.height)
     rows = [row for touch in touches for row in touch.rows]
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
-    rows = [*rows, *joint_rows]
-    with stage("contact velocities"):
-        before = [dense.dot(row, v) for row in rows]
-    if not rows:
+    if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
-    with stage("Delassus matrix"):
-        halves = [mobility.half(row) for row in rows]
-        scaled = [mobility.scaled(half) for half in halves]
-        delassus = dense.symmetric_product(halves, scaled)
-        free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
-        held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
-        if held is not None:
-            delassus, free = held.reduced(delassus, free)
+    contacts = len(touches)
+    with stage("contact velocities"):
+        before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     with stage("contact bias"):
-        c = list(free)
+        bias: list[Scalar] = [0.0] * len(before)
+        compliance: list[Scalar] = [0.0] * contacts
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
-            c[3 * k + 2] = c[3 * k + 2] + _bias(touch.gap, before[3 * k + 2], each.restitution, h)
-    start = None
-    if given.start is not None:
-        start = [*given.start, *([0.0] * len(joints))]
-    p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
-    with stage("velocities after the step"):
-        total = [a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)]
-        if held is not None:
-            total = held.added(total, p)
-        change = mobility.finish(mobility.scaled(total))
-        after = [a + b for a, b in zip(v, change, strict=True)]
-        contacts = len(touches)
-        velocities = [f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)]
-    with stage("residual"):
-        size = solver.largest(free)
-        residual = solver.largest(residuals) / where(size > 0.0, size, 1.0)
+            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+            if each.stiffness is not None:
+                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
+    if effort.filtered is not None:
+        problem = Touching(
+            M,
+            rows,
+            bias[: 3 * contacts],
+            given.friction,
+            joints,
+            _places(joint_rows),
+            compliance,
+            _turning(links, q, scene.candidates),
+        )
+        p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
+        velocities = [dense.dot(row, after) for row in rows]
+    else:
+        rows = [*rows, *joint_rows]
+        pushed = mobility.half(torques)
+        with stage("Delassus matrix"):
+            halves = [mobility.half(row) for row in rows]
+            scaled = [mobility.scaled(half) for half in halves]
+            delassus = dense.symmetric_product(halves, scaled)
+            free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
+            held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
+            if held is not None:
+                delassus, free = held.reduced(delassus, free)
+        with stage("contact bias"):
+            c = [a if is_zero(b) else a + b for a, b in zip(free, bias, strict=True)]
+        start = None
+        if given.start is not None:
+            start = [*given.start, *([0.0] * len(joints))]
+        softer = [
+            [
+                x + compliance[i // 3] if i == j and j % 3 == 2 and j < 3 * contacts else x
+                for j, x in enumerate(row)
+            ]
+            for i, row in enumerate(delassus)
+        ]
+        p, residuals = solver.solve(
+            Problem(softer, c, given.friction, joints), effort, start, given.smoothing
+        )
+        with stage("velocities after the step"):
+            total = [
+                a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
+            ]
+            if held is not None:
+                total = held.added(total, p)
+            change = mobility.finish(mobility.scaled(total))
+            after = [a + b for a, b in zip(v, change, strict=True)]
+            velocities = [
+                f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)
+            ]
+        residual = _relative(residuals, free)
     new_q, new_qd = _moved(links, q, after, h)
     return Stepped(
         new_q,
@@ -170,6 +209,78 @@ def step(
     )
 
 
+def _filtered(
+    problem: Touching,
+    mobility: _Mobility,
+    v: Sequence[Scalar],
+    torques: Sequence[Scalar],
+    given: Given,
+    schedule: Schedule,
+) -> tuple[list[Scalar], list[Scalar], Scalar]:
+    """(p, velocities after the step, residual) by ``filtered``."""
+
+    def moved(impulses: Sequence[Scalar]) -> list[Scalar]:
+        change = mobility.finish(mobility.scaled(mobility.half(impulses)))
+        return [a + b for a, b in zip(v, change, strict=True)]
+
+    with stage("velocities without contact"):
+        free = moved(torques)
+    with stage("contact scales"):
+        units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
+        turns = [row for each in problem.turning for row in each.rows]
+        halves = [mobility.half(row) for row in [*problem.rows, *units, *turns]]
+        stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
+        for k in range(0, len(problem.rows), 3):
+            stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
+        for k in range(problem.before_turning, len(stiff), 2):
+            stiff[k] = stiff[k + 1] = stiff[k] if is_zero(stiff[k + 1]) else 0.5 * (stiff[k] + stiff[k + 1])
+        mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
+        least = constraints.softening() * mean
+    first = None
+    if given.start is not None:
+        p = [*given.start, *([0.0] * (len(stiff) - len(given.start)))]
+        first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+    p = filtered.solve(problem, stiff, least, free, schedule, first)
+    with stage("velocities after the step"):
+        p = solver.projected(problem.friction, p)
+        for k, each in enumerate(problem.turning):
+            x = problem.before_turning + 2 * k
+            p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
+        p = [like(x, 0.0) for x in p]
+        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+        p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
+        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+    residuals = filtered.residuals(problem, stiff, least, p, after)
+    unbiased = problem.velocities(free, biased=False)
+    return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _turning(links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Candidate]) -> list[Turning]:
+    """Friction against spinning about the normal, the z axis of the world, and against rolling about the others."""
+    found: list[Turning] = []
+    for k, each in enumerate(candidates):
+        if not (each.torsional_friction or each.rolling_friction):
+            continue
+        about_x, about_y, about_z = geometry.turning_rows(links, q, each.body)
+        if each.torsional_friction:
+            found.append(Turning(k, each.torsional_friction, [about_z, [0.0] * len(about_z)]))
+        if each.rolling_friction:
+            found.append(Turning(k, each.rolling_friction, [about_x, about_y]))
+    return found
+
+
+def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:
+    """The largest residual relative to the largest velocity without impulses."""
+    with stage("residual"):
+        size = solver.largest(free)
+        return solver.largest(residuals) / where(size > 0.0, size, 1.0)
+
+
+def _places(rows: Rows) -> list[int]:
+    """Which coordinate each joint row is about; rows of coupled joints have no single one."""
+    return [next(k for k, x in enumerate(row) if not is_zero(x)) for row in rows]
+
+
 def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scalar:
     """(3)."""
     rate = 1.0 / h
@@ -179,6 +290,13 @@ def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scala
     hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
     # what is inside and would come out faster than it bounces does so
     return where(hits, minimum(restitution * approach, bias), bias)
+
+
+def _soft(gap: Scalar, stiffness: float, damping: float, h: Scalar) -> tuple[Scalar, Scalar]:
+    """(bias, R): w_n + R p_n + bias = 0 is a spring and a damper, p_n = −h (k (g + h w_n) + d w_n), at the end of the
+    step. What is still open may close freely."""
+    firm = stiffness * h + damping
+    return where(gap > 0.0, gap / h, (stiffness / firm) * gap), 1.0 / (h * firm)
 
 
 # -- rows of joints ---------------------------------------------------------------------------------------------------
