@@ -28,6 +28,7 @@ from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.elastic import Elastic
 from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
+from linkwise.model.shapes import Shape
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
@@ -87,6 +88,7 @@ __all__ = [
     "Motor",
     "Point",
     "Robot",
+    "Shape",
     "ShapeError",
     "SingularError",
     "SlowWarning",

@@ -201,6 +201,23 @@ class Touching(Constrained):
         """
         return self._touched("contact_gaps", locals())
 
+    @computed
+    def contact_frames(
+        self, q: Array, *, ground_height: Array | None = None, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
+        """Where and in which axes the candidates touch: 4×4 poses in the base frame [m], shape (..., contacts, 4, 4).
+
+        The third axis is the normal, towards the contact's ``frame``; the origin is the point of contact. Forces and
+        impulses of contacts are in these axes: ``frames[..., :3, :3] @ forces[..., None]`` has them in base axes.
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            ground_height: height of the ground under every candidate [m], shape (..., contacts) or one number.
+            out: array that takes the result.
+            threads: number of threads.
+        """
+        return self._touched("contact_frames", locals())
+
     def _touched(self, name: str, given: Mapping[str, Any]) -> Any:
         """A function of the table with the arguments of a call."""
         options = dict(given)

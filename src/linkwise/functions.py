@@ -569,7 +569,7 @@ FUNCTIONS: dict[str, Function] = {
         *(
             Function(
                 name,
-                ("q",) if name == "contact_gaps" else ("q", "qd", "tau"),
+                ("q",) if name in ("contact_gaps", "contact_frames") else ("q", "qd", "tau"),
                 *(shapes, ("compound_link",), summary, Cost(900)),
                 reduces=False,
                 regroups=True,
