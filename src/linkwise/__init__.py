@@ -21,8 +21,9 @@ from linkwise.errors import (
 from linkwise.explained import explain, explain_methods
 from linkwise.guesses import answer_for as _answer_for
 from linkwise.language import dot, empty, loop, span, variable, zeros
-from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
+from linkwise.loading import Scene, general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
+from linkwise.model.bodies import Body
 from linkwise.model.constraints import Coupling, Point, Weld
 from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.elastic import Elastic
@@ -65,6 +66,7 @@ def __getattr__(name: str):
 
 __all__ = [
     "ArgumentError",
+    "Body",
     "ConstraintError",
     "Contact",
     "ConvergenceError",
@@ -88,6 +90,7 @@ __all__ = [
     "Motor",
     "Point",
     "Robot",
+    "Scene",
     "Shape",
     "ShapeError",
     "SingularError",

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linkwise.flags import flag
-from linkwise.model import Model
+from linkwise.model import Model, Transform
+from linkwise.model.bodies import Body
+from linkwise.model.contacts import Ground, Part
 from linkwise.robot import Robot
 
 
@@ -81,6 +83,40 @@ def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) ->
     from linkwise.model import files
 
     files.save(robot, path, strict=flag("strict", strict))
+
+
+class Scene:
+    """Several robots and bodies in one model, which is a robot like others: every function takes it.
+
+    Coordinates are those of the items, in their order; names that two robots share get the robot's name in front
+    (``panda/joint1``). Contacts of the robots stay; bodies with mass touch the ground where there is one; every shape
+    of an item may touch those of the others.
+
+    Args:
+        items: robots, ``lw.Body`` and at most one ``lw.Ground``.
+        name: of the model.
+        poses: where the bases of robots are in the world, by the robot's name; the origin by default.
+        contacts: which shapes of different items may touch (``lw.Contact(FRAME, OTHER)``), in place of all of them;
+            few pairs make a step cheaper.
+
+    Returns:
+        The robot.
+
+    Raises:
+        ModelError: two items have one name, a pair of shapes is not modelled, gravities differ, or nothing moves.
+    """
+
+    def __new__(
+        cls,
+        items: Sequence[Model | Body | Ground],
+        *,
+        name: str = "scene",
+        poses: Mapping[str, Transform] | None = None,
+        contacts: Sequence[Part] | None = None,
+    ) -> Robot:
+        from linkwise.model.scene import merged
+
+        return Robot.from_model(merged(items, name=name, poses=poses, contacts=contacts))
 
 
 def planar_chain(n: int, **options: Any) -> Robot:
