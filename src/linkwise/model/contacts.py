@@ -38,6 +38,10 @@ class Contact:
         points: centres of several spheres in the frame [m], shape (k, 3), in place of ``offset``.
         length: of the axis of a capsule along z [m].
         edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius.
+        shapes: in place of all of these; of several frames where ``nearest`` is given.
+        other_shapes: of the other frame, in place of all that it has.
+        nearest: only so many candidates, in every state those that are nearest to the ground; None: all of them. The
+            time of a step grows with the cube of the number of candidates.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
         name: in messages and in ``contact_names``; by default the frame's.
     """
@@ -50,6 +54,9 @@ class Contact:
     points: Sequence[Sequence[float]] | None = field(default=None, kw_only=True)
     length: float | None = field(default=None, kw_only=True)
     edges: Sequence[float] | None = field(default=None, kw_only=True)
+    shapes: Sequence[Shape] = field(default=(), kw_only=True)
+    other_shapes: Sequence[Shape] = field(default=(), kw_only=True)
+    nearest: int | None = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
     name: str = field(default="", kw_only=True)
 
@@ -71,6 +78,17 @@ class Contact:
             put(self, "edges", _edges(f"{label}: edges", self.edges))
             if self.radius or len(points) > 1 or self.length is not None:
                 raise ModelError(f"{label}: a box has no radius, no length and no points")
+        put(self, "shapes", _own_shapes(f"{label}: shapes", self.shapes))
+        put(self, "other_shapes", _own_shapes(f"{label}: other_shapes", self.other_shapes))
+        if self.nearest is None and any(shape.frame != self.frame for shape in self.shapes):
+            raise ModelError(f"{label}: shapes: those of other frames need nearest=")
+        if any(shape.frame != self.other for shape in self.other_shapes):
+            raise ModelError(f"{label}: other_shapes: expected shapes of {self.other!r}")
+        if self.nearest is not None:
+            if not isinstance(self.nearest, int) or isinstance(self.nearest, bool) or self.nearest < 1:
+                raise ModelError(f"{label}: nearest: expected a whole number above 0, got {self.nearest!r}")
+            if self.other is not None:
+                raise ModelError(f"{label}: nearest: only for contacts with the ground")
         if self.length is not None:
             put(self, "length", finite(f"{label}: length", self.length))
             if self.length < 0.0 or len(points) > 1:
@@ -197,6 +215,8 @@ class Pairing:
     second: Shape | None
     friction: float
     count: int
+    pool: tuple[Shape, ...] = ()
+    """All shapes of a contact of which the nearest candidates are taken; ``first`` is one of them."""
 
 
 def ground_of(parts: Iterable[Part]) -> Ground:
@@ -229,7 +249,15 @@ def pairings(parts: Iterable[Part]) -> list[Pairing]:
     common = ground_of(parts).friction
     found: list[Pairing] = []
     for number, contact in enumerate(contacts_of(parts)):
-        others: Sequence[Shape | None] = [None] if contact.other is None else shapes_of(parts, contact.other)
+        others: Sequence[Shape | None] = [None]
+        if contact.other is not None:
+            others = contact.other_shapes or shapes_of(parts, contact.other)
+        if contact.nearest is not None:
+            pool = tuple(_shapes_of_contact(parts, contact))
+            count = min(contact.nearest, sum(candidates_of(shape, _GROUND) for shape in pool))
+            friction = common if contact.friction is None else contact.friction
+            found.append(Pairing(number, contact, pool[0], None, friction, count, pool))
+            continue
         for first in _shapes_of_contact(parts, contact):
             for second in others:
                 given = [s.friction for s in (first, second) if s is not None and s.friction is not None]
@@ -245,6 +273,8 @@ _GROUND = Shape("ground", "plane")
 def _shapes_of_contact(parts: Sequence[Part], contact: Contact) -> Sequence[Shape]:
     """The shapes that it describes, else those of its frame, else a point."""
     frame, points = contact.frame, contact.points or ()
+    if contact.shapes:
+        return contact.shapes
     if contact.edges is not None:
         return [Shape(frame, "box", contact.edges, offset=contact.offset)]
     if contact.length is not None:
@@ -322,13 +352,13 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
 def _check_contact(model: Model, parts: Sequence[Any], contact: Contact) -> None:
     body = model.locate(contact.frame)[0]
     if contact.other is None:
-        if body < 0:
+        if min([body, *(model.locate(shape.frame)[0] for shape in contact.shapes)]) < 0:
             raise ModelError(f"{contact.label}: {contact.frame!r} is fixed to the base, which does not move")
         return
     other = model.locate(contact.other)[0]
     if body == other:
         raise ModelError(f"{contact.label}: both frames belong to one link: nothing moves between them")
-    if not shapes_of(parts, contact.other):
+    if not (contact.other_shapes or shapes_of(parts, contact.other)):
         raise ModelError(
             f"{contact.label}: {contact.other!r} has no shape; give it one in the same list, as in "
             f"lw.Shape.box({contact.other!r}, (0.05, 0.05, 0.05))"
@@ -343,6 +373,13 @@ def _ends(joint: Any) -> bool:
 
 def _centre(frame: str, options: dict[str, Any]) -> Place:
     return places(f"contact of {frame}: offset", [options.pop("offset", (0.0, 0.0, 0.0))])[0]
+
+
+def _own_shapes(what: str, value: Any) -> tuple[Shape, ...]:
+    shapes = (value,) if isinstance(value, Shape) else tuple(value)
+    if not all(isinstance(shape, Shape) for shape in shapes):
+        raise ModelError(f"{what}: expected lw.Shape, got {value!r:.80}")
+    return shapes
 
 
 def _edges(what: str, value: Any) -> Place:

@@ -219,7 +219,8 @@ def _constraint(each: Any, renamed: Callable[[str], str], robot: str, pose: Tran
 def _part(part: Part, renamed: Callable[[str], str]) -> Part:
     if isinstance(part, Contact):
         other = None if part.other is None else renamed(part.other)
-        return replace(part, frame=renamed(part.frame), other=other)
+        shapes, others = ([_part(each, renamed) for each in own] for own in (part.shapes, part.other_shapes))
+        return replace(part, frame=renamed(part.frame), other=other, shapes=shapes, other_shapes=others)
     if isinstance(part, Shape):
         return replace(part, frame=renamed(part.frame))
     if isinstance(part, Stop):

@@ -8,7 +8,7 @@ Rows are the velocity of the point on the first body less that on the second, in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.algorithms import coupling
@@ -18,9 +18,9 @@ from linkwise.algorithms.kinematics import Pose, axis_in_base, frame_pose, link_
 from linkwise.model import contacts as parts
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.shapes import Shape
+from linkwise.model.shapes import Shape, candidates_of
 from linkwise.model.transform import Transform
-from linkwise.scalar import Scalar, stage
+from linkwise.scalar import Scalar, all_of, stage, where
 from linkwise.spatial import Matrix, Vector
 
 Rows = list[list[Scalar]]
@@ -45,9 +45,14 @@ class Candidate:
     """The other link (−1: the base); None: the ground."""
     pair: ShapePair | None = None
     number: int = 0
+    pool: tuple[Candidate, ...] = ()
+    """Candidates of which it is the one that is ``number``-th nearest to the ground, of ``count`` that are taken."""
+    count: int = 0
 
     def axes_of(self, links: Mechanism) -> set[int]:
         """Links whose joints change where it is, relative to what it may touch."""
+        if self.pool:
+            return set[int]().union(*(each.axes_of(links) for each in self.pool))
         return _moved_by(links, self.body) ^ _moved_by(links, -1 if self.other is None else self.other)
 
 
@@ -80,7 +85,13 @@ def prepared(model: Any) -> list[Candidate]:
 
 def _candidates(model: Any, pairing: parts.Pairing) -> list[Candidate]:
     contact, first, second = pairing.contact, pairing.first, pairing.second
-    body, pose = model.locate(contact.frame)
+    if pairing.pool:
+        single = [replace(pairing, first=shape, pool=(), count=0) for shape in pairing.pool]
+        pool = tuple(each for one in single for each in _candidates(model, one))
+        slot = Candidate(-1, Transform.identity(), 0.0, pairing.friction, contact.restitution)
+        slot = replace(slot, pool=pool, count=pairing.count)
+        return [replace(slot, number=number) for number in range(pairing.count)]
+    body, pose = model.locate(first.frame)
     place = pose @ first.pose
     mu, e = pairing.friction, contact.restitution
     if second is None and first.kind == "sphere":
@@ -97,11 +108,11 @@ def _candidates(model: Any, pairing: parts.Pairing) -> list[Candidate]:
     if second is None:
         pair, other = ShapePair((body, place, first), None), None
     else:
-        other, at = model.locate(contact.other)
+        other, at = model.locate(second.frame)
         pair = ShapePair((body, place, first), (other, at @ second.pose, second))
     return [
         Candidate(body, place, 0.0, mu, e, other=other, pair=pair, number=number)
-        for number in range(pairing.count)
+        for number in range(pairing.count or candidates_of(first, _GROUND.shape))
     ]
 
 
@@ -112,12 +123,7 @@ def gaps(
     poses = link_poses(links, q)
     with stage("gaps"):
         met = _Met(links, poses)
-        return [
-            _centre(links, poses, each).z - (each.radius + level)
-            if each.pair is None
-            else met.at(each, level).gap
-            for each, level in zip(candidates, height, strict=True)
-        ]
+        return [met.gap(each, level) for each, level in zip(candidates, height, strict=True)]
 
 
 def touches(
@@ -129,6 +135,9 @@ def touches(
         found: list[Touch] = []
         met = _Met(links, poses)
         for each, level in zip(candidates, height, strict=True):
+            if each.pool:
+                found.append(_pool_touch(links, poses, met.nearest(each), level))
+                continue
             if each.pair is not None:
                 found.append(_pair_touch(links, poses, each, met.at(each, level)))
                 continue
@@ -157,6 +166,21 @@ class _Met:
     def __init__(self, links: Mechanism, poses: list[Pose]):
         self.links, self.poses = links, poses
         self.known: dict[int, list[pairs.Meeting]] = {}
+        self.pools: dict[int, list[_Lowest]] = {}
+
+    def gap(self, each: Candidate, level: Scalar) -> Scalar:
+        if each.pool:
+            return self.nearest(each).height - level
+        if each.pair is not None:
+            return self.at(each, level).gap
+        return _centre(self.links, self.poses, each).z - (each.radius + level)
+
+    def nearest(self, slot: Candidate) -> _Lowest:
+        """The lowest points of a pool are found once for all of its candidates."""
+        if id(slot.pool) not in self.pools:
+            points = [_lowest_point(self, each) for each in slot.pool]
+            self.pools[id(slot.pool)] = _lowest(points, slot.count)
+        return self.pools[id(slot.pool)][slot.number]
 
     def at(self, each: Candidate, level: Scalar) -> pairs.Meeting:
         pair = each.pair
@@ -225,3 +249,69 @@ def _velocity_rows(
         for row, entry in zip(rows, column, strict=True):
             row.append(entry)
     return [coupling.reduced(links, row, (True,)) for row in rows]
+
+
+# -- the nearest of many ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Lowest:
+    """A point of one of several links: its height, the point itself, and the number of the link as a scalar."""
+
+    height: Scalar
+    point: Vector
+    body: Scalar
+    bodies: frozenset[int]
+    """Links that it may belong to."""
+
+
+def _lowest_point(met: _Met, each: Candidate) -> _Lowest:
+    bodies = frozenset([each.body])
+    if each.pair is not None:
+        meeting = met.at(each, 0.0)
+        return _Lowest(meeting.gap, Vector(*meeting.point), float(each.body), bodies)
+    centre = _centre(met.links, met.poses, each)
+    height = centre.z - each.radius
+    return _Lowest(height, Vector(centre.x, centre.y, height), float(each.body), bodies)
+
+
+def _lowest(points: list[_Lowest], count: int) -> list[_Lowest]:
+    """The lowest ones by height: each point goes to its place among those before it, without branches."""
+    found: list[_Lowest] = []
+    for new in points:
+        kept: list[_Lowest] = []
+        for old in found:
+            swaps = new.height < old.height
+            kept.append(_either(swaps, new, old))
+            new = _either(swaps, old, new)
+        found = [*kept, new][:count]
+    return found
+
+
+def _either(condition: Any, one: _Lowest, other: _Lowest) -> _Lowest:
+    return _Lowest(
+        where(condition, one.height, other.height),
+        Vector(*(where(condition, a, b) for a, b in zip(one.point, other.point, strict=True))),
+        where(condition, one.body, other.body) if one.body != other.body else one.body,
+        one.bodies | other.bodies,
+    )
+
+
+def _pool_touch(links: Mechanism, poses: list[Pose], lowest: _Lowest, level: Scalar) -> Touch:
+    """Rows of the velocity of a point whose link is chosen by its number."""
+    rows: Rows = [[], [], []]
+    for k, axis in links.coordinates():
+        moved = {body for body in lowest.bodies if k in _moved_by(links, body)}
+        column: list[Scalar] = [0.0, 0.0, 0.0]
+        if moved:
+            column = [*axis_in_base(axis, poses[k], lowest.point).linear]
+        if moved and moved != lowest.bodies:
+            low, high = min(moved), max(moved)
+            if any(low < body < high and body not in moved for body in lowest.bodies):
+                raise AssertionError("links behind a joint have successive numbers")
+            is_moved = all_of(lowest.body > low - 0.5, lowest.body < high + 0.5)
+            column = [where(is_moved, x, 0.0) for x in column]
+        for row, entry in zip(rows, column, strict=True):
+            row.append(entry)
+    reduced = [coupling.reduced(links, row, (True,)) for row in rows]
+    return Touch(lowest.height - level, reduced, lowest.point)
