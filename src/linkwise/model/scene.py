@@ -45,7 +45,7 @@ def merged(
     if poses.keys() - made.used:
         known = ", ".join(item.name for item in items if isinstance(item, Model))
         raise ModelError(f"scene: poses: no robot {sorted(poses.keys() - made.used)[0]!r}; robots: {known}")
-    if not made.joints:
+    if all(joint.type == "fixed" for joint in made.joints):
         raise ModelError("scene: nothing moves; give it a robot, or a body with a mass")
     grounds = [item for item in items if isinstance(item, Ground)]
     every = made.contact_parts(grounds, contacts)

@@ -277,8 +277,8 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Roll, pitch and yaw [rad] in place of a rotation."""
     if "rpy" not in options:
         return options
-    given = dict(options)
-    return {**given, "rotation": Transform.from_rpy((0.0, 0.0, 0.0), given.pop("rpy")).rotation}
+    others = {name: value for name, value in options.items() if name != "rpy"}
+    return {**others, "rotation": Transform.from_rpy((0.0, 0.0, 0.0), options["rpy"]).rotation}
 
 
 def _rotation(what: str, value: Any) -> tuple[Place, Place, Place]:

@@ -3,8 +3,7 @@
 The fifteen axes of S. Gottschalk, M. Lin and D. Manocha ("OBBTree", 1996): three of each box and nine across pairs of
 edges. The largest separation decides. An axis of a face: the nearest face of the other box is clipped to it (four edges
 against a rectangle, and the corners of the rectangle that lie in the other face), and four of these twelve points are
-kept: the deepest one, the one farthest from it, and the farthest on either side of the line between them. An axis of
-two edges: their nearest points, one candidate.
+kept (``spread``). An axis of two edges: their nearest points, one candidate.
 
 The gap of boxes that overlap is the shortest way out; of others it is that along the chosen axis, which is not larger
 than their distance. A face that no part of the other box is in front of has no points: its candidates are open.
@@ -122,7 +121,8 @@ def meetings(first: Box, second: Box) -> list[Meeting]:
 
 
 def spread(points: Sequence[Point], known: Sequence[Condition], far: Scalar) -> list[Point]:
-    """Four of points (x, y, height): the lowest, the farthest from it, and the farthest on both sides of their line.
+    """Four of points (x, y, height): the lowest, the farthest from it, the farthest from the line through both, and the
+    one that adds most to their triangle.
 
     Points that are not ``known`` do not count. Where there are fewer than four, others are ``far`` above the lowest.
     """
@@ -137,16 +137,32 @@ def spread(points: Sequence[Point], known: Sequence[Condition], far: Scalar) -> 
     second, square = _largest(squares, points)
     line = second[0] - lowest[0], second[1] - lowest[1]
     turns = [where(ok, line[0] * y - line[1] * x, 0.0) for (x, y), ok in zip(offs, known, strict=True)]
-    left, area = _largest(turns, points)
-    right, other = _largest([-turn for turn in turns], points)
+    third, area = _largest([abs(turn) for turn in turns], points)
+    side = where(_turn(lowest, second, third) < 0.0, -1.0, 1.0)
+    beyond = [
+        where(
+            ok,
+            -minimum(
+                minimum(side * turn, side * _turn(second, third, point)), side * _turn(third, lowest, point)
+            ),
+            0.0,
+        )
+        for point, turn, ok in zip(points, turns, known, strict=True)
+    ]
+    fourth, other = _largest(beyond, points)
     none = lowest[2] + far
     flat = _FLAT * (square + 1e-12)
     return [
         lowest,
         (second[0], second[1], where(square > 1e-18, second[2], none)),
-        (left[0], left[1], where(area > flat, left[2], none)),
-        (right[0], right[1], where(other > flat, right[2], none)),
+        (third[0], third[1], where(area > flat, third[2], none)),
+        (fourth[0], fourth[1], where(other > flat, fourth[2], none)),
     ]
+
+
+def _turn(start: Point, end: Point, point: Point) -> Scalar:
+    """Twice the area of a triangle, positive where it turns to the left."""
+    return (end[0] - start[0]) * (point[1] - start[1]) - (end[1] - start[1]) * (point[0] - start[0])
 
 
 def _best_face(box: Box, t: Sequence[Scalar], separations: Sequence[Scalar]) -> tuple[Scalar, _Face]:
