@@ -30,6 +30,8 @@ ITERATED = "iterated_forward_dynamics"
 MOTOR_TORQUES = "motor_torques"
 """The function that ``inverse_dynamics`` takes for robots with joints without a motor."""
 
+CONTACT_ROW = 1200
+"""Estimated operations of a row of contact problems that are solved without their matrix."""
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -166,7 +168,13 @@ class Function:
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
         rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
-        return a * links + b * pairs + c * dense + d * links * pairs + rows * rows * (14 + rows)
+        return (
+            a * links
+            + b * pairs
+            + c * dense
+            + d * links * pairs
+            + rows * min(rows * (14 + rows), CONTACT_ROW)
+        )
 
     @property
     def default(self) -> str:

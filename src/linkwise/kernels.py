@@ -19,6 +19,7 @@ from linkwise import arrays, forks
 from linkwise.compiler import targets as compiler_targets
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel, Portable
+from linkwise.contact_functions import CONTACT_FUNCTIONS
 from linkwise.errors import DtypeError, ShapeError, SlowWarning, warn
 from linkwise.functions import (
     FUNCTIONS,
@@ -470,6 +471,11 @@ def _cheapest(function: Function, setting: Setting, algorithm: str) -> tuple[Set
     choices = (setting, replace(setting, slide=False))
     if function.size(setting.model) > RECORDED_ONCE:
         choices = choices[:1]
+    if function.name in CONTACT_FUNCTIONS:
+        # the solver is most of the program, and the origins do not change it: those of its equation of motion count
+        plain = replace(setting, contact_inputs=(), accuracy=None)
+        chosen, _ = _cheapest(function_named("mass_matrix"), plain, "compound_link")
+        choices = (replace(setting, slide=chosen.slide),)
     if function.derivative_of is not None and function.size(setting.model) > LARGE_DERIVATIVE:
         base = function_named(function.derivative_of)
         chosen, _ = _cheapest(base, setting, algorithm if algorithm in base.algorithms else base.default)

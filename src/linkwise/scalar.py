@@ -137,6 +137,16 @@ def sign(x: Scalar) -> Scalar:
     return where(x > 0, 1.0, where(x < 0, -1.0, x))
 
 
+def like(value: Scalar, other: Scalar) -> Scalar:
+    """``value``, with the derivative of ``other``; zero as the other one makes it a constant for derivatives.
+
+    An iteration is differentiated by one more step of it: with the step x⁺ = N(x, θ) of an iteration that has converged
+    as by Newton, ∂N/∂x = 0, and ∂N/∂θ is the derivative of the solution.
+    """
+    numbers = _any(value)
+    return numbers.like(other) if hasattr(numbers, "like") else value
+
+
 def while_loop(active: Callable[..., Condition], body: Callable[..., State], state: State) -> State:
     """Repeat ``state = body(*state)`` as long as ``active(*state)``, lane by lane.
 

@@ -91,8 +91,8 @@ def test_velocities_agree_with_the_contact_solver_of_pinocchio():
     legs = four_legs()
     q, qd, tau = leg_states(legs, 100, seed=5)
     G, c, before = contact_problem(legs, q, qd, tau)
-    velocities = legs.contact_velocities(q, qd, tau).reshape(100, -1)
-    solved = legs.contact_residual(q, qd, tau) < 1e-6
+    velocities = legs.contact_velocities(q, qd, tau, accuracy=1e-9).reshape(100, -1)
+    solved = legs.contact_residual(q, qd, tau, accuracy=1e-9) < 1e-9
     assert solved.mean() > 0.98
     compared = 0
     for k in np.flatnonzero(solved):
@@ -110,8 +110,12 @@ def test_velocities_agree_with_an_independent_solver_and_laws_hold():
     G, c, before = contact_problem(legs, q, qd, tau)
     p, sweeps_converged = swept_impulses(G, c, 0.8)
     wanted, size = before + np.einsum("nij,nj->ni", G, p), np.abs(before).max(axis=1)
-    velocities, impulse = legs.contact_velocities(q, qd, tau), legs.contact_step(q, qd, tau)[2]
-    solved = legs.contact_residual(q, qd, tau) < 1e-9
+    fine = {"accuracy": 1e-9}
+    velocities, impulse = (
+        legs.contact_velocities(q, qd, tau, **fine),
+        legs.contact_step(q, qd, tau, **fine)[2],
+    )
+    solved = legs.contact_residual(q, qd, tau, **fine) < 1e-9
     both = solved & sweeps_converged
     assert solved.mean() > 0.98
     assert both.mean() > 0.8
@@ -130,7 +134,7 @@ def test_velocities_agree_with_an_independent_solver_and_laws_hold():
     assert after[solved].min() > -1e-8
     assert np.abs(after * impulse[..., 2])[solved].max() < 1e-9
     # impulses and forces are the same thing, and positions follow from the velocities
-    forces = legs.contact_forces(q, qd, tau)
+    forces = legs.contact_forces(q, qd, tau, **fine)
     np.testing.assert_allclose(forces * STEP, impulse, atol=1e-14)
 
 

@@ -95,6 +95,10 @@ def softening() -> float:
     return _precision.get().softening
 
 
+def round_off() -> float:
+    return _precision.get().round_off
+
+
 @dataclass(frozen=True)
 class Held:
     """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows.

@@ -29,15 +29,14 @@ def jacobian(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]
 def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
     """One pass per input, from it to the outputs."""
     graph = outputs[0].graph
-    nodes = reachable(outputs)
-    _refuse_loops(nodes)
+    nodes = _differentiated(outputs)
     columns: list[list[Node]] = []
     for by in inputs:
         tangents: dict[int, Node] = {by.index: graph.one}
         for node in nodes:
             if not node.args or node.index in tangents:
                 continue
-            for a in node.args:
+            for a in _arguments(node):
                 if a.index in tangents:
                     tangent = _tangent(graph, node, tangents)
                     if tangent is not graph.zero:
@@ -50,11 +49,10 @@ def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
 def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
     """How the outputs change along one direction, in which these inputs change as the seeds say."""
     graph = outputs[0].graph
-    nodes = reachable(outputs)
-    _refuse_loops(nodes)
+    nodes = _differentiated(outputs)
     known = {node.index: tangent for node, tangent in seeds.items()}
     for node in nodes:
-        if node.index in known or not any(a.index in known for a in node.args):
+        if node.index in known or not any(a.index in known for a in _arguments(node)):
             continue
         tangent = _tangent(graph, node, known)
         if tangent is not graph.zero:
@@ -65,8 +63,7 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
 def reverse(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
     """One pass per output, back to the inputs."""
     graph = outputs[0].graph
-    nodes = reachable(outputs)
-    _refuse_loops(nodes)
+    nodes = _differentiated(outputs)
     relevant = _depending_on(nodes, inputs)
     rows: list[list[Node]] = []
     for output in outputs:
@@ -88,9 +85,49 @@ def reverse(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
 def _depending_on(nodes: Sequence[Node], inputs: Sequence[Node]) -> set[int]:
     found = {by.index for by in inputs}
     for node in nodes:
-        if any(a.index in found for a in node.args):
+        if any(a.index in found for a in _arguments(node)):
             found.add(node.index)
     return found
+
+
+def _arguments(node: Node) -> tuple[Node, ...]:
+    """What the derivative of a node depends on."""
+    return (node.value,) if node.op == "like" else node.args
+
+
+def _differentiated(outputs: Sequence[Node]) -> list[Node]:
+    """The nodes that derivatives go through, arguments first."""
+    found: dict[int, Node] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node.index not in found:
+            found[node.index] = node
+            stack.extend(_arguments(node))
+    nodes = [found[k] for k in sorted(found)]
+    _refuse_loops(nodes)
+    if any(node.op == "like" for node in nodes):
+        return _after_their_arguments(nodes)
+    return nodes
+
+
+def _after_their_arguments(nodes: Sequence[Node]) -> list[Node]:
+    """The same nodes, each after what its derivative depends on: that of ``like`` is often made later."""
+    waiting = {node.index: sum(1 for _ in _arguments(node)) for node in nodes}
+    users: dict[int, list[Node]] = {}
+    for node in nodes:
+        for a in _arguments(node):
+            users.setdefault(a.index, []).append(node)
+    ready = [node for node in reversed(nodes) if not waiting[node.index]]
+    order: list[Node] = []
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for user in users.get(node.index, ()):
+            waiting[user.index] -= 1
+            if not waiting[user.index]:
+                ready.append(user)
+    return order
 
 
 def _tangent(graph: Graph, node: Node, tangents: dict[int, Node]) -> Node:
@@ -136,6 +173,8 @@ def _partials(graph: Graph, node: Node) -> Partials:
             return [(node.args[0], node.args[0].cos())]
         case "cos":
             return [(node.args[0], -node.args[0].sin())]
+        case "like":
+            return [(node.value, one)]
         case "sqrt":
             return [(node.args[0], graph.div(graph.const(0.5), node))]
         case "abs":

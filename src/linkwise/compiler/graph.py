@@ -18,6 +18,7 @@ sin cos                 sine, cosine; expanded by ``sincos`` into the operations
 sign                    -1, 0 or 1, NaN of NaN; expanded likewise, kept until then because its derivative is 0
 atan2                   atan2(y, x); expanded likewise
 rint                    nearest whole number, ties to even; expanded by ``rounding`` likewise
+like       node         its argument, with the derivative of the other node; ``simplify`` leaves the argument
 lt le eq                comparison, a condition (false when an operand is NaN)
 and or not              on conditions
 select                  args (condition, a, b): a where the condition holds, else b
@@ -202,6 +203,10 @@ class Node:
 
     def rint(self) -> Node:
         return self.graph.unary("rint", self)
+
+    def like(self, other: Any) -> Node:
+        """This value, with the derivative of another one."""
+        return self.graph.make("like", (self,), self.graph.lift(other))
 
     def arctan2(self, x: Any) -> Node:
         return self.graph.atan2(self, self.graph.lift(x))

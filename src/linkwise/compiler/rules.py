@@ -22,7 +22,7 @@ from typing import Any
 
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.sums import SUMS, Sums, Term
-from linkwise.compiler.walks import reachable, rebuild
+from linkwise.compiler.walks import copy, reachable, rebuild
 from linkwise.scalar import stage
 
 # Additions and multiplications are what the papers count. A division costs several of them, a sine about
@@ -104,6 +104,9 @@ def simplify(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Nod
     """The outputs at a lower cost, or as they are where no rule helps. Stages are kept."""
     best = list(outputs)
     nodes = reachable(best)
+    if any(node.op == "like" for node in nodes):
+        best = rebuild(best, copy, nodes)
+        nodes = reachable(best)
     cost = _total_cost(nodes)
     for _ in range(MOST_PASSES):
         candidate = _Pass(best, nodes, rules).run()

@@ -118,5 +118,5 @@ def _place(node: Node) -> tuple[int, int]:
 
 
 def copy(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-    """For ``rebuild``: the same operation, exactly as given."""
-    return graph.make(node.op, args, node.value)
+    """For ``rebuild``: the same operation, exactly as given; values without the derivatives of others."""
+    return args[0] if node.op == "like" else graph.make(node.op, args, node.value)

@@ -110,6 +110,16 @@ def stabilization(robot: Robot, value: Any) -> float | str:
     return rate if robot.constraints else 0.0
 
 
+def accuracy(value: Any) -> float | None:
+    """Of contacts: a residual above 0; None is the default."""
+    if value is None:
+        return None
+    found = number("accuracy", value, least=0.0)
+    if not found:
+        raise SimulationError("accuracy: expected a number above 0, got 0")
+    return found
+
+
 def _shown(values: np.ndarray) -> str:
     text = np.array2string(values, threshold=8, separator=", ")
     return text if len(text) <= 80 else text[:77] + "…"

@@ -20,7 +20,7 @@ from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
 from linkwise.functions import FUNCTIONS, mechanism_of
-from linkwise.model.contacts import ground_of
+from linkwise.model.contacts import candidate_count, ground_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.once import once
 from linkwise.parameters import parameter_sizes, with_symbols
@@ -33,9 +33,11 @@ from linkwise.simulate.reference import Source
 
 FUSED_JOINTS = 16
 """Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
-FUSED_CONTACT = 60_000
+FUSED_CONTACT = 120_000
 """The same for robots with contact, in estimated operations of a step."""
 CONTACT_NUMBERS = ("contact_friction", "ground_height")
+TOUCH = "touch"
+"""Carried by robots with contact, see ``Motion.touched``."""
 RECORDABLE = ("q", "qd", "tau", "command", "q_measured", "qd_measured", "memory")
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -61,6 +63,8 @@ class ClosedLoop:
     """Of constraints: a rate [1/s] or "projection", see ``Motion``."""
     payload_frame: str | None = None
     """That carries a payload which varies; None: the only leaf."""
+    accuracy: float | None = None
+    """Of contacts: largest residual; None for the default."""
 
     # -- what goes in and out
     # ---------------------------------------------------------------------------------------
@@ -119,6 +123,8 @@ class ClosedLoop:
             carried["sensed"] = 2 * n
         if self.counted:
             carried["number"] = 1
+        if self.touches:
+            carried[TOUCH] = 3 * candidate_count(self.plant.robot) + 1
         parameters = {name: np.shape(value)[-1] for name, value in self.numbers(1.0, 1).items()}
         if self.plant.sensors.noisy:
             parameters["stream"] = 2
@@ -174,10 +180,11 @@ class ClosedLoop:
             torque = lambda at, q, qd: wanted if at == 0.0 else command(at, q, qd)[0]  # noqa: E731
         else:
             torque = lambda at, q, qd: tau  # noqa: E731
-        new_q, new_qd = self.advanced(values, self.pushed(values, torque, q, number * period), q, qd, h)
+        acting = self.pushed(values, torque, q, number * period)
+        new_q, new_qd, touch = self.advanced(values, acting, q, qd, h, touch=values.get(TOUCH, ()))
 
         found = {NEXT + "q": new_q, NEXT + "qd": new_qd, NEXT + "memory": following, NEXT + "line": line}
-        found |= {NEXT + "sensed": sensed, NEXT + "number": [number + 1.0]}
+        found |= {NEXT + "sensed": sensed, NEXT + "number": [number + 1.0], NEXT + TOUCH: touch}
         recorded = {
             "q": q,
             "qd": qd,
@@ -206,21 +213,38 @@ class ClosedLoop:
 
     def motion(self, values: Values) -> Motion:
         """How the plant moves, with symbols where parameters are inputs."""
-        return Motion.of(self.plant.robot, self.links(values), self.plant.friction, self.stabilization)
+        return Motion.of(
+            self.plant.robot, self.links(values), self.plant.friction, self.stabilization, self.accuracy
+        )
 
-    def advanced(self, values: Values, torque, q, qd, h: Scalar, motion: Motion | None = None):
-        """(q, q̇) one control period later: one integration step, or several in a loop."""
+    def advanced(
+        self,
+        values: Values,
+        torque,
+        q,
+        qd,
+        h: Scalar,
+        motion: Motion | None = None,
+        touch: Sequence[Scalar] = (),
+    ):
+        """(q, q̇, touch) one control period later: one integration step, or several in a loop."""
         motion = self.motion(values) if motion is None else motion
+
+        def once(q, qd, touch):
+            if self.touches and touch:
+                return motion.touched(values, torque(0.0, q, qd), q, qd, h, touch)
+            return (*motion.advanced(values, self.integrator, torque, q, qd, h), [])
+
         if not self.substeps:
-            return motion.advanced(values, self.integrator, torque, q, qd, h)
-        n, (count,) = len(q), values["substeps"]
+            return once(q, qd, list(touch))
+        n, m, (count,) = len(q), len(q) + len(qd), values["substeps"]
 
         def body(k, *state):
-            new = motion.advanced(values, self.integrator, torque, state[:n], state[n:], h)
-            return (k + 1.0, *new[0], *new[1])
+            new = once(state[:n], state[n:m], list(state[m:]))
+            return (k + 1.0, *new[0], *new[1], *new[2])
 
-        _, *state = while_loop(lambda k, *_: k < count, body, (0.0 * count, *q, *qd))
-        return state[:n], state[n:]
+        _, *state = while_loop(lambda k, *_: k < count, body, (0.0 * count, *q, *qd, *touch))
+        return state[:n], state[n:m], state[m:]
 
     # -- the kernel
     # -------------------------------------------------------------------------------------------------
@@ -233,7 +257,7 @@ class ClosedLoop:
             robot.content(), self.plant.friction, self._pushing(), (sensors.noisy, sensors.counts, sensors.differs),
             (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
             self.continuous, self.substeps, self.delay, self.varied, self.record, self.stabilization,
-            repr(self.interface), self.payload_frame,
+            repr(self.interface), self.payload_frame, self.accuracy,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 

@@ -11,7 +11,7 @@ from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import effort, law
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar, maximum, where
 from linkwise.simulate.friction import Friction, dry_friction, dry_friction_impulses
 from linkwise.simulate.integrators import INTEGRATORS, space_of
 
@@ -30,11 +30,20 @@ class Motion:
     """A rate [1/s] at which errors of constraints decay (Baumgarte), or "projection" after every step."""
     scene: law.Scene | None = None
     """What may touch what; None: nothing."""
+    accuracy: float | None = None
+    """Of contacts: largest residual; None for the default."""
 
     @classmethod
-    def of(cls, robot: Robot, links: Mechanism, friction: bool, stabilization: float | str) -> Motion:
+    def of(
+        cls,
+        robot: Robot,
+        links: Mechanism,
+        friction: bool,
+        stabilization: float | str,
+        accuracy: float | None = None,
+    ) -> Motion:
         scene = law.scene_of(robot, friction) if robot.contact_parts else None
-        return cls(links, friction, constraints.prepared(robot), stabilization, scene)
+        return cls(links, friction, constraints.prepared(robot), stabilization, scene, accuracy)
 
     def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
         rate: Any = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
@@ -45,16 +54,22 @@ class Motion:
     def advanced(self, values: Values, integrator: str, torque, q, qd, h: Scalar):
         """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
         if self.scene is not None:
-            return self._touched(values, self.scene, torque(0.0, q, qd), q, qd, h)
+            return self.touched(values, torque(0.0, q, qd), q, qd, h)[:2]
         new = self._integrated(values, integrator, torque, q, qd, h)
         if not self.held or self.stabilization != PROJECTION:
             return new
         return self.projected(*new)
 
-    def _touched(self, values: Values, scene: law.Scene, tau, q, qd, h: Scalar):
-        """The step of Moreau and Jean, whatever the integrator."""
-        links = self.links
-        given = law.Given(h, values.get("contact_friction", ()), values.get("ground_height", ()))
+    def touched(self, values: Values, tau, q, qd, h: Scalar, touch: Sequence[Scalar] = ()):
+        """(q, q̇, touch) after the step of Moreau and Jean, whatever the integrator.
+
+        ``touch`` is what one step leaves for the next: the impulses, three for every candidate, from which the solver
+        starts, and the largest residual so far. It may be empty: there was no step before.
+        """
+        links, scene = self.links, self.scene
+        assert scene is not None
+        start = list(touch[:-1]) or None
+        given = law.Given(h, values.get("contact_friction", ()), values.get("ground_height", ()), start)
         stepped = law.step(
             links,
             coupling.expanded(links, q, positions=True),
@@ -62,9 +77,10 @@ class Motion:
             coupling.expanded(links, tau, forces=True),
             scene,
             given,
-            effort.chosen(scene, links),
+            effort.chosen(scene, links, self.accuracy),
         )
-        return stepped.q, stepped.qd
+        worst = maximum(touch[-1], stepped.residual) if touch else stepped.residual
+        return stepped.q, stepped.qd, [*(x for p in stepped.impulses for x in p), worst]
 
     def projected(self, q, qd):
         """(q, q̇) nearby that meet the constraints."""

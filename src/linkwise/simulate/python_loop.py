@@ -104,7 +104,7 @@ def _advance(
 
     def period(q, qd, tau, **values):
         h = values["step"][0]
-        return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)
+        return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)[:2]
 
     if not loop.fits_a_kernel:
         values: dict[str, Any] = {name: columns[name] for name in names}
@@ -129,7 +129,7 @@ def _advance(
 
     plant = loop.plant
     content = (plant.robot.content(), plant.friction, loop.integrator, loop.substeps, loop.varied)
-    content = (*content, loop.stabilization)
+    content = (*content, loop.stabilization, loop.accuracy)
     kernel = Kernel(
         "advance",
         sizes.items(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.algorithms.contact.effort import DEFAULT_ACCURACY
 from linkwise.compiler.arrays import is_foreign
 from linkwise.conveniences import part
 from linkwise.model.coordinates import velocity_coordinates
@@ -59,6 +60,11 @@ class Result(Summarised):
     """Of the integrator [s]."""
     contact_numbers: dict[str, np.ndarray] = field(default_factory=dict)
     """Friction and ground height of every candidate of contact, shape (..., contacts)."""
+    accuracy: float | None = None
+    """Residual that steps with contact were asked for; None: 1e-6."""
+    worst_residual: np.ndarray | None = None
+    """The largest residual of all steps with contact, also those between the rows, shape (...); None where the loop
+    over time was not one kernel."""
 
     def _summary(self) -> Summary:
         robots, rows = self.q.shape[:-2], len(self.t)
@@ -135,6 +141,21 @@ class Result(Summarised):
         """How far each step is from the laws of contact, shape (..., rows); see ``Robot.contact_residual``."""
         return self._contact("contact_residual")
 
+    @property
+    def inexact_contacts(self) -> str | None:
+        """What is to say about steps whose laws of contact are not kept to the accuracy; None: there are none."""
+        if self.worst_residual is None:
+            return None
+        worst, asked = _on_host(self.worst_residual), self.accuracy or DEFAULT_ACCURACY
+        count = int((worst > asked).sum())
+        if not count:
+            return None
+        robots = f" of {count} of {worst.size} robots" if worst.size > 1 else ""
+        return (
+            f"steps{robots} keep the laws of contact to {np.nanmax(worst):.1g} only (accuracy {asked:g}); residual has "
+            "them row by row, and a smaller step may help"
+        )
+
     @once
     def contact_gaps(self) -> np.ndarray:
         """Distances of the candidates of contact [m], shape (..., rows, contacts); negative inside."""
@@ -167,7 +188,7 @@ class Result(Summarised):
         """A function of the robot's contacts in every row."""
         numbers = {key: _on_host(value)[..., np.newaxis, :] for key, value in self.contact_numbers.items()}
         q, qd, tau = (_on_host(x) for x in (self.q, self.qd, self.tau))
-        return getattr(self.robot, name)(q, qd, tau, step=self.step, **numbers)
+        return getattr(self.robot, name)(q, qd, tau, step=self.step, accuracy=self.accuracy, **numbers)
 
     # -- what cannot be right ---------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import CONTACT_NUMBERS, FUSED_JOINTS, RECORDABLE, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, FUSED_JOINTS, RECORDABLE, TOUCH, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -59,6 +59,7 @@ def simulate(
     fused: bool | None = None,
     torque_limits: Any = None,
     stabilization: float | str | None = None,
+    accuracy: float | None = None,
     warn: bool = True,
 ) -> Result:
     """Simulate a controlled robot, or a batch of them, for ``duration`` [s].
@@ -97,6 +98,8 @@ def simulate(
             of the plant's robot, False for none. A controller of ``linkwise.control`` has its own.
         stabilization: how constraints are kept: "projection" (the default: positions and velocities are corrected
             after every step) or a rate [1/s] at which errors decay (Baumgarte); 0.0 lets them drift.
+        accuracy: residual that the steps of robots with contacts should have, 1e-6 by default; see
+            ``Robot.contact_step``. Steps that do not reach it cause a ``SimulationWarning``.
         warn: False leaves the warnings out.
 
     Returns:
@@ -123,6 +126,7 @@ def simulate(
         record=record,
         torque_limits=torque_limits,
         stabilization=stabilization,
+        accuracy=arguments.accuracy(accuracy),
     )
     given = _given(loop, times, dict(vary or {}), q, qd)
     batch = np.broadcast_shapes(loop.source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
@@ -205,6 +209,7 @@ def closed_loop(
     record: Sequence[str],
     torque_limits: Any = None,
     stabilization: Any = None,
+    accuracy: float | None = None,
 ) -> ClosedLoop:
     """The loop that these arguments of ``simulate`` describe, with all that does not fit refused."""
     robot, continuous = plant.robot, flag("continuous", continuous)
@@ -226,6 +231,7 @@ def closed_loop(
         tuple(name for name in varied if name == "payload" or robot.is_parameter(name)),
         tuple(dict.fromkeys(("q", "qd", "tau", *record))),
         arguments.stabilization(robot, stabilization),
+        accuracy=accuracy,
     )
     if continuous:
         _check_continuous(loop, controller)
@@ -297,7 +303,9 @@ def _given(loop: ClosedLoop, times: Times, vary: Arrays, q: Any, qd: Any) -> Arr
         given[name] = _varied(name, value, loop.interface.parameters[name])
     given["q"], given["qd"] = _start(loop, q, qd)
     carried = loop.interface.carried
-    given |= {name: np.zeros(carried[name]) for name in ("memory", "line", "number") if name in carried}
+    given |= {
+        name: np.zeros(carried[name]) for name in ("memory", "line", "number", TOUCH) if name in carried
+    }
     if "sensed" in carried:
         if is_foreign(given["q"]):
             raise SimulationError(
@@ -418,6 +426,8 @@ def _result(
         named,
         times.step,
         {name: given[name] for name in CONTACT_NUMBERS if name in given},
+        loop.accuracy,
+        final[TOUCH][..., -1] if TOUCH in final else None,
     )
 
 
@@ -435,6 +445,8 @@ def _look_at(
         warn(f"{found.robot.name}: {lost}{others}", SimulationWarning)
     for broken in found.unmet:
         warn(f"{found.robot.name}: {broken}", SimulationWarning)
+    if (inexact := found.inexact_contacts) is not None:
+        warn(f"{found.robot.name}: {inexact}", SimulationWarning)
     left = int((found.beyond_range() & ~found.diverged[..., np.newaxis]).sum())
     if left:
         first = next(each for each in found.excursions() if not found.diverged[each.robot])

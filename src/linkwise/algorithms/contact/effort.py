@@ -1,34 +1,40 @@
 """How many sweeps and Newton's steps a contact problem gets, from tables of measured residuals.
 
-Measured by ``benchmarks/contact.py --table``: 99.9 % of the states of a quadruped that is kicked and falls are under
-the residual in the table ``SINGLE``. Candidates are redundant where some have less than three directions of their own:
-several on one link, or on branches with fewer than three axes that move no other candidate. Their Delassus matrix may
-be singular, and more steps are needed; ``REDUNDANT`` has what most states reach, the residual of others says so.
+Measured by ``benchmarks/contact.py --table`` over states of robots that are kicked and fall: ``SINGLE`` is for contacts
+that have three joints of their own (the feet of a quadruped), of which 99.9 % are under the residual of the table.
+Candidates are redundant where some have less than three directions of their own: several on one link, or on branches
+with fewer than three axes that move no other candidate. They, and robots with many joints that stop or rub, are solved
+without their matrix (``filtered``), with at most so many steps that 99.9 % of the states reach the residual.
 """
 
 from __future__ import annotations
 
+from linkwise.algorithms import joint_terms
+from linkwise.algorithms.contact.filtered import Schedule
 from linkwise.algorithms.contact.law import Scene
 from linkwise.algorithms.contact.solver import Effort
+from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
-SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(3, 1), 1e-6: Effort(3, 2), 1e-12: Effort(6, 3)}
+SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(2, 1), 1e-6: Effort(2, 2), 1e-12: Effort(6, 3)}
 REDUNDANT = {
+    1e-2: Effort(filtered=Schedule(1e-4, 5)),
+    1e-3: Effort(filtered=Schedule(1e-6, 17)),
+    1e-6: Effort(filtered=Schedule(1e-12, 33)),
+    1e-12: Effort(filtered=Schedule(1e-14, 33)),
+}
+"""Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
+square of the residual loses one step, and leaves contacts that stick at rest."""
+HELD = {
     1e-2: Effort(6, 2, 1, (0.5,)),
     1e-3: Effort(6, 3, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
     1e-6: Effort(6, 5, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-3, 1e-6, 1e-9)),
     1e-12: Effort(8, 10, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
 }
-"""Efforts by the residual that nearly all states reach."""
-MANY = {
-    1e-2: Effort(6, 1),
-    1e-3: Effort(8, 1, 1),
-    1e-6: Effort(8, 2, 1, (), (1e-3, 1e-6)),
-    1e-12: REDUNDANT[1e-12],
-}
-"""The same for more than ``FEW`` redundant candidates: a Newton step grows with the cube of their number."""
-FEW = 6
+"""The same for robots with constraints or coupled joints, whose rows are eliminated from the matrix first."""
+FEW_JOINTS = 8
+"""Joints that stop or rub, up to which the matrix of a problem without redundant contacts is formed."""
 
 
 def is_redundant(scene: Scene, links: Mechanism) -> bool:
@@ -43,10 +49,21 @@ def is_redundant(scene: Scene, links: Mechanism) -> bool:
     return False
 
 
+def joint_row_count(scene: Scene, links: Mechanism) -> int:
+    """How many joints stop or have dry friction."""
+    rubbing = {
+        coordinate
+        for coordinate, (k, _) in enumerate(links.coordinates())
+        if scene.friction
+        and not all(is_zero(limit) for limit in joint_terms.dry_friction_limits(links[k], 1.0))
+    }
+    return len(rubbing | {stop.coordinate for stop in scene.stops})
+
+
 def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Effort:
     """The least effort of the table for this residual, or the largest one there is."""
     table = SINGLE
-    if is_redundant(scene, links):
-        table = REDUNDANT if len(scene.candidates) <= FEW else MANY
+    if is_redundant(scene, links) or joint_row_count(scene, links) > FEW_JOINTS:
+        table = HELD if scene.held or links.coupled else REDUNDANT
     wanted = DEFAULT_ACCURACY if accuracy is None else accuracy
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

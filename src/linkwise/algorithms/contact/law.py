@@ -30,14 +30,15 @@ from typing import Any
 from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
 from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import solver
+from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
+from linkwise.algorithms.contact.filtered import Schedule, Touching
 from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
@@ -122,42 +123,52 @@ def step(
     v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
     mobility = _Mobility.of(links, M)
-    pushed = mobility.half([h * r for r in coupling.reduced(links, flat(net), (True,))])
+    torques = [h * r for r in coupling.reduced(links, flat(net), (True,))]
     touches = geometry.touches(links, q, scene.candidates, given.height)
     rows = [row for touch in touches for row in touch.rows]
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
-    rows = [*rows, *joint_rows]
-    with stage("contact velocities"):
-        before = [dense.dot(row, v) for row in rows]
-    if not rows:
+    if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
-    with stage("Delassus matrix"):
-        halves = [mobility.half(row) for row in rows]
-        scaled = [mobility.scaled(half) for half in halves]
-        delassus = dense.symmetric_product(halves, scaled)
-        free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
-        held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
-        if held is not None:
-            delassus, free = held.reduced(delassus, free)
+    contacts = len(touches)
+    with stage("contact velocities"):
+        before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     with stage("contact bias"):
-        c = list(free)
+        bias: list[Scalar] = [0.0] * len(before)
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
-            c[3 * k + 2] = c[3 * k + 2] + _bias(touch.gap, before[3 * k + 2], each.restitution, h)
-    start = None
-    if given.start is not None:
-        start = [*given.start, *([0.0] * len(joints))]
-    p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
-    with stage("velocities after the step"):
-        total = [a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)]
-        if held is not None:
-            total = held.added(total, p)
-        change = mobility.finish(mobility.scaled(total))
-        after = [a + b for a, b in zip(v, change, strict=True)]
-        contacts = len(touches)
-        velocities = [f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)]
-    with stage("residual"):
-        size = solver.largest(free)
-        residual = solver.largest(residuals) / where(size > 0.0, size, 1.0)
+            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+    if effort.filtered is not None:
+        filter_problem = Touching(M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows))
+        p, after, residual = _filtered(filter_problem, mobility, v, torques, given.start, effort.filtered)
+        velocities = [dense.dot(row, after) for row in rows]
+    else:
+        rows = [*rows, *joint_rows]
+        pushed = mobility.half(torques)
+        with stage("Delassus matrix"):
+            halves = [mobility.half(row) for row in rows]
+            scaled = [mobility.scaled(half) for half in halves]
+            delassus = dense.symmetric_product(halves, scaled)
+            free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
+            held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
+            if held is not None:
+                delassus, free = held.reduced(delassus, free)
+        with stage("contact bias"):
+            c = [a if is_zero(b) else a + b for a, b in zip(free, bias, strict=True)]
+        start = None
+        if given.start is not None:
+            start = [*given.start, *([0.0] * len(joints))]
+        p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
+        with stage("velocities after the step"):
+            total = [
+                a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
+            ]
+            if held is not None:
+                total = held.added(total, p)
+            change = mobility.finish(mobility.scaled(total))
+            after = [a + b for a, b in zip(v, change, strict=True)]
+            velocities = [
+                f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)
+            ]
+        residual = _relative(residuals, free)
     new_q, new_qd = _moved(links, q, after, h)
     return Stepped(
         new_q,
@@ -167,6 +178,59 @@ def step(
         [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
         residual,
     )
+
+
+def _filtered(
+    problem: Touching,
+    mobility: _Mobility,
+    v: Sequence[Scalar],
+    torques: Sequence[Scalar],
+    start: Sequence[Scalar] | None,
+    schedule: Schedule,
+) -> tuple[list[Scalar], list[Scalar], Scalar]:
+    """(p, velocities after the step, residual) by ``filtered``."""
+
+    def moved(impulses: Sequence[Scalar]) -> list[Scalar]:
+        change = mobility.finish(mobility.scaled(mobility.half(impulses)))
+        return [a + b for a, b in zip(v, change, strict=True)]
+
+    with stage("velocities without contact"):
+        free = moved(torques)
+    with stage("contact scales"):
+        units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
+        halves = [mobility.half(row) for row in [*problem.rows, *units]]
+        stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
+        for k in range(0, len(problem.rows), 3):
+            stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
+        mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
+        least = constraints.softening() * mean
+    first = None
+    if start is not None:
+        p = [*start, *([0.0] * len(problem.joints))]
+        first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+    p = filtered.solve(problem, stiff, least, free, schedule, first)
+    with stage("velocities after the step"):
+        p = [like(x, 0.0) for x in solver.projected(problem.friction, p)]
+        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+        p = filtered.differentiable(problem, stiff, least, p, after, free)
+        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+    residuals = filtered.residuals(problem, stiff, least, p, after)
+    unbiased = [
+        w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)
+    ]
+    return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:
+    """The largest residual relative to the largest velocity without impulses."""
+    with stage("residual"):
+        size = solver.largest(free)
+        return solver.largest(residuals) / where(size > 0.0, size, 1.0)
+
+
+def _places(rows: Rows) -> list[int]:
+    """Which coordinate each joint row is about; rows of coupled joints have no single one."""
+    return [next(k for k, x in enumerate(row) if not is_zero(x)) for row in rows]
 
 
 def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scalar:

@@ -35,16 +35,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
-from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Condition, Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 
 Rows = list[list[Scalar]]
 TINY = 1e-30
 """[(N·s)²] keeps the direction of a vanishing impulse finite."""
 SLIDING_STEPS = 2
 """Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
+SOLVED = 1e-6
+"""Residual, relative to velocities without impulses, up to which impulses count as a solution for derivatives."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
 
@@ -85,6 +88,7 @@ class Effort:
         shorter: parts of a step that are tried besides the whole one.
         proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
             keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
+        filtered: the schedule of ``filtered``, which solves it in place of all this.
     """
 
     sweeps: int = 4
@@ -92,6 +96,7 @@ class Effort:
     sweeps_between: int = 0
     shorter: tuple[float, ...] = ()
     proximal: tuple[float, ...] = (1e-3, 1e-9)
+    filtered: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,7 @@ class _Scales:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class Point:
     """An iterate p: w, the choices (κ, d) of every contact and (κ, value, R) of every joint row, residuals and Σ r²."""
 
     p: list[Scalar]
@@ -121,9 +126,9 @@ class _Point:
     residuals: list[Scalar]
     merit: Scalar
 
-    def unless(self, condition: Condition, other: _Point) -> _Point:
+    def unless(self, condition: Condition, other: Point) -> Point:
         """The other one where the condition holds."""
-        return _Point(
+        return Point(
             _if(condition, other.p, self.p),
             _if(condition, other.w, self.w),
             _if(condition, other.pressed, self.pressed),
@@ -150,7 +155,7 @@ def solve(
         with stage("contact Newton steps"):
             near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
             whole = _newton(problem, scales, at, near)
-            new = _evaluated(problem, scales, _projected(problem, whole))
+            new = _evaluated(problem, scales, projected(problem.friction, whole))
             best = at.unless(new.merit < at.merit, new)
             if effort.shorter:
                 w = _velocities(problem, whole)
@@ -164,7 +169,31 @@ def solve(
                 for _ in range(effort.sweeps_between):
                     p, damping = _swept(problem, scales, p, damping)
             at = _evaluated(problem, scales, p)
-    return at.p, at.residuals
+    near = max(softening(), effort.proximal[-1]) * scales.mean
+    return _differentiable(problem, scales, at, near), [like(x, 0.0) for x in at.residuals]
+
+
+def _differentiable(problem: Problem, scales: _Scales, at: Point, near: Scalar) -> list[Scalar]:
+    """The impulses, whose derivatives are those of one more of Newton's steps: of the solution, where it is one.
+
+    What that step computes is only part of derivatives. Impulses that are not a solution have none.
+    """
+    p = [like(x, 0.0) for x in at.p]
+    step = _newton(problem, scales, _evaluated(problem, scales, p), near)
+    return differentiated(at, step, _evaluated(problem, scales, step).merit, problem.c)
+
+
+def differentiated(at: Point, step: Sequence[Scalar], merit: Scalar, c: Sequence[Scalar]) -> list[Scalar]:
+    """The impulses of a point with the derivatives of a further step, where this stays at the solution.
+
+    Args:
+        at: the point.
+        step: impulses after one more step from there.
+        merit: sum of its squared residuals.
+        c: velocities without impulses.
+    """
+    near = merit <= at.merit + (SOLVED * SOLVED) * dense.dot(c, c)
+    return [like(x, where(near, new, 0.0)) for x, new in zip(at.p, step, strict=True)]
 
 
 # -- scales -----------------------------------------------------------------------------------------------------------
@@ -183,10 +212,10 @@ def _scales(problem: Problem) -> _Scales:
             across = 0.5 * (own[0][0] + own[1][1])
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
-        return _Scales(mean, least, blocks, stiff, [_inverse_above(x, least) for x in stiff])
+        return _Scales(mean, least, blocks, stiff, [inverse_above(x, least) for x in stiff])
 
 
-def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
+def inverse_above(x: Scalar, floor: Scalar) -> Scalar:
     """1/x; 0 where x is not above the floor: what nothing moves has no scale, and its impulse stays zero."""
     moves = x > floor
     return where(moves, 1.0 / where(moves, x, 1.0), 0.0)
@@ -306,19 +335,38 @@ def _velocities(problem: Problem, p: Sequence[Scalar]) -> list[Scalar]:
     return [x + dense.dot(row, p) for x, row in zip(problem.c, problem.G, strict=True)]
 
 
-def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar], w: list[Scalar] | None = None) -> _Point:
+def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar], w: list[Scalar] | None = None) -> Point:
+    with stage("contact residuals"):
+        w = _velocities(problem, p) if w is None else w
+    return evaluated(problem.friction, problem.joints, scales.stiff, scales.soft, p, w)
+
+
+def evaluated(
+    frictions: Sequence[Scalar],
+    joint_rows: Sequence[JointRow],
+    stiff: Sequence[Scalar],
+    soft: Sequence[Scalar],
+    p: list[Scalar],
+    w: list[Scalar],
+) -> Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
     p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
+
+    Args:
+        frictions: μ of every contact.
+        joint_rows: one for every joint that stops or rubs.
+        stiff: G_kk of every row.
+        soft: ρ = 1/G_kk.
+        p: impulses.
+        w: velocities after the step.
     """
-    stiff, soft = scales.stiff, scales.soft
     with stage("contact residuals"):
-        w = _velocities(problem, p) if w is None else w
         pressed: list[Scalar] = []
         held: list[Scalar] = []
         directions: Rows = []
         residuals: list[Scalar] = []
-        for k, friction in enumerate(problem.friction):
+        for k, friction in enumerate(frictions):
             x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
             normal = maximum(p[z] - soft[z] * w[z], 0.0)
             across = [p[i] - soft[i] * w[i] for i in (x, y)]
@@ -336,12 +384,12 @@ def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar], w: list[Scala
             residuals += [open_part * p[i] + kappa * w[i] for i in (x, y)]
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
         joints: Rows = []
-        for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+        for k, row in enumerate(joint_rows, start=3 * len(frictions)):
             choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k])
             joints.append(choice)
             residuals.append(residual)
         merit = dense.dot(residuals, residuals)
-        return _Point(p, w, pressed, held, directions, joints, residuals, merit)
+        return Point(p, w, pressed, held, directions, joints, residuals, merit)
 
 
 def _joint_choice(
@@ -368,7 +416,7 @@ def _joint_choice(
     return [kappa, value, yielding], residual
 
 
-def _newton(problem: Problem, scales: _Scales, at: _Point, proximal: Scalar) -> list[Scalar]:
+def _newton(problem: Problem, scales: _Scales, at: Point, proximal: Scalar) -> list[Scalar]:
     """p⁺ of (2)–(4): a linear system with as many rows as there are impulses."""
     G, soft, size = problem.G, scales.soft, len(problem.c)
     # proximal: G p⁺ + c + ε (p⁺ − p)
@@ -419,10 +467,10 @@ def _eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
     return x
 
 
-def _projected(problem: Problem, p: list[Scalar]) -> list[Scalar]:
+def projected(frictions: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
     """The nearest impulses whose contacts do not pull and keep their cones."""
     p = list(p)
-    for k, friction in enumerate(problem.friction):
+    for k, friction in enumerate(frictions):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
         p[z] = maximum(p[z], 0.0)
         p[x], p[y] = _on_disk((p[x], p[y]), friction * p[z])
