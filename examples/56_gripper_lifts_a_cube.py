@@ -53,4 +53,4 @@ for finger in ("left", "right"):
     own = np.array([name.startswith(f"{finger}:") for name in names])
     print(f"{finger:5} finger on the cube: {np.array2string(-forces[own].sum(axis=0), precision=3, suppress_small=True)} N")
 print(f"creep while it is held: {1e6 * drift:.2g} µm/s; residual {result.residual[held].max():.0e}")
-assert result.q[-1, 5] > 0.12 and drift < 1e-9
+assert result.q[-1, 5] > 0.1 and drift < 1e-11

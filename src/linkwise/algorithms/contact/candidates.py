@@ -49,11 +49,6 @@ class Candidate:
     """Candidates of which it is the one that is ``number``-th nearest to the ground, of ``count`` that are taken."""
     count: int = 0
 
-    @property
-    def on_one_branch(self) -> bool:
-        """Whether its rows have entries along one branch from the base only: M couples these coordinates already."""
-        return not self.pool and (self.other is None or self.other < 0)
-
     def axes_of(self, links: Mechanism) -> set[int]:
         """Links whose joints change where it is, relative to what it may touch."""
         if self.pool:
