@@ -1,11 +1,11 @@
 """Scenes of MJCF files with a floor: contacts as the file says, beside MuJoCo's simulation of the same file.
 
-Every scene file below ``--folder`` is loaded by both without geoms that are meshes (collections without mesh files), with
-``lw.load(contact=True)`` and by MuJoCo. Both then hold the pose of the file's first keyframe by the same PD law at every
-joint (``--frequency`` times the inertia that the joint moves) for one second. The table has the height of the base and
-the total normal force with the floor, the mean of the last tenth of a second. Contact is rigid here; MuJoCo's is as soft
-as ``solref`` and ``solimp`` of the file say: the depth to which its feet sink is listed, and added to its height. A
-robot stands where its speed is small. Files that are refused are listed with the reason.
+Every scene file below ``--folder`` is loaded by both without geoms that are meshes (for collections without mesh
+files), with ``lw.load(contact=True)`` and by MuJoCo. Both then hold the pose of the file's first keyframe by the same
+PD law at every joint (``--frequency`` times the inertia that the joint moves) for one second. The table has the height
+of the base and the total normal force with the floor, the mean of the last tenth of a second. Contact is rigid here;
+MuJoCo's is as soft as ``solref`` and ``solimp`` of the file say: the depth to which its feet sink is listed, and added
+to its height. A robot stands where its speed is small. Files that are refused are listed with the reason.
 
     python benchmarks/contact_files.py [--folder FOLDER] [--only TEXT] [--count N]
 """
@@ -111,7 +111,9 @@ def floor_force(model, data) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--only", default="", help="text that the path of a file contains")
     parser.add_argument("--count", type=int, default=1000, help="largest number of files")
@@ -120,7 +122,9 @@ def main() -> None:
     files = [path for path in sorted(options.folder.glob("**/*scene*.xml")) if options.only in str(path)]
     if not files:
         raise SystemExit(print(f"no scene files in {options.folder}"))
-    print(f"{'file':44} {'candidates':>10} {'height [m]':>16} {'force [N]':>18} {'speed':>13} {'sinks [mm]':>10}  verdict")
+    print(
+        f"{'file':44} {'candidates':>10} {'height [m]':>16} {'force [N]':>18} {'speed':>13} {'sinks [mm]':>10}  verdict"
+    )
     for path in files[: options.count]:
         name = str(path.relative_to(options.folder))
         try:
@@ -132,8 +136,8 @@ def main() -> None:
         still = max(ours[2], theirs[2]) < 0.1
         verdict = f"{'stands' if still else 'moves'}, {100 * near:.2f} % apart"
         print(
-            f"{name:44} {len(robot.contact_names):10d} {ours[0]:7.4f} {theirs[0]:7.4f}  {ours[1]:8.2f} {theirs[1]:8.2f} "
-            f"{ours[2]:6.2f} {theirs[2]:6.2f} {1e3 * theirs[3]:10.1f}  {verdict}"
+            f"{name:44} {len(robot.contact_names):10d} {ours[0]:7.4f} {theirs[0]:7.4f}  {ours[1]:8.2f} "
+            f"{theirs[1]:8.2f} {ours[2]:6.2f} {theirs[2]:6.2f} {1e3 * theirs[3]:10.1f}  {verdict}"
         )
 
 

@@ -13,10 +13,25 @@ from linkwise.constrained import Constrained
 from linkwise.contact_functions import CONTACT_INPUTS, DEFAULT_STEP
 from linkwise.errors import ArgumentError, ModelError
 from linkwise.flags import flag
-from linkwise.functions import Setting
+from linkwise.functions import FUNCTIONS, Setting
 from linkwise.kernels import evaluate
 from linkwise.methods import computed
+from linkwise.model import Model
 from linkwise.model import contacts as parts
+
+MOST_CANDIDATES = 512
+"""Candidates of a step. It has an operation for every one of them, whether they touch or not."""
+
+
+def too_many(model: Model) -> str:
+    """What a step with all candidates would cost, and how to have fewer."""
+    count = parts.candidate_count(model)
+    operations = FUNCTIONS["contact_step"].size(model)
+    return (
+        f"{model.name} has {count} candidates of contact, of which at most {MOST_CANDIDATES} are taken: a step would "
+        f"need about {operations:.1e} operations. Name the shapes that matter; take the nearest of many, as in "
+        "lw.Contact(FRAME, points=POINTS, nearest=8); describe meshes by lw.Shape.hull, whose contact has four"
+    )
 
 
 class Touching(Constrained):
@@ -238,6 +253,8 @@ class Touching(Constrained):
             raise ModelError(
                 f"{self.name} touches nothing; give it contacts with robot.with_contacts([lw.Contact(FRAME)])"
             )
+        if parts.candidate_count(self) > MOST_CANDIDATES:
+            raise ModelError(too_many(self))
         step, accuracy = options.get("step", DEFAULT_STEP), options.get("accuracy")
         for what, value in (("step", step), ("accuracy", 1.0 if accuracy is None else accuracy)):
             if not (isinstance(value, (int, float, np.floating)) and 0.0 < value < math.inf):

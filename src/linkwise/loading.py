@@ -79,7 +79,9 @@ def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequen
 
     parts, notes = read_contacts(robot, source, folders)
     if notes:
-        shown = "; ".join(notes[:MOST_NOTES]) + (f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else "")
+        shown = "; ".join(notes[:MOST_NOTES]) + (
+            f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
+        )
         warn(f"contacts of {robot.name}: {shown}", ModelWarning)
     return robot.with_contacts(parts)
 

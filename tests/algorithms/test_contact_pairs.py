@@ -133,7 +133,9 @@ def test_faces_that_lie_on_each_other_get_four_points_inside_of_both():
 
 def test_capsules_along_a_face_or_another_capsule_have_two_points_across_it_one():
     eye = np.eye(3)[None]
-    lying = np.array([lw.Transform.from_rpy((0, 0, 0), (0, np.pi / 2, a)).rotation for a in (0.0, np.pi / 2, 0.7)])
+    lying = np.array(
+        [lw.Transform.from_rpy((0, 0, 0), (0, np.pi / 2, a)).rotation for a in (0.0, np.pi / 2, 0.7)]
+    )
     box = placed("box", (0.2, 0.1, 0.1), np.tile(eye, (3, 1, 1)), np.zeros((3, 3)))
     gaps, _, points = met(placed("capsule", (0.05, 0.6), lying, np.tile([0.0, 0.0, 0.1], (3, 1))), box)
     np.testing.assert_allclose(gaps, 0.0, atol=1e-7)
@@ -144,7 +146,8 @@ def test_capsules_along_a_face_or_another_capsule_have_two_points_across_it_one(
     gaps, _, points = met(crossed, other)
     np.testing.assert_allclose(gaps[0], 0.0, atol=1e-12)
     np.testing.assert_allclose(np.sort(points[0, :, 0]), [-0.18, 0.2], atol=1e-12)
-    assert gaps[1, 0] == pytest.approx(0.0, abs=1e-12) and gaps[1, 1] > 0.1
+    assert gaps[1, 0] == pytest.approx(0.0, abs=1e-12)
+    assert gaps[1, 1] > 0.1
 
 
 def test_height_fields_and_hulls():
@@ -168,7 +171,8 @@ def test_height_fields_and_hulls():
     many = rng.normal(size=(5000, 3))
     many /= np.linalg.norm(many, axis=1, keepdims=True)
     kept = np.array(lw.Shape.hull("a", many, most=40).points)
-    assert len(kept) == 40 and (kept[:, None] == many[None]).all(-1).any(1).all()
+    assert len(kept) == 40
+    assert (kept[:, None] == many[None]).all(-1).any(1).all()
 
 
 def test_bodies_on_bodies_and_links_against_links_move_as_closed_forms_say():
@@ -196,7 +200,10 @@ def test_bodies_on_bodies_and_links_against_links_move_as_closed_forms_say():
         links.append(lw.Link(name, lw.Inertia.from_com(mass, (0, 0, 0), (0.01, 0.01, 0.01))))
         joints.append(lw.Joint(f"{name}_joint", "prismatic", "rail", name, axis=(1.0, 0.0, 0.0)))
     robot = lw.Robot("billiard", links, joints, gravity=(0, 0, 0)).with_contacts(
-        [lw.Shape.sphere("right", 0.1), lw.Contact("left", "right", radius=0.1, restitution=1.0, friction=0.0)]
+        [
+            lw.Shape.sphere("right", 0.1),
+            lw.Contact("left", "right", radius=0.1, restitution=1.0, friction=0.0),
+        ]
     )
     q, qd = np.array([0.7, -0.102, 0.1]), np.array([0.5, 1.0, -0.5])
     for _ in range(5):
@@ -212,7 +219,9 @@ def test_the_nearest_of_many_candidates_are_those_of_all():
     rng = np.random.default_rng(2)
     robot = lw.random_robot(5, 4, tree=True).with_base("floating")
     frames = [name for name in robot.link_names if robot.locate(name)[0] >= 0]
-    shapes = [lw.Shape.sphere(name, 0.02, offset=rng.normal(size=3) * 0.2) for name in frames for _ in range(2)]
+    shapes = [
+        lw.Shape.sphere(name, 0.02, offset=rng.normal(size=3) * 0.2) for name in frames for _ in range(2)
+    ]
     everything = robot.with_contacts([*(lw.Contact(s.frame, shapes=[s]) for s in shapes)])
     few = robot.with_contacts([lw.Contact(frames[0], shapes=shapes, nearest=3)])
     q = robot.random(rng, 20)

@@ -1,7 +1,7 @@
 """From the shapes of a file and their pairs to the contacts of a robot, with a bounded number of candidates.
 
 Shapes touch the ground in groups of one friction; a group with many candidates keeps those that are nearest to the
-ground in every state (``Contact.nearest``). Pairs of links, and of links with other things fixed in the world, are taken
+ground in every state (``Contact.nearest``). Pairs of links, and of links with things fixed in the world, are taken
 where few enough are left; else a note says that they are left out.
 """
 

@@ -1,8 +1,8 @@
 """What of an MJCF file may touch what: geoms with ``contype``, ``conaffinity``, ``condim``, ``friction``, ``priority``,
 and the pairs that ``<contact>`` names or excludes.
 
-Contact is rigid here, so ``solref``, ``solimp`` and ``margin`` have no meaning; torsional and rolling friction (condim 4
-and 6) are left out, which ``Findings.notes`` says. Height fields, and solids fitted to meshes, are refused by name.
+Contact is rigid here, so ``solref``, ``solimp`` and ``margin`` have no meaning; torsional and rolling friction (condim
+4 and 6) are left out, which ``Findings.notes`` says. Height fields, and solids fitted to meshes, are refused by name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from linkwise.errors import ModelError
 from linkwise.geometry.contact_choice import Findings, Geom, Touching
 from linkwise.geometry.mesh_files import MeshFiles
-from linkwise.geometry.mjcf_looks import _Reader as GeomReader  # noqa: PLC2701  pyright: ignore[reportPrivateUsage]
+from linkwise.geometry.mjcf_looks import _Reader as GeomReader
 from linkwise.geometry.solids import joined
 from linkwise.model import Transform
 from linkwise.model.mjcf import WORLD
@@ -42,9 +42,7 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     geoms = list(reader.geoms())
     by_name = {geom.name: k for k, geom in enumerate(geoms) if geom.name}
     sections = [child for section in root if section.tag == "contact" for child in section]
-    excluded = {
-        frozenset((e.text_of("body1"), e.text_of("body2"))) for e in sections if e.tag == "exclude"
-    }
+    excluded = {frozenset((e.text_of("body1"), e.text_of("body2"))) for e in sections if e.tag == "exclude"}
     named: list[Touching] = []
     for pair in (e for e in sections if e.tag == "pair"):
         named.append(reader.pair(pair, by_name, geoms))
@@ -104,7 +102,9 @@ class _Contacts(GeomReader):
         friction = float(pair.get("friction", str(friction)).split()[0])
         return Touching(ends[0], ends[1], 0.0 if condim == 1 else friction)
 
-    def _geoms(self, parent: Element, link: str, frame: Transform, childclass: str | None) -> Iterator[_MjcfGeom]:
+    def _geoms(
+        self, parent: Element, link: str, frame: Transform, childclass: str | None
+    ) -> Iterator[_MjcfGeom]:
         for child in parent:
             if child.tag == "frame":
                 inner = frame @ self.settings.pose(child)
@@ -121,7 +121,12 @@ class _Contacts(GeomReader):
 
     def _collides(self, geom: Element) -> bool:
         named = {
-            e.get(key) for s in self.root if s.tag == "contact" for e in s if e.tag == "pair" for key in ("geom1", "geom2")
+            e.get(key)
+            for s in self.root
+            if s.tag == "contact"
+            for e in s
+            if e.tag == "pair"
+            for key in ("geom1", "geom2")
         }
         return (
             geom.integer("contype", 1) != 0
@@ -137,7 +142,12 @@ class _Contacts(GeomReader):
         pose, kind, sizes, points = self._solid(geom, kind, label)
         pose = frame @ pose
         shape = Shape(
-            link, kind, sizes, offset=pose.translation.tolist(), rotation=pose.rotation.tolist(), points=points
+            link,
+            kind,
+            sizes,
+            offset=pose.translation.tolist(),
+            rotation=pose.rotation.tolist(),
+            points=points,
         )
         return _MjcfGeom(
             link,
@@ -157,7 +167,9 @@ class _Contacts(GeomReader):
         if kind == "mesh":
             vertices = joined([part.mesh for part in self._mesh(geom)]).vertices
             hull = Shape.hull("mesh", vertices, most=MOST_CORNERS)
-            self.notes.append(f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices")
+            self.notes.append(
+                f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices"
+            )
             return self.settings.pose(geom), "hull", (), tuple(hull.points)
         if kind not in SIZES:
             raise geom.error(f"type={kind!r}: its contacts are not modelled")

@@ -142,7 +142,9 @@ class Body:
             options: ``friction``.
         """
         pose = Transform.identity() if pose is None else pose
-        return cls._of(Shape.plane(name, friction=options.pop("friction", None)), None, {"pose": pose, **options})
+        return cls._of(
+            Shape.plane(name, friction=options.pop("friction", None)), None, {"pose": pose, **options}
+        )
 
     @classmethod
     def height_field(cls, heights: Any, size: Sequence[float], name: str = "terrain", **options: Any) -> Body:

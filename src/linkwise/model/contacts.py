@@ -1,8 +1,8 @@
 """What of a robot may touch what: shapes of links against the ground and against each other, joints at their stops.
 
 A contact is a set of shapes that are fixed to a frame, against the ground or against those of another frame. Every pair
-of shapes gives a fixed number of *candidates* (``shapes.CANDIDATES``): each is three rows of the contact problem whether
-it touches or not, so the program has no lists and no branches.
+of shapes gives a fixed number of *candidates* (``shapes.CANDIDATES``): each is three rows of the contact problem,
+whether it touches or not, so the program has no lists and no branches.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DEFAULT_FRICTION = 0.8
 class Contact:
     """Shapes of a frame that may touch the ground or those of another frame.
 
-    The shapes are those that ``radius``, ``points``, ``length`` and ``edges`` describe. Where none of them is given, they
-    are the ``lw.Shape``s of the frame in the same list, and a point at the frame's origin where it has none.
+    The shapes are those that ``radius``, ``points``, ``length`` and ``edges`` describe. Where none of them is given,
+    they are the ``lw.Shape``s of the frame in the same list, and a point at the frame's origin where it has none.
 
     Args:
         frame: to which the shapes are fixed: a link or a named frame.

@@ -98,13 +98,16 @@ class _Scene:
         if robot.name in self.poses:
             self.used.add(robot.name)
         if robot.fluid is not None:
-            raise ModelError(f"scene: {robot.name} is in a fluid, which scenes do not have; use with_fluid(None)")
+            raise ModelError(
+                f"scene: {robot.name} is in a fluid, which scenes do not have; use with_fluid(None)"
+            )
         self._check_gravity(robot, pose)
         bare = robot.with_motors(()) if robot.motors else robot
         root = bare.base
         # the empty world of a file is that of the scene
         is_world = next(link for link in bare.links if link.name == root).inertia.is_zero and (
-            root == WORLD or all(joint.type in ("floating", "planar") for joint in bare.joints if joint.parent == root)
+            root == WORLD
+            or all(joint.type in ("floating", "planar") for joint in bare.joints if joint.parent == root)
         )
         own = [
             *(link.name for link in bare.links if not (is_world and link.name == root)),
@@ -120,7 +123,9 @@ class _Scene:
         def renamed(each: str) -> str:
             return WORLD if is_world and each == root else prefix + each
 
-        self.links += [Link(renamed(e.name), e.inertia) for e in bare.links if not (is_world and e.name == root)]
+        self.links += [
+            Link(renamed(e.name), e.inertia) for e in bare.links if not (is_world and e.name == root)
+        ]
         if not is_world:
             self.joints.append(Joint(f"{renamed(root)}_in_world", "fixed", WORLD, renamed(root), origin=pose))
             self.taken.add(f"{renamed(root)}_in_world")

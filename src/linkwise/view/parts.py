@@ -127,14 +127,18 @@ def held_parts(robot: Robot, reach: float) -> list[ScenePart]:
 
 def contact_shape_parts(robot: Robot) -> list[ScenePart]:
     """Solids of contacts: spheres, capsules, cylinders, boxes and ellipsoids; planes and others are not drawn."""
-    shapes = list(dict.fromkeys(shape for pairing in pairings(robot.contact_parts) for shape in drawn_shapes(pairing)))
+    shapes = list(
+        dict.fromkeys(shape for pairing in pairings(robot.contact_parts) for shape in drawn_shapes(pairing))
+    )
     found: list[ScenePart] = []
     for k, shape in enumerate(shapes):
         if shape.kind not in DRAWN_SHAPES or min(shape.sizes) <= 0.0:
             continue
         body, pose = robot.locate(shape.frame)
         mesh = solids.Primitive(shape.kind, tuple(shape.sizes)).mesh()
-        found.append(ScenePart("contacts", body, f"contact{k}", mesh, TOUCHING, pose @ shape.pose, opacity=0.55))
+        found.append(
+            ScenePart("contacts", body, f"contact{k}", mesh, TOUCHING, pose @ shape.pose, opacity=0.55)
+        )
     return found
 
 

@@ -14,7 +14,15 @@ from linkwise.model import Transform
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.bars import tint
 from linkwise.view.live import ball_radius
-from linkwise.view.parts import LOAD, ScenePart, contact_shape_parts, held_parts, mass_parts, mesh_parts, skeleton_parts
+from linkwise.view.parts import (
+    LOAD,
+    ScenePart,
+    contact_shape_parts,
+    held_parts,
+    mass_parts,
+    mesh_parts,
+    skeleton_parts,
+)
 from linkwise.view.placing import scene_box
 
 if TYPE_CHECKING:
@@ -25,7 +33,19 @@ if TYPE_CHECKING:
 ARROW_COLOUR = (220, 50, 47)
 ARROW = 0.5  # length of an arrow of the robot's weight, as a fraction of the reach
 GROUPS = (
-    *("meshes", "shapes", "skeleton", "joints", "constraints", "contacts", "arrows", "ellipsoids", "masses", "frames", "names"),
+    *(
+        "meshes",
+        "shapes",
+        "skeleton",
+        "joints",
+        "constraints",
+        "contacts",
+        "arrows",
+        "ellipsoids",
+        "masses",
+        "frames",
+        "names",
+    ),
 )
 
 
@@ -111,7 +131,7 @@ class RobotScene:
         self.groups["shapes"].append(handle)
 
     def arrows(self, points: np.ndarray, forces: np.ndarray) -> None:
-        """Draw forces [N] at points [m] as arrows, both (k, 3); ``ARROW`` of the reach for the largest of the weight."""
+        """Draw forces [N] at points [m] as arrows, both (k, 3): that of the weight is ``ARROW`` of the reach."""
         size = arrow_scale(self.robot, self.bones.reach)
         pushing = np.linalg.norm(forces, axis=-1) > 0.0
         starts, ends = points[pushing], points[pushing] + size * forces[pushing]

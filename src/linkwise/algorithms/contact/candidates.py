@@ -1,7 +1,7 @@
 """Candidates of contact: for each its gap, its point, its axes and the rows of its velocity.
 
 The ground is the plane z = height of the world. A sphere with centre x and radius r has the gap x_z − r − height and
-touches the ground at x − r e_z; the axes of contact are those of the world. Two shapes give the candidates of ``pairs``.
+touches the ground at x − r e_z; the axes of contact are those of the world. Two shapes give candidates of ``pairs``.
 Rows are the velocity of the point on the first body less that on the second, in the axes of contact.
 """
 

@@ -1,4 +1,4 @@
-"""Where two shapes touch: a fixed number of candidates for every pair, each with gap, normal and point, without branches.
+"""Where two shapes touch: a fixed number of candidates for every pair, with gap, normal and point, without branches.
 
 The normal points from the second shape to the first, so that the gap grows when the first one moves along it; the point
 is half way between the two surfaces. A candidate that a pair does not need in some state (the other corners where two

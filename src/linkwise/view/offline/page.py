@@ -140,7 +140,9 @@ def page_file(
     }
     packed = gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0)
     folder = files("linkwise.view.offline")
-    script = wasm.LOADER + "".join((folder / name).read_text("utf-8") for name in ("scene.js", "simulation.js", "panel.js"))
+    script = wasm.LOADER + "".join(
+        (folder / name).read_text("utf-8") for name in ("scene.js", "simulation.js", "panel.js")
+    )
     filled = {
         "title": escape(robot.name),
         "style": (folder / "style.css").read_text("utf-8"),

@@ -11,7 +11,8 @@ class Simulation {
   }
 
   content() {
-    return [element("div", {class: "row"}, element("span", {}, "time"), this.time, this.moment, this.button),
+    return [element("div", {class: "row"}, element("span", {}, "time"), this.time, this.moment),
+      element("div", {class: "buttons"}, this.button),
       element("p", {}, "Arrows are forces of contacts on the first of two bodies."), this.list];
   }
 
