@@ -28,6 +28,7 @@ SMOKE = {  # script -> command lines
     "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
     "contact.py": ["--quick --robots legs"],
+    "contact_files.py": ["--only no_such_file"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",

@@ -134,7 +134,7 @@ def box_normal(point: Point, half: Point) -> tuple[Any, Point]:
         half: half of the edges [m].
     """
     x, y, z = _beyond(point, half)
-    out = tuple(maximum(far, 0.0) for far in (x, y, z))
+    out: Any = tuple(maximum(far, 0.0) for far in (x, y, z))
     square = dot(out, out)
     away = square > _ON_A_FACE
     face_x = (x >= y) & (x >= z)

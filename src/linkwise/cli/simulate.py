@@ -176,8 +176,8 @@ def command(
     check_targets(out, report, page)
     if contact and loaded.nq != loaded.dof:
         refuse_given(("end", "trajectory", "degrees", "move"), "does not go with --contact and a free base")
-        first = touching.position(loaded, start, "--from")
-        reference = first
+        reference: Any = touching.position(loaded, start, "--from")
+        first = reference
         if controller == "computed_torque":
             controller = JOINT_PD
     else:

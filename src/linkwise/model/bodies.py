@@ -57,8 +57,9 @@ class Body:
         """Mass and moments of the whole body."""
         if self.mass is None:
             return Inertia()
-        moments = _moments(self.shape) if self.inertia is None else None
-        own = self.inertia if moments is None else [self.mass * moment for moment in moments]
+        own: Any = self.inertia
+        if own is None:
+            own = [self.mass * moment for moment in _moments(self.shape)]
         return Inertia.from_com(self.mass, (0.0, 0.0, 0.0), own).expressed_in(self.shape.pose)
 
     @classmethod

@@ -85,7 +85,8 @@ class Contact:
         if any(shape.frame != self.other for shape in self.other_shapes):
             raise ModelError(f"{label}: other_shapes: expected shapes of {self.other!r}")
         if self.nearest is not None:
-            if not isinstance(self.nearest, int) or isinstance(self.nearest, bool) or self.nearest < 1:
+            count: Any = self.nearest
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise ModelError(f"{label}: nearest: expected a whole number above 0, got {self.nearest!r}")
             if self.other is not None:
                 raise ModelError(f"{label}: nearest: only for contacts with the ground")

@@ -306,7 +306,8 @@ def _heights(label: str, value: Any) -> tuple[tuple[float, ...], ...]:
             f"{label}: heights: expected at most {MOST_HEIGHTS} numbers, got {array.size}: each candidate needs "
             f"{2 * array.size} multiplications to find its height; use a coarser grid"
         )
-    return tuple(tuple(finite(f"{label}: heights", x) for x in row) for row in array.tolist())
+    rows: Any = array.tolist()
+    return tuple(tuple(finite(f"{label}: heights", x) for x in row) for row in rows)
 
 
 def _words(kind: str) -> str:

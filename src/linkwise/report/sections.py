@@ -260,8 +260,8 @@ def contacts(
 ) -> Section:
     """Contacts of a simulation over t (points,): forces (points, contacts, 3) with the normal last [N], speeds of
     sliding [m/s] and gaps [m] (points, contacts), residuals (points,): a plot of normal forces, and a table."""
-    touched = np.flatnonzero((forces[..., 2] > 0.0).any(axis=0))
-    if not touched.size:
+    touched = [int(k) for k in np.flatnonzero((forces[..., 2] > 0.0).any(axis=0))]
+    if not touched:
         return Section("Contact", [Text("Nothing touched.")])
     lines = [Line(names[k], forces[:, k, 2]) for k in touched]
     labels = [names[k] for k in touched]

@@ -138,8 +138,14 @@ class RobotScene:
         segments = np.stack([starts, ends], axis=1) if pushing.any() else np.zeros((1, 2, 3))
         for handle in self.groups["arrows"]:
             handle.remove()
-        handle = self.server.scene.add_line_segments(
-            f"{self.root}/arrows", segments.astype(np.float32), colors=np.array(ARROW_COLOUR), line_width=4.0
+        thick = 0.008 * self.bones.reach
+        handle = self.server.scene.add_arrows(
+            f"{self.root}/arrows",
+            segments.astype(np.float32),
+            ARROW_COLOUR,
+            shaft_radius=thick,
+            head_radius=2.5 * thick,
+            head_length=4.0 * thick,
         )
         self.groups["arrows"] = [handle]
 

@@ -12,7 +12,7 @@ than their distance. A face that no part of the other box is in front of has no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from linkwise.algorithms.distance import Point, Segment, dot
 from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, where
@@ -170,13 +170,17 @@ def _best_face(box: Box, t: Sequence[Scalar], separations: Sequence[Scalar]) -> 
     a, b, c = separations
     by_x = all_of(a >= b, a >= c)
     by_y = b >= c
-    pick = lambda x, y, z: where(by_x, x, where(by_y, y, z))  # noqa: E731
+
+    def pick(x: Scalar, y: Scalar, z: Scalar) -> Scalar:
+        return where(by_x, x, where(by_y, y, z))
+
     # of the axes x, y, z the two others follow in turn: y z, z x, x y
     normals, turns = box.axes, [where(x < 0.0, -1.0, 1.0) for x in t]
     side = pick(*turns)
-    normal = scaled(side, tuple(pick(*(axis[k] for axis in normals)) for k in range(3)))
-    across = tuple(pick(normals[1][k], normals[2][k], normals[0][k]) for k in range(3))
-    along = tuple(pick(normals[2][k], normals[0][k], normals[1][k]) for k in range(3))
+    normal: Any = tuple(pick(normals[0][k], normals[1][k], normals[2][k]) for k in range(3))
+    normal = scaled(side, normal)
+    across: Any = tuple(pick(normals[1][k], normals[2][k], normals[0][k]) for k in range(3))
+    along: Any = tuple(pick(normals[2][k], normals[0][k], normals[1][k]) for k in range(3))
     x, y, z = box.half
     middle = add(box.middle, scaled(pick(x, y, z), normal))
     return pick(a, b, c), _Face(middle, normal, across, along, pick(y, z, x), pick(z, x, y))
@@ -261,7 +265,10 @@ def _best_edges(
 
 def _axis(box: Box, number: Scalar) -> Point:
     x, y, z = box.axes
-    return tuple(where(number < 0.5, a, where(number < 1.5, b, c)) for a, b, c in zip(x, y, z, strict=True))
+    found: Any = tuple(
+        where(number < 0.5, a, where(number < 1.5, b, c)) for a, b, c in zip(x, y, z, strict=True)
+    )
+    return found
 
 
 def _edge(box: Box, number: Scalar, along: Point, normal: Point, side: float) -> Segment:
@@ -299,7 +306,8 @@ def _largest(values: Sequence[Scalar], points: Sequence[Point]) -> tuple[Point, 
 def _choice(condition: Condition, one: Any, other: Any) -> Any:
     """Number by number."""
     if isinstance(one, tuple):
-        return tuple(_choice(condition, a, b) for a, b in zip(one, other, strict=True))
+        both = zip(cast("tuple[Any, ...]", one), other, strict=True)
+        return tuple(_choice(condition, a, b) for a, b in both)
     return where(condition, one, other)
 
 

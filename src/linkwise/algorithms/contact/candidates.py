@@ -301,7 +301,7 @@ def _pool_touch(links: Mechanism, poses: list[Pose], lowest: _Lowest, level: Sca
     """Rows of the velocity of a point whose link is chosen by its number."""
     rows: Rows = [[], [], []]
     for k, axis in links.coordinates():
-        moved = {body for body in lowest.bodies if k in _moved_by(links, body)}
+        moved = frozenset(body for body in lowest.bodies if k in _moved_by(links, body))
         column: list[Scalar] = [0.0, 0.0, 0.0]
         if moved:
             column = [*axis_in_base(axis, poses[k], lowest.point).linear]

@@ -161,7 +161,7 @@ def _box_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
 def _hull_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
     """The deepest corner and three around it."""
     normal, surface = _plane(plane)
-    points = [first.out(point) for point in first.shape.points]
+    points = [first.out((x, y, z)) for x, y, z in first.shape.points]
     t, u, _ = axes(normal)
     flat = [(dot(t, p), dot(u, p), surface(p).gap) for p in points]
     size = 2.0 * max(math.dist(p, q) for p in first.shape.points for q in first.shape.points)
@@ -269,8 +269,7 @@ def _round_round(first: Placed, second: Placed) -> list[Meeting]:
     radii = first.sizes[0], second.sizes[0]
     if one.square == 0.0 or two.square == 0.0:
         s, t = apart.nearest_part(two.start, one), apart.nearest_part(one.start, two)
-        found = _between(one.at(s), radii[0], two.at(t), radii[1])
-        return [found, found]
+        return [_between(one.at(s), radii[0], two.at(t), radii[1])]
     s, t = apart.nearest_parts(one, two)
     # parallel: the ends of the part where both are beside each other
     ends = [apart.nearest_part(point, one) for point in (two.start, two.at(1.0))]
