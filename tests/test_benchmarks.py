@@ -27,9 +27,10 @@ SMOKE = {  # script -> command lines
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
-    "contact.py": ["--quick --robots box"],
     "contact_physics.py": ["--quick --only sticks slides spins"],
     "contact_solutions.py": ["--robots box --problems 20 --sweeps 20"],
+    "contact.py": ["--quick --robots legs"],
+    "contact_files.py": ["--only no_such_file"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",

@@ -85,6 +85,7 @@ CALLS = {
     ("model.Model.with_mimics", "undecided_only"): lambda r, **f: Model.with_mimics(r, True, **f),
     ("Mimic", "coupled"): lambda r, **f: lw.Mimic("joint", **f),
     ("load", "strict"): lambda r, **f: lw.load("two_link", **f),
+    ("load", "contact"): lambda r, **f: lw.load("two_link", **f),
     ("save", "strict"): lambda r, **f: lw.save(r, "nowhere/arm.toml", **f),
     ("random_robot", "tree"): lambda r, **f: lw.random_robot(0, 3, **f),
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),

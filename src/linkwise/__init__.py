@@ -21,13 +21,15 @@ from linkwise.errors import (
 from linkwise.explained import explain, explain_methods
 from linkwise.guesses import answer_for as _answer_for
 from linkwise.language import dot, empty, loop, span, variable, zeros
-from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
+from linkwise.loading import Scene, general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
+from linkwise.model.bodies import Body
 from linkwise.model.constraints import Coupling, Point, Weld
 from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.elastic import Elastic
 from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
+from linkwise.model.shapes import Shape
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
@@ -64,6 +66,7 @@ def __getattr__(name: str):
 
 __all__ = [
     "ArgumentError",
+    "Body",
     "ConstraintError",
     "Contact",
     "ConvergenceError",
@@ -87,6 +90,8 @@ __all__ = [
     "Motor",
     "Point",
     "Robot",
+    "Scene",
+    "Shape",
     "ShapeError",
     "SingularError",
     "SlowWarning",

@@ -75,10 +75,20 @@ def _gaps(setting: Setting, q: Any, ground_height: Sequence[Scalar] | None = Non
     return candidates.gaps(setting.links(), q, scene.candidates, height)
 
 
+def _frames(
+    setting: Setting, q: Any, ground_height: Sequence[Scalar] | None = None
+) -> list[list[list[Scalar]]]:
+    scene = law.scene_of(setting.model)
+    _check(setting, scene)
+    height = _heights(setting, scene.candidates) if ground_height is None else ground_height
+    return candidates.frames(setting.links(), q, scene.candidates, height)
+
+
 ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "contact_step": {"compound_link": _step},
     "contact_forces": {"compound_link": _forces},
     "contact_velocities": {"compound_link": _velocities},
     "contact_residual": {"compound_link": _residual},
     "contact_gaps": {"compound_link": _gaps},
+    "contact_frames": {"compound_link": _frames},
 }

@@ -45,6 +45,7 @@ CONTACT_SHAPES: dict[str, tuple[Callable[[Model], Shapes], str]] = {
     "contact_velocities": (_of_candidates("velocities", 3), "velocities of contacts after a step"),
     "contact_residual": (lambda model: {"residual": ()}, "largest error of the laws of contact after a step"),
     "contact_gaps": (_of_candidates("gaps"), "distances of contacts"),
+    "contact_frames": (_of_candidates("frames", 4, 4), "points and axes of contacts"),
 }
 """Outputs of each function, and what it computes."""
 CONTACT_FUNCTIONS = tuple(CONTACT_SHAPES)

@@ -13,10 +13,25 @@ from linkwise.constrained import Constrained
 from linkwise.contact_functions import CONTACT_INPUTS, DEFAULT_STEP
 from linkwise.errors import ArgumentError, ModelError
 from linkwise.flags import flag
-from linkwise.functions import Setting
+from linkwise.functions import FUNCTIONS, Setting
 from linkwise.kernels import evaluate
 from linkwise.methods import computed
+from linkwise.model import Model
 from linkwise.model import contacts as parts
+
+MOST_CANDIDATES = 512
+"""Candidates of a step. It has an operation for every one of them, whether they touch or not."""
+
+
+def too_many(model: Model) -> str:
+    """What a step with all candidates would cost, and how to have fewer."""
+    count = parts.candidate_count(model)
+    operations = FUNCTIONS["contact_step"].size(model)
+    return (
+        f"{model.name} has {count} candidates of contact, of which at most {MOST_CANDIDATES} are taken: a step would "
+        f"need about {operations:.1e} operations. Name the shapes that matter; take the nearest of many, as in "
+        "lw.Contact(FRAME, points=POINTS, nearest=8); describe meshes by lw.Shape.hull, whose contact has four"
+    )
 
 
 class Touching(Constrained):
@@ -209,6 +224,23 @@ class Touching(Constrained):
         """
         return self._touched("contact_gaps", locals())
 
+    @computed
+    def contact_frames(
+        self, q: Array, *, ground_height: Array | None = None, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
+        """Where and in which axes the candidates touch: 4×4 poses in the base frame [m], shape (..., contacts, 4, 4).
+
+        The third axis is the normal, towards the contact's ``frame``; the origin is the point of contact. Forces and
+        impulses of contacts are in these axes: ``frames[..., :3, :3] @ forces[..., None]`` has them in base axes.
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            ground_height: height of the ground under every candidate [m], shape (..., contacts) or one number.
+            out: array that takes the result.
+            threads: number of threads.
+        """
+        return self._touched("contact_frames", locals())
+
     def _touched(self, name: str, given: Mapping[str, Any]) -> Any:
         """A function of the table with the arguments of a call."""
         options = dict(given)
@@ -230,6 +262,8 @@ class Touching(Constrained):
             raise ModelError(
                 f"{self.name} touches nothing; give it contacts with robot.with_contacts([lw.Contact(FRAME)])"
             )
+        if parts.candidate_count(self) > MOST_CANDIDATES:
+            raise ModelError(too_many(self))
         step, accuracy = options.get("step", DEFAULT_STEP), options.get("accuracy")
         for what, value in (("step", step), ("accuracy", 1.0 if accuracy is None else accuracy)):
             if not (isinstance(value, (int, float, np.floating)) and 0.0 < value < math.inf):

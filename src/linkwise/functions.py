@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linkwise.algorithm_names import usual_name
-from linkwise.contact_functions import CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes, contact_operations
+from linkwise.contact_functions import (
+    CONTACT_FUNCTIONS,
+    CONTACT_SHAPES,
+    DEFAULT_STEP,
+    contact_input_sizes,
+    contact_operations,
+)
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.function_sizes import ONE_PASS, SOLVED_ROWS, Cost, extent, solved_rows
 from linkwise.model import Model, Transform
@@ -530,7 +536,7 @@ FUNCTIONS: dict[str, Function] = {
         *(
             Function(
                 name,
-                ("q",) if name == "contact_gaps" else ("q", "qd", "tau"),
+                ("q",) if name in ("contact_gaps", "contact_frames") else ("q", "qd", "tau"),
                 *(shapes, ("compound_link",), summary, Cost(900)),
                 reduces=False,
                 regroups=True,

@@ -6,9 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from linkwise.errors import ModelWarning, warn
 from linkwise.flags import flag
-from linkwise.model import Model
+from linkwise.model import Model, Transform
+from linkwise.model.bodies import Body
+from linkwise.model.contacts import Ground, Part
 from linkwise.robot import Robot
+
+MOST_NOTES = 8
+"""About contacts of a file, in one warning."""
 
 
 def robots() -> tuple[str, ...]:
@@ -27,6 +33,7 @@ def load(
     base: str = "fixed",
     mimic: str = "coupled",
     allow: Sequence[str | os.PathLike[str]] = (),
+    contact: bool = False,
 ) -> Robot:
     """A robot from a bundled name, a file, or a name of the package robot_descriptions.
 
@@ -41,6 +48,9 @@ def load(
         mimic: "coupled": joints that mimic another one have no coordinate of their own; "independent": they keep it.
         allow: folders, besides that of the file, whose files it may name: included and attached files and meshes of
             MJCF. Files elsewhere are never opened.
+        contact: whether contacts of the file are taken: of MJCF geoms as ``contype``, ``conaffinity``, ``condim``,
+            ``friction`` and ``<contact>`` say, of URDF every collision element with the ground. Of many candidates with
+            the ground those that are nearest are taken; a ``ModelWarning`` says what is chosen or left out.
 
     Raises:
         ModelError: the file cannot be read, or is not a robot; the message names file, element and reason.
@@ -60,7 +70,20 @@ def load(
     bundled = isinstance(source, str) and source in files.bundled_names()
     allowed = (os.path.abspath(os.fsdecode(folder)) for folder in allow)
     origin = () if bundled else (os.path.abspath(source), *folders, *allowed)
-    return Robot.from_model(model, origin).with_base(base)
+    robot = Robot.from_model(model, origin).with_base(base)
+    return _with_contacts(robot, source, origin[1:]) if flag("contact", contact) else robot
+
+
+def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequence[str]) -> Robot:
+    from linkwise.geometry.contact_files import read_contacts
+
+    parts, notes = read_contacts(robot, source, folders)
+    if notes:
+        shown = "; ".join(notes[:MOST_NOTES]) + (
+            f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
+        )
+        warn(f"contacts of {robot.name}: {shown}", ModelWarning)
+    return robot.with_contacts(parts)
 
 
 def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) -> None:
@@ -81,6 +104,40 @@ def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) ->
     from linkwise.model import files
 
     files.save(robot, path, strict=flag("strict", strict))
+
+
+class Scene:
+    """Several robots and bodies in one model, which is a robot like others: every function takes it.
+
+    Coordinates are those of the items, in their order; names that two robots share get the robot's name in front
+    (``panda/joint1``). Contacts of the robots stay; bodies with mass touch the ground where there is one; every shape
+    of an item may touch those of the others.
+
+    Args:
+        items: robots, ``lw.Body`` and at most one ``lw.Ground``.
+        name: of the model.
+        poses: where the bases of robots are in the world, by the robot's name; the origin by default.
+        contacts: which shapes of different items may touch (``lw.Contact(FRAME, OTHER)``), in place of all of them;
+            few pairs make a step cheaper.
+
+    Returns:
+        The robot.
+
+    Raises:
+        ModelError: two items have one name, a pair of shapes is not modelled, gravities differ, or nothing moves.
+    """
+
+    def __new__(
+        cls,
+        items: Sequence[Model | Body | Ground],
+        *,
+        name: str = "scene",
+        poses: Mapping[str, Transform] | None = None,
+        contacts: Sequence[Part] | None = None,
+    ) -> Robot:
+        from linkwise.model.scene import merged
+
+        return Robot.from_model(merged(items, name=name, poses=poses, contacts=contacts))
 
 
 def planar_chain(n: int, **options: Any) -> Robot:

@@ -258,7 +258,7 @@ def test_contacts_are_part_of_the_robot_and_what_cannot_be_right_is_named():
         (lambda: lw.Ground(height=math.nan), "finite"),
         (lambda: body.with_contacts([lw.Contact("foot")]), "no frame 'foot'"),
         (lambda: body.with_contacts([lw.Contact("world")]), "does not move"),
-        (lambda: body.with_contacts([lw.Contact("body", "world")]), "between links"),
+        (lambda: body.with_contacts([lw.Contact("body", "world")]), "has no shape"),
         (lambda: body.with_contacts([lw.Ground(), lw.Ground()]), "one Ground"),
         (lambda: body.with_contacts(["body"]), "expected Contact"),
         (lambda: body.with_contacts(lw.Contact("body")), "a list"),

@@ -19,6 +19,7 @@ from linkwise import Robot
 from linkwise.cli import main
 from linkwise.geometry import solids
 from linkwise.geometry.simplify import shared_out, simplified
+from linkwise.simulate import simulate
 from linkwise.view import offline, page_file, write_page
 from linkwise.view.offline import page as pages
 
@@ -201,3 +202,26 @@ def test_the_command_writes_it_without_viser(monkeypatch, tmp_path, capsys):
     assert path.stat().st_size < offline.MOST_BYTES
     assert main(["view", "two_link", "--out", str(tmp_path / "no" / "arm.html")]) == 2
     assert "arm.html" in capsys.readouterr().err
+
+
+def test_simulations_are_played_with_the_forces_of_contacts(driver, tmp_path):
+    scene = lw.Scene([lw.Body.box((0.1, 0.1, 0.1), mass=1.0, name=HOSTILE), lw.Ground()])
+    start = scene.neutral.copy()
+    start[2] = 0.08
+    result = simulate(scene, lw.control.Passive(scene), duration=0.3, step=0.002, every=10, q=start)
+    opened(driver, write_page(scene, tmp_path / "falls.html", result=result))
+    at = "linkwise.simulation.at(arguments[0]); return linkwise.scene.arrows.map(pose => Array.from(pose))"
+    assert driver.execute_script(at, 0.0) == []  # it falls
+    assert driver.execute_script("return linkwise.simulation.list.textContent") == "nothing touches"
+    arrows = np.array(driver.execute_script(at, 0.29))
+    assert arrows.shape == (4, 16)
+    scale = driver.execute_script("return linkwise.data.simulation.scale")
+    np.testing.assert_allclose(arrows[:, 8:11].sum(axis=0), [0.0, 0.0, 9.81 * scale], atol=1e-4)
+    np.testing.assert_allclose(arrows[:, 12:15], result.contact_points[-1], atol=1e-4)
+    assert "2.45 N" in driver.execute_script("return linkwise.simulation.list.textContent")
+    driver.execute_script("linkwise.halt()")
+    assert driver.execute_script("return linkwise.scene.arrows") == []
+    assert driver.title != "taken"
+    batch = simulate(scene, lw.control.Passive(scene), duration=0.02, q=np.stack([start, start]))
+    with pytest.raises(lw.LinkwiseError, match="batch"):
+        page_file(scene, result=batch)

@@ -265,8 +265,10 @@ def load_robot(
     mimic: str = "coupled",
     *,
     moving: bool = False,
+    contact: bool = False,
 ) -> Robot:
-    """The robot that the options describe; ``moving`` refuses one without a joint that moves."""
+    """The robot that the options describe; ``moving`` refuses one without a joint that moves, ``contact`` takes the
+    contacts of its file."""
     import linkwise as lw
 
     names = [joint for joint, _ in lock]
@@ -275,7 +277,9 @@ def load_robot(
             raise click.UsageError(f"--lock: {name!r} is given {names.count(name)} times")
     context = click.get_current_context(silent=True)
     allow = () if context is None else context.meta.get(_ALLOWED, ())
-    robot = lw.load(source, gravity=gravity, lock=dict(lock), base=base, mimic=mimic, allow=allow)
+    robot = lw.load(
+        source, gravity=gravity, lock=dict(lock), base=base, mimic=mimic, allow=allow, contact=contact
+    )
     if moving and robot.dof == 0:
         raise lw.ModelError(f"{source}: no joint of {robot.name} moves, so there is nothing to compute")
     return robot

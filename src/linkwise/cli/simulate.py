@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from linkwise.cli import contact as touching
 from linkwise.cli import headings
+from linkwise.cli.contact import JOINT_PD
 from linkwise.cli.given import refuse_given
 from linkwise.cli.options import (
     NOT_NEGATIVE,
@@ -30,6 +32,7 @@ from linkwise.cli.options import (
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
 from linkwise.control import CALLED, CONTROLLERS
+from linkwise.model.coordinates import velocity_coordinates
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.tables import bounds, finite, numbered
 
@@ -44,6 +47,7 @@ _HEADINGS = {
     "Motion": "trajectory from to degrees move duration",
     "Controller": "controller frequency damping control-period delay",
     "Simulated robot": "model-error payload noise resolution seed",
+    "Contact": "contact page",
     "Integration": "integrator step every",
 }
 
@@ -52,10 +56,10 @@ _HEADINGS = {
 @robot_argument
 @click.option(
     "--controller",
-    type=OneOf((*CONTROLLERS, *CALLED), "name"),
+    type=OneOf((*CONTROLLERS, *CALLED, JOINT_PD), "name"),
     default="computed_torque",
     show_default=True,
-    help=", ".join((*CONTROLLERS, *CALLED)) + ".",
+    help=", ".join((*CONTROLLERS, *CALLED)) + "; joint_pd holds a robot with --contact.",
 )
 @click.option(
     "--from", "start", type=Numbers(), metavar="Q1,Q2,…", help="Where the robot starts; default: zeros."
@@ -105,6 +109,15 @@ _HEADINGS = {
     "--delay", type=WholeNumber(0, 1000), default=0, help="Control periods from measurement to torque."
 )
 @click.option(
+    "--contact",
+    is_flag=True,
+    help="Contacts as the file says (MJCF), or of every collision shape with the ground (URDF). A robot with a free "
+    "base is held by joint_pd at --from, default: its neutral position on the ground.",
+)
+@click.option(
+    "--page", metavar="FILE", help="Write a page (.html) that plays the simulation, with arrows of contacts."
+)
+@click.option(
     "--integrator",
     type=OneOf(tuple(INTEGRATORS), "name"),
     default="rk4",
@@ -144,6 +157,8 @@ def command(
     report,
     figures,
     as_json,
+    contact,
+    page,
     **options,
 ):
     """Simulate a controlled arm: a closed loop of sensors, controller, drives, friction and dynamics.
@@ -155,10 +170,20 @@ def command(
     Example:
       linkwise simulate puma560 --to 30,-20,10,0,20,0 --degrees --out motion.csv
       linkwise simulate puma560 --controller tracking --to 1,0.5,0,0,0,0 --model-error 10
+      linkwise simulate scene.xml --contact --duration 1 --page motion.html
     """
-    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
-    check_targets(out, report)
-    reference, first = _reference(loaded, start, end, trajectory, degrees, move)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True, contact=contact)
+    check_targets(out, report, page)
+    if contact and loaded.nq != loaded.dof:
+        refuse_given(("end", "trajectory", "degrees", "move"), "does not go with --contact and a free base")
+        reference: Any = touching.position(loaded, start, "--from")
+        first = reference
+        if controller == "computed_torque":
+            controller = JOINT_PD
+    else:
+        reference, first = _reference(loaded, start, end, trajectory, degrees, move)
+    if controller == JOINT_PD and not contact:
+        raise click.UsageError("--controller joint_pd: only with --contact")
     if duration is None:
         duration = DURATION if trajectory is None else reference.end - reference.begin
     periods = duration / (options["control_period"] or options["step"])
@@ -166,7 +191,10 @@ def command(
     found = _simulated(loaded, controller, reference, first, duration, options)
     assert found.reference is not None
     table = {"t": found.t} | numbered("q", found.q) | numbered("qd", found.qd) | numbered("tau", found.tau)
-    table |= numbered("qr", found.reference[0])
+    wanted = np.broadcast_to(found.reference[0], found.q.shape)
+    table |= numbered("qr", wanted)
+    if contact:
+        table |= touching.columns(found)
     if found.divergence is None:
         finite(table)
     else:
@@ -175,6 +203,8 @@ def command(
         write_table(out, table)
     if report is not None or figures is not None:
         _write_report(report, figures, loaded, controller, found)
+    if page is not None:
+        _write_page(page, loaded, found)
     if as_json:
         say_json(
             {
@@ -188,11 +218,13 @@ def command(
             }
         )
         return
-    written = {f"{len(table['t'])} rows": out, "report": report, "figures": figures}
+    written = {f"{len(table['t'])} rows": out, "report": report, "figures": figures, "page": page}
     if not any(written.values()):
         write_table(None, table)
         return
     _summary(loaded, controller, found)
+    if contact:
+        touching.summary(found)
     for what, path in written.items():
         if path is not None:
             say(f"{what} written to {path}")
@@ -228,12 +260,26 @@ def _write_report(
     page.add(sections.tracking(robot, found.t, {controller: found.error}))
     page.add(sections.torques(robot, found.t, found.tau))
     page.add(sections.motion(robot, found.t, found.q, found.qd))
+    if found.robot.contact_names:
+        names = found.robot.contact_names
+        page.add(
+            sections.contacts(
+                found.t, names, found.contact_forces, found.slip, found.contact_gaps, found.residual
+            )
+        )
     page.add(sections.robot(robot, found.q[-1], ghosts=[found.q[0]], caption="at the end, start pose faded"))
     page.add(sections.facts({"command": shlex.join(["linkwise", *command_line()])}))
     if path is not None:
         page.write(path)
     if figures is not None:
         page.write_figures(figures)
+
+
+def _write_page(path: str, robot: Robot, found: Result) -> None:
+    from linkwise.cli.written import write
+    from linkwise.view.offline import page_file
+
+    write(path, page_file(robot, result=found, q=found.q[0]))
 
 
 def _simulated(robot: Robot, name: str, reference, q, duration: float, options: dict) -> Result:
@@ -248,7 +294,7 @@ def _simulated(robot: Robot, name: str, reference, q, duration: float, options: 
     loaded = robot.with_payload(options["payload"]) if options["payload"] else robot
     return simulate(
         Plant(loaded, sensors=sensors),
-        _controller(robot, name, options),
+        _controller(robot, name, options, q),
         reference,
         duration=duration,
         step=options["step"],
@@ -261,8 +307,13 @@ def _simulated(robot: Robot, name: str, reference, q, duration: float, options: 
     )
 
 
-def _controller(robot: Robot, name: str, options: dict) -> Any:
+def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = None) -> Any:
     from linkwise import control
+
+    if name == JOINT_PD:
+        at = robot.neutral if q is None else q
+        period = options["control_period"] or options["step"]
+        return touching.joint_pd(robot, at, options["frequency"], options["damping"], period)
 
     model = robot
     if options["model_error"]:
@@ -289,7 +340,7 @@ def _summary(robot: Robot, controller: str, found: Result) -> None:
     rows = [
         [joint.name, number(e), number(f), number(t), "rad, N·m" if joint.revolute else "m, N"]
         for joint, e, f, t in zip(
-            robot.coordinate_joints, error, last, np.abs(found.tau).max(axis=0), strict=True
+            velocity_coordinates(robot), error, last, np.abs(found.tau).max(axis=0), strict=True
         )
     ]
     title = f"{robot.name} under {controller} for {found.duration:g} s"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwise import linear
-from linkwise.collision import distance as apart
+from linkwise.algorithms import distance as apart
 from linkwise.collision.bounds import speed_factors
 from linkwise.collision.checks import FLOOR, Checks, all_checks, divided, together
 from linkwise.collision.room import Room

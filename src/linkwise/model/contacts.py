@@ -1,9 +1,8 @@
-"""What of a robot may touch what: spheres and points of links against the ground, joints at their stops.
+"""What of a robot may touch what: shapes of links against the ground and against each other, joints at their stops.
 
-A contact is a set of spheres of one radius that are fixed to a frame; a point is a sphere of radius zero. Cylinders
-are points of their rims, capsules the spheres at their ends, a box is the four corners of its lowest face. Every sphere
-is one *candidate*: it gives three rows of the contact problem whether it touches or not, so the program has no lists
-and no branches.
+A contact is a set of shapes that are fixed to a frame, against the ground or against those of another frame. Every pair
+of shapes gives a fixed number of *candidates* (``shapes.CANDIDATES``): each is three rows of the contact problem,
+whether it touches or not, so the program has no lists and no branches.
 """
 
 from __future__ import annotations
@@ -13,31 +12,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model.quantity import finite
+from linkwise.model.shapes import WORLD_ONLY, Place, Shape, candidates_of, coefficient, places
 
 if TYPE_CHECKING:
     from linkwise.model.model import Model
 
 DEFAULT_FRICTION = 0.8
-Place = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Contact:
-    """Spheres of a frame that may touch the ground.
+    """Shapes of a frame that may touch the ground or those of another frame.
+
+    The shapes are those that ``radius``, ``points``, ``length`` and ``edges`` describe. Where none of them is given,
+    they are the ``lw.Shape``s of the frame in the same list, and a point at the frame's origin where it has none.
 
     Args:
-        frame: to which the spheres are fixed: a link or a named frame.
-        other: None, the ground; other frames are refused: contacts between links are not modelled.
-        friction: coefficient of Coulomb friction μ; None: that of the ground.
-        radius: of the spheres [m]; 0 makes them points.
-        offset: centre of the only sphere in the frame [m].
+        frame: to which the shapes are fixed: a link or a named frame.
+        other: another frame, whose ``lw.Shape``s are touched; it may be fixed to the base. None: the ground.
+        friction: coefficient of Coulomb friction μ; None: the larger one of the two shapes, or that of the ground.
+        radius: of spheres [m]; 0 makes them points.
+        offset: centre of the only sphere, capsule or box in the frame [m].
         points: centres of several spheres in the frame [m], shape (k, 3), in place of ``offset``.
-        edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius. The corners of the face
-            that points down are four candidates.
+        length: of the axis of a capsule along z [m].
+        edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius.
+        shapes: in place of all of these; of several frames where ``nearest`` is given.
+        other_shapes: of the other frame, in place of all that it has.
+        nearest: only so many candidates, in every state those that are nearest to the ground; None: all of them. The
+            time of a step grows with the cube of the number of candidates.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
         stiffness: of a soft contact [N/m], for each candidate; None: it is rigid.
         damping: of a soft contact [N·s/m].
@@ -53,7 +57,11 @@ class Contact:
     radius: float = field(default=0.0, kw_only=True)
     offset: Sequence[float] = field(default=(0.0, 0.0, 0.0), kw_only=True)
     points: Sequence[Sequence[float]] | None = field(default=None, kw_only=True)
+    length: float | None = field(default=None, kw_only=True)
     edges: Sequence[float] | None = field(default=None, kw_only=True)
+    shapes: Sequence[Shape] = field(default=(), kw_only=True)
+    other_shapes: Sequence[Shape] = field(default=(), kw_only=True)
+    nearest: int | None = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
     stiffness: float | None = field(default=None, kw_only=True)
     damping: float = field(default=0.0, kw_only=True)
@@ -65,15 +73,12 @@ class Contact:
         put = object.__setattr__
         label = self.label
         if self.friction is not None:
-            put(self, "friction", _coefficient(f"{label}: friction", self.friction))
+            put(self, "friction", coefficient(f"{label}: friction", self.friction))
         put(self, "restitution", finite(f"{label}: restitution", self.restitution))
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{label}: restitution: expected a number from 0 to 1, got {self.restitution!r}")
         for what in ("torsional_friction", "rolling_friction"):
-            value = _coefficient(f"{label}: {what}", getattr(self, what))
-            if value and self.other is not None:
-                raise ModelError(f"{label}: {what}: against the ground only")
-            put(self, what, value)
+            put(self, what, coefficient(f"{label}: {what}", getattr(self, what)))
         put(self, "damping", finite(f"{label}: damping", self.damping))
         if self.stiffness is not None:
             put(self, "stiffness", finite(f"{label}: stiffness", self.stiffness))
@@ -91,13 +96,36 @@ class Contact:
         put(self, "radius", finite(f"{label}: radius", self.radius))
         if self.radius < 0.0:
             raise ModelError(f"{label}: radius: expected at least 0 [m], got {self.radius!r}")
-        put(self, "offset", _places(f"{label}: offset", [self.offset])[0])
+        put(self, "offset", places(f"{label}: offset", [self.offset])[0])
         points = [self.offset] if self.points is None else self.points
-        put(self, "points", _places(f"{label}: points", points))
+        put(self, "points", places(f"{label}: points", points))
         if self.edges is not None:
             put(self, "edges", _edges(f"{label}: edges", self.edges))
-            if self.radius or len(points) > 1 or self.other is not None:
-                raise ModelError(f"{label}: a box has no radius and no points, and touches the ground only")
+            if self.radius or len(points) > 1 or self.length is not None:
+                raise ModelError(f"{label}: a box has no radius, no length and no points")
+        put(self, "shapes", _own_shapes(f"{label}: shapes", self.shapes))
+        put(self, "other_shapes", _own_shapes(f"{label}: other_shapes", self.other_shapes))
+        if self.nearest is None and any(shape.frame != self.frame for shape in self.shapes):
+            raise ModelError(f"{label}: shapes: those of other frames need nearest=")
+        if any(shape.frame != self.other for shape in self.other_shapes):
+            raise ModelError(f"{label}: other_shapes: expected shapes of {self.other!r}")
+        if self.nearest is not None:
+            count: Any = self.nearest
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise ModelError(f"{label}: nearest: expected a whole number above 0, got {self.nearest!r}")
+            if self.other is not None:
+                raise ModelError(f"{label}: nearest: only for contacts with the ground")
+            if self.torsional_friction or self.rolling_friction:
+                raise ModelError(
+                    f"{label}: nearest: not together with torsional_friction and rolling_friction, which belong to one "
+                    "link each; give the contacts one by one"
+                )
+        if self.length is not None:
+            put(self, "length", finite(f"{label}: length", self.length))
+            if self.length < 0.0 or len(points) > 1:
+                raise ModelError(
+                    f"{label}: a capsule has one offset and a length of at least 0, got {self.length!r}"
+                )
 
     @property
     def label(self) -> str:
@@ -107,7 +135,7 @@ class Contact:
 
     @classmethod
     def box(cls, frame: str, size: Sequence[float], other: str | None = None, **options: Any) -> Contact:
-        """A box: the four corners of the face that points down.
+        """A box: four candidates, against the ground the corners of the face that points down.
 
         Args:
             frame: to which the box is fixed, in whose axes its edges lie.
@@ -121,7 +149,7 @@ class Contact:
     def capsule(
         cls, frame: str, radius: float, length: float, other: str | None = None, **options: Any
     ) -> Contact:
-        """The two end spheres of a capsule along the z axis of the frame: exact against planes.
+        """A capsule along the z axis of the frame: two candidates, against planes its end spheres.
 
         Args:
             frame: to which the capsule is fixed.
@@ -130,9 +158,7 @@ class Contact:
             other: as for ``Contact``.
             options: others of ``Contact``; ``offset`` is the middle of the capsule.
         """
-        half, centre = 0.5 * finite(f"contact of {frame}: length", length), _centre(frame, options)
-        ends = [(centre[0], centre[1], centre[2] + along) for along in (-half, half)]
-        return cls(frame, other, points=ends, radius=radius, **options)
+        return cls(frame, other, radius=radius, length=length, **options)
 
     @classmethod
     def cylinder(
@@ -181,7 +207,7 @@ class Ground:
     height: float = 0.0
 
     def __post_init__(self):
-        object.__setattr__(self, "friction", _coefficient("ground: friction", self.friction))
+        object.__setattr__(self, "friction", coefficient("ground: friction", self.friction))
         object.__setattr__(self, "height", finite("ground: height", self.height))
 
 
@@ -206,7 +232,22 @@ class Stop:
         object.__setattr__(self, "restitution", value)
 
 
-Part = Contact | Ground | Stop
+Part = Contact | Ground | Stop | Shape
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two shapes of a contact (or one and the ground), their friction, and how many candidates they give."""
+
+    number: int
+    """Of the contact."""
+    contact: Contact
+    first: Shape
+    second: Shape | None
+    friction: float
+    count: int
+    pool: tuple[Shape, ...] = ()
+    """All shapes of a contact of which the nearest candidates are taken; ``first`` is one of them."""
 
 
 def ground_of(parts: Iterable[Part]) -> Ground:
@@ -215,14 +256,65 @@ def ground_of(parts: Iterable[Part]) -> Ground:
 
 
 def contacts_of(parts: Iterable[Part]) -> tuple[Contact, ...]:
-    """The contacts alone, each with a coefficient of friction."""
+    """The contacts alone, each with a coefficient of friction where its shapes have none."""
     parts = tuple(parts)
     friction = ground_of(parts).friction
+    given = {part.frame for part in parts if isinstance(part, Shape) and part.friction is not None}
     return tuple(
-        part if part.friction is not None else replace(part, friction=friction)
+        part
+        if part.friction is not None or {part.frame, part.other} & given
+        else replace(part, friction=friction)
         for part in parts
         if isinstance(part, Contact)
     )
+
+
+def shapes_of(parts: Iterable[Part], frame: str | None) -> tuple[Shape, ...]:
+    """Those that were given for a frame."""
+    return tuple(part for part in parts if isinstance(part, Shape) and part.frame == frame)
+
+
+def pairings(parts: Iterable[Part]) -> list[Pairing]:
+    """Which shapes of which contacts may touch which, in the order of the candidates."""
+    parts = tuple(parts)
+    common = ground_of(parts).friction
+    found: list[Pairing] = []
+    for number, contact in enumerate(contacts_of(parts)):
+        others: Sequence[Shape | None] = [None]
+        if contact.other is not None:
+            others = contact.other_shapes or shapes_of(parts, contact.other)
+        if contact.nearest is not None:
+            pool = tuple(_shapes_of_contact(parts, contact))
+            count = min(contact.nearest, sum(candidates_of(shape, _GROUND) for shape in pool))
+            friction = common if contact.friction is None else contact.friction
+            found.append(Pairing(number, contact, pool[0], None, friction, count, pool))
+            continue
+        for first in _shapes_of_contact(parts, contact):
+            for second in others:
+                given = [s.friction for s in (first, second) if s is not None and s.friction is not None]
+                friction = max(given, default=common) if contact.friction is None else contact.friction
+                count = candidates_of(first, _GROUND if second is None else second)
+                found.append(Pairing(number, contact, first, second, friction, count))
+    return found
+
+
+_GROUND = Shape("ground", "plane")
+
+
+def _shapes_of_contact(parts: Sequence[Part], contact: Contact) -> Sequence[Shape]:
+    """The shapes that it describes, else those of its frame, else a point."""
+    frame, points = contact.frame, contact.points or ()
+    if contact.shapes:
+        return contact.shapes
+    if contact.edges is not None:
+        return [Shape(frame, "box", contact.edges, offset=contact.offset)]
+    if contact.length is not None:
+        return [Shape(frame, "capsule", (contact.radius, contact.length), offset=contact.offset)]
+    if not contact.radius and tuple(points) == ((0.0, 0.0, 0.0),):
+        own = shapes_of(parts, frame)
+        if own:
+            return own
+    return [Shape(frame, "sphere", (contact.radius,), offset=point) for point in points]
 
 
 def stops_of(parts: Iterable[Part]) -> tuple[Stop, ...]:
@@ -231,19 +323,23 @@ def stops_of(parts: Iterable[Part]) -> tuple[Stop, ...]:
 
 def candidate_names(parts: Iterable[Part]) -> tuple[str, ...]:
     """One name for every candidate: that of its contact, with a number where it has several."""
+    counts: dict[int, int] = {}
+    every = pairings(parts)
+    for pairing in every:
+        counts[pairing.number] = counts.get(pairing.number, 0) + pairing.count
     names: list[str] = []
-    for contact in contacts_of(parts):
+    for number, contact in {pairing.number: pairing.contact for pairing in every}.items():
         name = contact.name or (
             contact.frame if contact.other is None else f"{contact.frame}:{contact.other}"
         )
-        count = len(contact.points or ()) if contact.edges is None else 4
+        count = counts[number]
         names += [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
     return tuple(names)
 
 
 def candidate_count(model: Model) -> int:
     """How many spheres and points may touch something."""
-    return len(candidate_names(model.contact_parts))
+    return sum(pairing.count for pairing in pairings(model.contact_parts))
 
 
 def contact_rows(model: Model) -> int:
@@ -268,12 +364,10 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
         raise ModelError("contacts: expected one Ground, got several")
     for part in parts:
         if isinstance(part, Contact):
-            if model.locate(part.frame)[0] < 0:
-                raise ModelError(f"{part.label}: {part.frame!r} is fixed to the base, which does not move")
-            if part.other is not None:
-                raise ModelError(
-                    f"{part.label}: contacts between links are not modelled; other=None is the ground"
-                )
+            _check_contact(model, parts, part)
+        elif isinstance(part, Shape):
+            if model.locate(part.frame)[0] >= 0 and part.kind in WORLD_ONLY:
+                raise ModelError(f"{part.label}: it moves; a {part.kind} must be fixed to the base")
         elif isinstance(part, Stop):
             joints = {joint.name: joint for joint in model.coordinate_joints}
             if part.joint not in joints:
@@ -281,7 +375,25 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
             if not _ends(joints[part.joint]):
                 raise ModelError(f"stops: joint {part.joint!r} has no limits of its position")
         elif not isinstance(part, Ground):
-            raise ModelError(f"contacts: expected Contact, Ground or Stop, got {part!r:.80}")
+            raise ModelError(f"contacts: expected Contact, Shape, Ground or Stop, got {part!r:.80}")
+    if parts:
+        pairings(parts)  # refuses pairs that are not modelled
+
+
+def _check_contact(model: Model, parts: Sequence[Any], contact: Contact) -> None:
+    body = model.locate(contact.frame)[0]
+    if contact.other is None:
+        if min([body, *(model.locate(shape.frame)[0] for shape in contact.shapes)]) < 0:
+            raise ModelError(f"{contact.label}: {contact.frame!r} is fixed to the base, which does not move")
+        return
+    other = model.locate(contact.other)[0]
+    if body == other:
+        raise ModelError(f"{contact.label}: both frames belong to one link: nothing moves between them")
+    if not (contact.other_shapes or shapes_of(parts, contact.other)):
+        raise ModelError(
+            f"{contact.label}: {contact.other!r} has no shape; give it one in the same list, as in "
+            f"lw.Shape.box({contact.other!r}, (0.05, 0.05, 0.05))"
+        )
 
 
 def _ends(joint: Any) -> bool:
@@ -290,32 +402,19 @@ def _ends(joint: Any) -> bool:
     return joint.nq == 1 and (math.isfinite(limits.lower) or math.isfinite(limits.upper))
 
 
-def _coefficient(what: str, value: object) -> float:
-    """A coefficient of friction: finite, not negative."""
-    if isinstance(value, (float, int)) and value == math.inf:
-        raise ModelError(f"{what}: expected a finite number, got inf; 1e3 is a contact that never slides")
-    number = finite(what, value)
-    if number < 0.0:
-        raise ModelError(f"{what}: expected a number of at least 0, got {number!r}")
-    return number
-
-
 def _centre(frame: str, options: dict[str, Any]) -> Place:
-    return _places(f"contact of {frame}: offset", [options.pop("offset", (0.0, 0.0, 0.0))])[0]
+    return places(f"contact of {frame}: offset", [options.pop("offset", (0.0, 0.0, 0.0))])[0]
 
 
-def _places(what: str, value: Any) -> tuple[Place, ...]:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what}: expected positions [m] of shape (3,), got {value!r:.80}") from None
-    if array.ndim != 2 or array.shape[1] != 3 or not len(array):
-        raise ModelError(f"{what}: expected positions [m] of shape (3,), got shape {array.shape[1:]}")
-    return tuple((finite(what, x), finite(what, y), finite(what, z)) for x, y, z in array.tolist())
+def _own_shapes(what: str, value: Any) -> tuple[Shape, ...]:
+    shapes = (value,) if isinstance(value, Shape) else tuple(value)
+    if not all(isinstance(shape, Shape) for shape in shapes):
+        raise ModelError(f"{what}: expected lw.Shape, got {value!r:.80}")
+    return shapes
 
 
 def _edges(what: str, value: Any) -> Place:
-    edges = _places(what, [value])[0]
+    edges = places(what, [value])[0]
     if min(edges) <= 0.0:
         raise ModelError(f"{what}: expected three lengths above 0 [m], got {edges}")
     return edges

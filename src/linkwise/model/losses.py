@@ -20,6 +20,7 @@ from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.joint import Joint
 from linkwise.model.model import STANDARD_GRAVITY, Model
 from linkwise.model.motors import Motor, without_motors
+from linkwise.model.shapes import Shape
 
 HELD = {
     ".urdf": ("viscous_friction", "coulomb_friction"),
@@ -189,8 +190,8 @@ def _whole(model: Model, ending: str) -> Iterator[Loss]:
         )
 
 
-def _label(part: Contact | Ground | Stop) -> str:
-    if isinstance(part, Contact):
+def _label(part: Contact | Ground | Stop | Shape) -> str:
+    if isinstance(part, (Contact, Shape)):
         return part.label
     return "ground" if isinstance(part, Ground) else f"stop of joint {part.joint!r}"
 

@@ -250,6 +250,42 @@ def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> S
     return Section("Tracking", parts)
 
 
+def contacts(
+    t: np.ndarray,
+    names: Sequence[str],
+    forces: np.ndarray,
+    slip: np.ndarray,
+    gaps: np.ndarray,
+    residual: np.ndarray,
+) -> Section:
+    """Contacts of a simulation over t (points,): forces (points, contacts, 3) with the normal last [N], speeds of
+    sliding [m/s] and gaps [m] (points, contacts), residuals (points,): a plot of normal forces, and a table."""
+    touched = [int(k) for k in np.flatnonzero((forces[..., 2] > 0.0).any(axis=0))]
+    if not touched:
+        return Section("Contact", [Text("Nothing touched.")])
+    lines = [Line(names[k], forces[:, k, 2]) for k in touched]
+    labels = [names[k] for k in touched]
+    figure = Figure(
+        "contact_forces", line_plot(t, lines, y_label="normal force [N]", zero=True), "", legend(labels)
+    )
+    rows = [
+        [
+            names[k],
+            short(100.0 * float((forces[:, k, 2] > 0.0).mean()), 3),
+            short(float(forces[:, k, 2].max()), 4),
+            short(float(forces[:, k, 2].mean()), 4),
+            short(1000.0 * float(slip[:, k].max()), 3),
+            short(1000.0 * float(max(0.0, -gaps[:, k].min())), 3),
+        ]
+        for k in touched
+    ]
+    columns = ["contact", ">touches [%]", ">largest [N]", ">mean [N]", ">slides [mm/s]", ">depth [mm]"]
+    notes = [f"laws of contact hold to {residual.max():.0e} of the velocities without contact"]
+    if len(touched) < len(names):
+        notes.append(f"{len(names) - len(touched)} of {len(names)} candidates never touched")
+    return Section("Contact", [figure, HtmlTable(columns, rows, notes)])
+
+
 def identification(
     labels: Sequence[str],
     values: np.ndarray,

@@ -162,6 +162,28 @@ class Result(Summarised):
         heights = _on_host(self.contact_numbers["ground_height"])[..., np.newaxis, :]
         return self.robot.contact_gaps(_on_host(self.q), ground_height=heights)
 
+    @once
+    def penetration(self) -> np.ndarray:
+        """How deep the candidates of contact are inside of what they touch [m], shape (..., rows, contacts)."""
+        return np.maximum(-self.contact_gaps, 0.0)
+
+    @once
+    def contact_frames(self) -> np.ndarray:
+        """Points and axes of the candidates of contact, shape (..., rows, contacts, 4, 4); ``Robot.contact_frames``."""
+        heights = _on_host(self.contact_numbers["ground_height"])[..., np.newaxis, :]
+        return self.robot.contact_frames(_on_host(self.q), ground_height=heights)
+
+    @property
+    def contact_points(self) -> np.ndarray:
+        """Where the candidates touch, in the base frame [m], shape (..., rows, contacts, 3)."""
+        return self.contact_frames[..., :3, 3]
+
+    @once
+    def contact_arrows(self) -> np.ndarray:
+        """The forces of contacts in axes of the base [N], shape (..., rows, contacts, 3)."""
+        axes = self.contact_frames[..., :3, :3]
+        return (axes * self.contact_forces[..., np.newaxis, :]).sum(axis=-1)
+
     def _contact(self, name: str) -> np.ndarray:
         """A function of the robot's contacts in every row."""
         numbers = {key: _on_host(value)[..., np.newaxis, :] for key, value in self.contact_numbers.items()}

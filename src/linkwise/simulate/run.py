@@ -12,6 +12,7 @@ import numpy as np
 from linkwise import joint_laws
 from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.arrays import is_foreign
+from linkwise.contacting import MOST_CANDIDATES, too_many
 from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
 from linkwise.errors import ShapeError, SimulationWarning, SlowWarning, UnknownNameError, suggest, warn
@@ -20,6 +21,7 @@ from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
 from linkwise.model.constraints import TARGETS
+from linkwise.model.contacts import candidate_count
 from linkwise.model.inertia import LABELS
 from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
@@ -236,6 +238,8 @@ def closed_loop(
     )
     if continuous:
         _check_continuous(loop, controller)
+    if candidate_count(robot) > MOST_CANDIDATES:
+        raise SimulationError(too_many(robot))
     if robot.contact_parts and (continuous or loop.varied):
         raise SimulationError(
             f"{'continuous=True' if continuous else 'vary: ' + loop.varied[0]}: not for robots with contacts"

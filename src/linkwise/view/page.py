@@ -23,6 +23,7 @@ from linkwise.view.bars import bars
 from linkwise.view.beside import beside
 from linkwise.view.live import Live
 from linkwise.view.placing import camera_of, floor_of, up_of
+from linkwise.view.player import Player
 from linkwise.view.scene import RobotScene, quaternion
 from linkwise.view.surroundings import add_surroundings
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from linkwise.collision import Clearance
     from linkwise.motion import Trajectory
     from linkwise.robot import Robot
+    from linkwise.simulate import Result
 
 PORT = 8080
 SKY, GROUND = (255, 255, 255), (190, 195, 205)  # light where no environment is reflected
@@ -92,6 +94,7 @@ class Page:
         self._put_camera()
         from linkwise.view.tabs import build
 
+        self._replayed: Player | None = None
         self.tabs = build(self)
         self.refresh()
 
@@ -117,6 +120,8 @@ class Page:
         return f"<Page: {self.robot.name} at {self.url}; .close() stops it>"
 
     def close(self) -> None:
+        if self._replayed is not None:
+            self._replayed.close()
         for tab in self.tabs:
             tab.close()
         with contextlib.redirect_stdout(io.StringIO()):
@@ -146,6 +151,32 @@ class Page:
             for tab in self.tabs:
                 if isinstance(tab, MotionTab):
                     tab.toggle()
+
+    def replay(self, result: Result, moment: float | None = None) -> None:
+        """Show a simulation, with arrows for the forces of contacts: at one moment, or played again and again.
+
+        Args:
+            result: the simulation of one robot, that of this page.
+            moment: [s]; None: it is played.
+        """
+        if result.q.ndim != 2 or result.q.shape[-1] != self.robot.nq:
+            raise ShapeError(f"result: expected q of shape (rows, {self.robot.nq}), got {result.q.shape}")
+        touches = bool(result.robot.contact_names)
+        if self._replayed is not None:
+            self._replayed.close()
+            self._replayed = None
+
+        def shown(now: float) -> None:
+            row = int(np.clip(np.searchsorted(result.t - result.t[0], now), 0, len(result.t) - 1))
+            self.pose(result.q[row], result.tau[row])
+            if touches:
+                self.scene.arrows(result.contact_points[row], result.contact_arrows[row])
+
+        shown(0.0 if moment is None else moment)
+        if moment is None:
+            self._replayed = Player(shown)
+            self._replayed.duration = float(result.t[-1] - result.t[0])
+            self._replayed.play()
 
     def carry(self, mass: float) -> None:
         """Attach a load [kg] to the tip."""

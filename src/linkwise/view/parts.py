@@ -11,12 +11,16 @@ from linkwise.geometry import solids
 from linkwise.geometry.skeleton import BASE, Skeleton, held_points
 from linkwise.geometry.visuals import Looks
 from linkwise.model import Inertia, Transform
+from linkwise.model.contacts import Pairing, pairings
+from linkwise.model.shapes import Shape
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 METAL, DARK, GHOST = (222, 226, 232), (96, 106, 120), (120, 170, 230)
 MASS, ELLIPSOID, LOAD, HELD = (30, 34, 40), (150, 110, 210), (200, 160, 70), (0, 158, 115)
+TOUCHING = (90, 160, 220)
+DRAWN_SHAPES = ("sphere", "capsule", "cylinder", "box", "ellipsoid")
 LARGEST_ELLIPSOID = 0.1  # semi-axis of the largest ellipsoid, as a fraction of the reach
 
 
@@ -121,6 +125,28 @@ def held_parts(robot: Robot, reach: float) -> list[ScenePart]:
     ]
 
 
+def contact_shape_parts(robot: Robot) -> list[ScenePart]:
+    """Solids of contacts: spheres, capsules, cylinders, boxes and ellipsoids; planes and others are not drawn."""
+    shapes = list(
+        dict.fromkeys(shape for pairing in pairings(robot.contact_parts) for shape in drawn_shapes(pairing))
+    )
+    found: list[ScenePart] = []
+    for k, shape in enumerate(shapes):
+        if shape.kind not in DRAWN_SHAPES or min(shape.sizes) <= 0.0:
+            continue
+        body, pose = robot.locate(shape.frame)
+        mesh = solids.Primitive(shape.kind, tuple(shape.sizes)).mesh()
+        found.append(
+            ScenePart("contacts", body, f"contact{k}", mesh, TOUCHING, pose @ shape.pose, opacity=0.55)
+        )
+    return found
+
+
+def drawn_shapes(pairing: Pairing) -> list[Shape]:
+    """All shapes of a pair or a pool."""
+    return [shape for shape in (*(pairing.pool or (pairing.first,)), pairing.second) if shape is not None]
+
+
 def ellipsoid_scale(robot: Robot, reach: float) -> float:
     """The size at which ellipsoids are drawn, at most 1. Masses far from the centre of a link make its ellipsoid larger
     than the link; at full size it would reach through the floor."""
@@ -173,6 +199,8 @@ def group_labels(robot: Robot, reach: float, has_meshes: bool) -> dict[str, tupl
         "skeleton": ("capsules from the kinematics", not has_meshes),
         "joints": ("rings coloured by torque", has_meshes),
         "constraints": ("points that constraints hold", True),
+        "contacts": ("shapes that may touch", not has_meshes),
+        "arrows": ("forces of contacts", True),
         "ellipsoids": (f"ellipsoids of the links' mass and inertia{size}", False),
         "masses": ("centres of mass", False),
     }

@@ -14,7 +14,15 @@ from linkwise.model import Transform
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.bars import tint
 from linkwise.view.live import ball_radius
-from linkwise.view.parts import LOAD, ScenePart, held_parts, mass_parts, mesh_parts, skeleton_parts
+from linkwise.view.parts import (
+    LOAD,
+    ScenePart,
+    contact_shape_parts,
+    held_parts,
+    mass_parts,
+    mesh_parts,
+    skeleton_parts,
+)
 from linkwise.view.placing import scene_box
 
 if TYPE_CHECKING:
@@ -22,8 +30,22 @@ if TYPE_CHECKING:
 
     from linkwise.robot import Robot
 
+ARROW_COLOUR = (220, 50, 47)
+ARROW = 0.5  # length of an arrow of the robot's weight, as a fraction of the reach
 GROUPS = (
-    *("meshes", "shapes", "skeleton", "joints", "constraints", "ellipsoids", "masses", "frames", "names"),
+    *(
+        "meshes",
+        "shapes",
+        "skeleton",
+        "joints",
+        "constraints",
+        "contacts",
+        "arrows",
+        "ellipsoids",
+        "masses",
+        "frames",
+        "names",
+    ),
 )
 
 
@@ -56,6 +78,7 @@ class RobotScene:
         shown = skeleton_parts(robot, self.bones, ghost=ghost)
         if not ghost:
             shown += mesh_parts(robot, looks) + mass_parts(robot, reach) + held_parts(robot, reach)
+            shown += contact_shape_parts(robot)
         for part in shown:
             self._add(part)
         if not ghost:
@@ -107,6 +130,25 @@ class RobotScene:
         handle = self._mesh(body, name, mesh, colour, opacity=0.25, cast_shadow=False)
         self.groups["shapes"].append(handle)
 
+    def arrows(self, points: np.ndarray, forces: np.ndarray) -> None:
+        """Draw forces [N] at points [m] as arrows, both (k, 3): that of the weight is ``ARROW`` of the reach."""
+        size = arrow_scale(self.robot, self.bones.reach)
+        pushing = np.linalg.norm(forces, axis=-1) > 0.0
+        starts, ends = points[pushing], points[pushing] + size * forces[pushing]
+        segments = np.stack([starts, ends], axis=1) if pushing.any() else np.zeros((1, 2, 3))
+        for handle in self.groups["arrows"]:
+            handle.remove()
+        thick = 0.008 * self.bones.reach
+        handle = self.server.scene.add_arrows(
+            f"{self.root}/arrows",
+            segments.astype(np.float32),
+            ARROW_COLOUR,
+            shaft_radius=thick,
+            head_radius=2.5 * thick,
+            head_length=4.0 * thick,
+        )
+        self.groups["arrows"] = [handle]
+
     def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and the highest corner of the box around the robot at q, in base axes [m]."""
         low, high = scene_box(self.robot, self.bones, self._shown, q)
@@ -153,6 +195,12 @@ class RobotScene:
             label = self.server.scene.add_label(self._path(k, "name"), joint.name)
             self.groups["frames"].append(frame)
             self.groups["names"].append(label)
+
+
+def arrow_scale(robot: Robot, reach: float) -> float:
+    """Length of the arrow of a force [m/N]."""
+    weight = sum(body.mass for body in robot.bodies()) * float(np.linalg.norm(robot.gravity))
+    return ARROW * reach / weight if weight > 0.0 else ARROW * reach
 
 
 def quaternion(rotation: np.ndarray) -> np.ndarray:

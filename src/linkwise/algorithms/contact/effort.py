@@ -40,7 +40,7 @@ FEW_JOINTS = 8
 
 def is_redundant(scene: Scene, links: Mechanism) -> bool:
     """Whether some candidate has fewer than three axes that move no other one."""
-    branches = [{each.body, *links.ancestors(each.body)} for each in scene.candidates]
+    branches = [each.axes_of(links) for each in scene.candidates]
     if len(branches) == 1:
         return sum(len(links[k].axes) for k in branches[0]) < 3
     for k, own in enumerate(branches):

@@ -156,7 +156,7 @@ def step(
             joints,
             _places(joint_rows),
             compliance,
-            _turning(links, q, scene.candidates),
+            _turning(links, q, scene.candidates, touches),
         )
         p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
@@ -255,13 +255,18 @@ def _filtered(
     return p, after, like(_relative(residuals, unbiased), 0.0)
 
 
-def _turning(links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Candidate]) -> list[Turning]:
-    """Friction against spinning about the normal, the z axis of the world, and against rolling about the others."""
+def _turning(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    candidates: Sequence[Candidate],
+    touches: Sequence[geometry.Touch],
+) -> list[Turning]:
+    """Friction against spinning about the normal, the last axis of a contact, and against rolling about the others."""
     found: list[Turning] = []
-    for k, each in enumerate(candidates):
+    for k, (each, touch) in enumerate(zip(candidates, touches, strict=True)):
         if not (each.torsional_friction or each.rolling_friction):
             continue
-        about_x, about_y, about_z = geometry.turning_rows(links, q, each.body)
+        about_x, about_y, about_z = geometry.turning_rows(links, q, each, touch)
         if each.torsional_friction:
             found.append(Turning(k, each.torsional_friction, [about_z, [0.0] * len(about_z)]))
         if each.rolling_friction:

@@ -28,7 +28,7 @@ from linkwise.flags import flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.geometry.simplify import shared_out, simplified
 from linkwise.geometry.skeleton import skeleton
-from linkwise.geometry.solids import Mesh, sphere
+from linkwise.geometry.solids import Mesh, sphere, turned
 from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model import Transform
 from linkwise.model.checks import masslessness
@@ -42,6 +42,7 @@ from linkwise.view.motions import easy_speeds
 from linkwise.view.parts import (
     LOAD,
     ScenePart,
+    contact_shape_parts,
     group_labels,
     held_parts,
     mass_parts,
@@ -49,16 +50,19 @@ from linkwise.view.parts import (
     skeleton_parts,
 )
 from linkwise.view.placing import camera_of, floor_of, scene_box, up_of
+from linkwise.view.scene import ARROW_COLOUR, arrow_scale
 
 if TYPE_CHECKING:
     from linkwise.motion import Trajectory
     from linkwise.robot import Robot
+    from linkwise.simulate import Result
 
 MOST_BYTES = 6_000_000  # of a page file
 MOST_TRIANGLES = 60_000  # of all meshes of the file together
 MOST_SOURCE = 400_000  # characters of C of one function
 MOST_ROWS = 600  # of a motion
 C_FUNCTIONS = ("gravity_torques", "inverse_dynamics", "forward_dynamics", "mass_matrix", "pose", "jacobian")
+TOUCHING = "Contacts are part of simulations, not of poses that are set by sliders."
 CONTACT = "Contact with the floor or between links is not modelled: links pass through each other."
 
 
@@ -72,6 +76,7 @@ def write_page(
     frame: str | None = None,
     q: np.ndarray | None = None,
     dark: bool | None = None,
+    result: Result | None = None,
 ) -> Path:
     """Write a robot as one HTML file that works without a network: sliders, gravity torques, motions, code.
 
@@ -84,11 +89,12 @@ def write_page(
         frame: the frame that carries the load.
         q: the position at the start [rad or m], shape (nq,).
         dark: a dark page; by default as the reader's system is set.
+        result: a simulation to play, with arrows for the forces of contacts.
 
     Returns:
         The path.
     """
-    text = page_file(robot, source, meshes=meshes, motion=motion, frame=frame, q=q, dark=dark)
+    text = page_file(robot, source, meshes=meshes, motion=motion, frame=frame, q=q, dark=dark, result=result)
     outputs.write(path, text)
     return Path(path)
 
@@ -102,6 +108,7 @@ def page_file(
     frame: str | None = None,
     q: np.ndarray | None = None,
     dark: bool | None = None,
+    result: Result | None = None,
 ) -> str:
     """The text of the file that ``write_page`` writes, at most ``MOST_BYTES`` long.
 
@@ -113,6 +120,7 @@ def page_file(
         frame: the frame that carries the load.
         q: the position at the start [rad or m], shape (nq,).
         dark: a dark page; by default as the reader's system is set.
+        result: a simulation to play, with arrows for the forces of contacts.
     """
     dark = flag_or_none("dark", dark)
     known = robot.source if source is None else (source,)
@@ -124,6 +132,7 @@ def page_file(
         **_controls(live),
         "modules": _modules(robot, live),
         "motion": None if motion is None else _rows(motion),
+        "simulation": None if result is None else _simulation(robot, result),
         "sources": _sources(robot, live.tip),
         "file": Path(known[0]).name if known else robot.name,
         "dark": dark,
@@ -131,7 +140,9 @@ def page_file(
     }
     packed = gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0)
     folder = files("linkwise.view.offline")
-    script = wasm.LOADER + "".join((folder / name).read_text("utf-8") for name in ("scene.js", "panel.js"))
+    script = wasm.LOADER + "".join(
+        (folder / name).read_text("utf-8") for name in ("scene.js", "simulation.js", "panel.js")
+    )
     filled = {
         "title": escape(robot.name),
         "style": (folder / "style.css").read_text("utf-8"),
@@ -156,6 +167,7 @@ def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
     bones = skeleton(robot)
     drawn = mesh_parts(robot, looks)
     solid = skeleton_parts(robot, bones) + held_parts(robot, bones.reach) + mass_parts(robot, bones.reach)
+    solid += contact_shape_parts(robot)
     shares = shared_out([part.mesh for part in drawn], MOST_TRIANGLES)
     parts = [_packed(part, simplified(part.mesh, most)) for part, most in zip(drawn, shares, strict=True)]
     parts = [part for part in parts if part is not None]
@@ -222,7 +234,7 @@ def _controls(live: Live) -> dict[str, Any]:
     leaders = zip(robot.moving_joints, robot.followed, strict=True)
     owners = [joint.name if relation is None else relation.joint for joint, relation in leaders]
     without = masslessness(robot)
-    notes = ([f"Warning: {without}."] if without else []) + [CONTACT]
+    notes = ([f"Warning: {without}."] if without else []) + [TOUCHING if robot.contact_parts else CONTACT]
     if robot.constraints:
         notes.insert(0, "Loops are closed: other joints follow the one that is moved.")
         notes.append("Gravity torques are those of the tree without its loops.")
@@ -283,6 +295,34 @@ def _rows(motion: Trajectory) -> dict[str, Any]:
         "t": (samples.t - samples.t[0]).tolist(),
         **{name: getattr(samples, name).tolist() for name in ("q", "qd", "qdd")},
     }
+
+
+def _simulation(robot: Robot, result: Result) -> dict[str, Any]:
+    """Rows of a simulation: positions, and where and how contacts push, in axes of the base."""
+    if result.q.ndim != 2:
+        raise LinkwiseError("result: a page shows the simulation of one robot, not of a batch")
+    if result.robot.nq != robot.nq:
+        raise LinkwiseError(f"result: expected {robot.nq} positions, got {result.robot.nq}")
+    rows = np.unique(np.linspace(0, len(result.t) - 1, MOST_ROWS).round().astype(int))
+    t, q = result.t[rows], np.asarray(result.q)[rows]
+    points = forces = np.zeros((len(rows), 0, 3))
+    if result.robot.contact_names:
+        points, forces = result.contact_points[rows], result.contact_arrows[rows]
+    arrow = ScenePart("arrows", -1, "arrow", _arrow(), ARROW_COLOUR, Transform.identity())
+    return {
+        "t": (t - t[0]).tolist(),
+        "q": q.tolist(),
+        "points": np.round(points, 5).tolist(),
+        "forces": np.round(forces, 4).tolist(),
+        "scale": arrow_scale(robot, skeleton(robot).reach),
+        "arrow": _packed(arrow, arrow.mesh),
+        "names": list(result.robot.contact_names),
+    }
+
+
+def _arrow() -> Mesh:
+    """From the origin to z = 1; its width is that of a length of 1 m."""
+    return turned(np.array([0.0, 0.03, 0.03, 0.075, 0.0]), np.array([0.0, 0.0, 0.72, 0.72, 1.0]), 12)
 
 
 # -- what is computed ----------------------------------------------------------------------------------------

@@ -110,10 +110,12 @@ class Panel {
     document.getElementById("dark").addEventListener("click", () => this.shade(!document.documentElement.classList.contains("dark")));
     this.shade(data.dark ?? matchMedia("(prefers-color-scheme: dark)").matches);
     this.addBars();
-    this.addTabs({Joints: this.joints(), ...(data.moves ? {Motion: this.motion()} : {}), Code: this.code(), Show: this.show()});
+    this.simulation = data.simulation ? new Simulation(this) : null;
+    this.addTabs({...(this.simulation ? {Simulation: this.simulation.content()} : {}), Joints: this.joints(), ...(data.moves ? {Motion: this.motion()} : {}), Code: this.code(), Show: this.show()});
     if (!scene.gl) document.getElementById("hint").textContent = "This browser has no WebGL 2: the robot is not drawn; torques and code work.";
     arm.close(-1);
     this.refresh();
+    if (this.simulation) this.simulation.at(0);
   }
 
   shade(dark) {
@@ -213,7 +215,7 @@ class Panel {
       const before = Float64Array.from(arm.values);
       arm.values[k] = x / dial.factor;
       if (!arm.close(k)) arm.values.set(before);
-      this.stop();
+      this.halt();
       this.refresh();
     })));
     if (data.load) made.push(this.slider("load", "kg", 0, data.load.most, 0.1, () => arm.load, x => {
@@ -223,7 +225,7 @@ class Panel {
       if (this.scene.ball) this.scene.ball.pose = matrix([size, 0, 0, position[0], 0, size, 0, position[1], 0, 0, size, position[2]]);
       this.refresh();
     }));
-    const go = values => { arm.values.set(values); arm.close(-1); this.stop(); this.refresh(); };
+    const go = values => { arm.values.set(values); arm.close(-1); this.halt(); this.refresh(); };
     made.push(element("div", {class: "buttons"},
       element("button", {onclick: () => go(data.home)}, "start position"),
       element("button", {onclick: () => go(data.dials.map(d => (d.low + Math.random() * (d.high - d.low)) / d.factor))}, "random"),
@@ -277,6 +279,14 @@ class Panel {
       requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
+  }
+
+  // Poses of the sliders end what is played.
+  halt() {
+    this.stop();
+    if (!this.simulation) return;
+    this.simulation.stop();
+    this.scene.push([], [], 1);
   }
 
   stop() {
@@ -345,7 +355,8 @@ class Panel {
 
   show() {
     const {groups} = this.data, made = [];
-    for (const {group, label, visible} of [...groups, {group: "floor", label: "floor", visible: true}]) {
+    const more = this.data.simulation ? [{group: "arrows", label: "forces of contacts", visible: true}] : [];
+    for (const {group, label, visible} of [...groups, ...more, {group: "floor", label: "floor", visible: true}]) {
       this.scene.shown[group] = visible;
       const box = element("input", {type: "checkbox", checked: visible, onchange: () => { this.scene.shown[group] = box.checked; this.scene.draw(); }});
       made.push(element("label", {class: "check"}, box, label));

@@ -58,6 +58,8 @@ class Scene {
     this.parts = data.parts.map(part => this.solid(part));
     this.ball = data.load ? this.solid({...data.load.ball, group: "load", body: data.load.body, opacity: 1}) : null;
     this.floor = this.lines();
+    this.arrow = data.simulation ? this.solid(data.simulation.arrow) : null;
+    this.arrows = [];
     this.listen();
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
@@ -166,6 +168,7 @@ class Scene {
       gl.useProgram(solid.program);
       gl.depthMask(!clear);
       for (const part of visible) if ((part.opacity < 1) === clear) this.drawSolid(part);
+      if (!clear && this.shown.arrows) for (const pose of this.arrows) this.drawSolid({...this.arrow, pose});
     }
     gl.depthMask(true);
   }
@@ -193,6 +196,19 @@ class Scene {
 
   place(poses) {
     this.poses = this.poses.map((_, k) => matrix(poses.subarray(12 * k, 12 * k + 12)));
+    this.draw();
+  }
+
+  // Forces at points as arrows: a pose whose third axis is the force.
+  push(points, forces, scale) {
+    this.arrows = [];
+    points.forEach((p, k) => {
+      const length = scale * Math.hypot(...forces[k]);
+      if (!(length > 0)) return;
+      const z = unit(forces[k]), x = unit(cross(Math.abs(z[2]) < 0.9 ? [0, 0, 1] : [0, 1, 0], z)), y = cross(z, x);
+      const wide = Math.min(length, 0.3 * this.data.reach);
+      this.arrows.push(matrix([0, 1, 2].flatMap(i => [wide * x[i], wide * y[i], length * z[i], p[i]])));
+    });
     this.draw();
   }
 

@@ -66,7 +66,10 @@ class ControlTab(Tab):
         self.plot = Plot(self.gui)
         self.ghost: RobotScene | None = None
         self.recording: Recording | None = None
-        self.gui.add_markdown("Contact is not modelled: the arm passes through the floor and through itself.")
+        if not self.page.robot.contact_parts:
+            self.gui.add_markdown(
+                "This robot has no contacts: it passes through the floor and through itself."
+            )
         self.player = Player(self.show)
         self.button.on_click(lambda _event: self.toggle())
         self.dragged = DraggedTarget(self.page)

@@ -41,7 +41,7 @@ class ShowTab(Tab):
         dark.on_update(lambda _event: self.page.darken(dark.value))
         self.gui.add_markdown(
             "An ellipsoid is the body of even density with the mass and inertia of its link. The floor is drawn only: "
-            "contact with it is not modelled."
+            "contacts are part of simulations, whose forces page.replay(result) shows as arrows."
         )
         if self.page.looks.problems:
             lines = "".join(f"<li>{escape(problem)}</li>" for problem in self.page.looks.problems[:20])

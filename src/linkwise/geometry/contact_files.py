@@ -1,0 +1,66 @@
+"""Contacts of robot files: collision geometry of URDF against the ground, and what MJCF files say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from linkwise.errors import ModelError
+from linkwise.geometry.contact_choice import Findings, Geom, contact_parts
+from linkwise.geometry.mesh_files import MeshFiles, folders_of
+from linkwise.geometry.mjcf_contacts import MOST_CORNERS, mjcf_contacts
+from linkwise.geometry.visuals import read_looks
+from linkwise.model import Model
+from linkwise.model.contacts import DEFAULT_FRICTION, Part
+from linkwise.model.mjcf_files import expanded
+from linkwise.model.shapes import Shape
+from linkwise.model.xml import parse_xml
+
+
+def read_contacts(
+    robot: Model, path: str | os.PathLike[str], folders: Iterable[str] = ()
+) -> tuple[list[Part], list[str]]:
+    """(the contacts of a robot's file, what is said about them).
+
+    Args:
+        robot: the robot, as it was read from the file.
+        path: the file.
+        folders: further folders with meshes and included files.
+
+    Raises:
+        ModelError: the format has no collision geometry, a mesh cannot be read, or a shape is not modelled.
+    """
+    file, folders = Path(path), tuple(folders)
+    data = file.read_bytes() if file.is_file() else b""
+    root = parse_xml(data, str(file)) if b"<mujoco" in data or b"<robot" in data else None
+    if root is not None and root.tag == "mujoco":
+        whole = expanded(root, str(file), folders)
+        return contact_parts(robot, mjcf_contacts(whole, MeshFiles(folders_of(file, folders))))
+    if root is None or root.tag != "robot":
+        raise ModelError(
+            f"{path}: contact=True: only URDF and MJCF files have collision shapes; use robot.with_contacts"
+        )
+    return contact_parts(robot, _urdf(robot, file, folders))
+
+
+def _urdf(robot: Model, file: Path, folders: tuple[str, ...]) -> Findings:
+    """Every collision element against the ground."""
+    looks = read_looks(file, folders, purpose="collision")
+    if looks.problems:
+        raise ModelError(f"contact=True: {looks.problems[0]}")
+    geoms: list[Geom] = []
+    notes: list[str] = []
+    for each in looks.visuals:
+        place = {"offset": each.pose.translation.tolist(), "rotation": each.pose.rotation.tolist()}
+        primitive = each.part.primitive
+        if primitive is None:
+            vertices = each.part.mesh.vertices
+            shape = Shape.hull(each.link, vertices, most=MOST_CORNERS, **place)
+            notes.append(
+                f"mesh of {each.link}: {len(shape.points)} corners stand for the hull of {len(vertices)} vertices"
+            )
+        else:
+            shape = Shape(each.link, primitive.kind, primitive.sizes, **place)
+        geoms.append(Geom(each.link, shape, shape.label, DEFAULT_FRICTION))
+    return Findings(tuple(geoms), (), tuple(notes), ground=DEFAULT_FRICTION)

@@ -1,0 +1,186 @@
+"""What of an MJCF file may touch what: geoms with ``contype``, ``conaffinity``, ``condim``, ``friction``, ``priority``,
+and the pairs that ``<contact>`` names or excludes.
+
+Contact is rigid here, so ``solref``, ``solimp`` and ``margin`` have no meaning; torsional and rolling friction (condim
+4 and 6) are left out, which ``Findings.notes`` says. Height fields, and solids fitted to meshes, are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from linkwise.errors import ModelError
+from linkwise.geometry.contact_choice import Findings, Geom, Touching
+from linkwise.geometry.mesh_files import MeshFiles
+from linkwise.geometry.mjcf_looks import _Reader as GeomReader
+from linkwise.geometry.solids import joined
+from linkwise.model import Transform
+from linkwise.model.mjcf import WORLD
+from linkwise.model.mjcf_geom import SIZES, geom_place
+from linkwise.model.shapes import Shape
+from linkwise.model.xml import Element
+
+MOST_CORNERS = 16
+"""Corners that stand for the convex hull of a mesh."""
+DEFAULT_FRICTION = "1 0.005 0.0001"
+
+
+@dataclass(frozen=True)
+class _MjcfGeom(Geom):
+    """A geom with what decides about its contacts."""
+
+    contype: int = 1
+    conaffinity: int = 1
+    condim: int = 3
+    priority: int = 0
+
+
+def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
+    """Geoms that collide, and which pairs of them do. ``root`` has its includes expanded."""
+    reader = _Contacts(root, files)
+    geoms = list(reader.geoms())
+    by_name = {geom.name: k for k, geom in enumerate(geoms) if geom.name}
+    sections = [child for section in root if section.tag == "contact" for child in section]
+    excluded = {frozenset((e.text_of("body1"), e.text_of("body2"))) for e in sections if e.tag == "exclude"}
+    named: list[Touching] = []
+    for pair in (e for e in sections if e.tag == "pair"):
+        named.append(reader.pair(pair, by_name, geoms))
+    if reader.contact_disabled():
+        return Findings((), (), ("the file's <flag contact='disable'/> turns all contacts off",))
+    pairs: dict[frozenset[int], Touching] = {}
+    for i, first in enumerate(geoms):
+        for k in range(i + 1, len(geoms)):
+            second = geoms[k]
+            if frozenset((first.link, second.link)) in excluded:
+                continue
+            if first.contype & second.conaffinity or second.contype & first.conaffinity:
+                condim, friction = _combined(first, second)
+                pairs[frozenset((i, k))] = Touching(i, k, 0.0 if condim == 1 else friction)
+    for one in named:
+        pairs[frozenset((one.first, one.second))] = one
+    notes = list(reader.notes)
+    twisting = sorted({geom.label for geom in geoms if geom.condim in (4, 6)})
+    if twisting:
+        notes.append(
+            f"torsional and rolling friction (condim 4 and 6) is left out: {', '.join(twisting[:6])}"
+            + (f" and {len(twisting) - 6} more" if len(twisting) > 6 else "")
+        )
+    return Findings(tuple(geoms), tuple(pairs.values()), tuple(notes))
+
+
+def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, float]:
+    if first.priority != second.priority:
+        chosen = first if first.priority > second.priority else second
+        return chosen.condim, chosen.friction
+    return max(first.condim, second.condim), max(first.friction, second.friction)
+
+
+class _Contacts(GeomReader):
+    def __init__(self, root: Element, files: MeshFiles):
+        super().__init__(root, files, "collision")
+        self.notes: list[str] = []
+
+    def contact_disabled(self) -> bool:
+        options = [child for section in self.root if section.tag == "option" for child in section]
+        return any(e.tag == "flag" and e.get("contact", "enable") == "disable" for e in options)
+
+    def geoms(self) -> Iterator[_MjcfGeom]:
+        for section in (s for s in self.root if s.tag == "worldbody"):
+            yield from self._geoms(section, WORLD, Transform.identity(), section.get("childclass"))
+
+    def pair(self, pair: Element, by_name: dict[str, int], geoms: list[_MjcfGeom]) -> Touching:
+        pair = self.defaults.resolve(pair)
+        ends: list[int] = []
+        for key in ("geom1", "geom2"):
+            name = pair.text_of(key)
+            if name not in by_name:
+                raise pair.error(f"{key}={name!r}: no geom of this name that can touch")
+            ends.append(by_name[name])
+        condim, friction = _combined(geoms[ends[0]], geoms[ends[1]])
+        condim = pair.integer("condim", condim)
+        friction = float(pair.get("friction", str(friction)).split()[0])
+        return Touching(ends[0], ends[1], 0.0 if condim == 1 else friction)
+
+    def _geoms(
+        self, parent: Element, link: str, frame: Transform, childclass: str | None
+    ) -> Iterator[_MjcfGeom]:
+        for child in parent:
+            if child.tag == "frame":
+                inner = frame @ self.settings.pose(child)
+                yield from self._geoms(child, link, inner, child.get("childclass", childclass))
+            elif child.tag == "body":
+                inner_class = child.get("childclass", childclass)
+                yield from self._geoms(child, child.get("name", ""), Transform.identity(), inner_class)
+            elif child.tag in ("attach", "flexcomp", "composite", "replicate"):
+                raise child.error(f"<{child.tag}>: contacts of what it makes are not read")
+            elif child.tag == "geom":
+                geom = self.defaults.resolve(child, childclass)
+                if self._collides(geom):
+                    yield self._read(geom, link, frame)
+
+    def _collides(self, geom: Element) -> bool:
+        named = {
+            e.get(key)
+            for s in self.root
+            if s.tag == "contact"
+            for e in s
+            if e.tag == "pair"
+            for key in ("geom1", "geom2")
+        }
+        return (
+            geom.integer("contype", 1) != 0
+            or geom.integer("conaffinity", 1) != 0
+            or (geom.get("name") is not None and geom.get("name") in named)
+        )
+
+    def _read(self, geom: Element, link: str, frame: Transform) -> _MjcfGeom:
+        if not link:
+            raise geom.error("its body has no name, so its contacts cannot be read")
+        kind = geom.get("type", "mesh" if "mesh" in geom.attrib else "sphere")
+        label = geom.get("name") or f"{kind} of {link}"
+        pose, kind, sizes, points = self._solid(geom, kind, label)
+        pose = frame @ pose
+        shape = Shape(
+            link,
+            kind,
+            sizes,
+            offset=pose.translation.tolist(),
+            rotation=pose.rotation.tolist(),
+            points=points,
+        )
+        return _MjcfGeom(
+            link,
+            shape,
+            label,
+            float(geom.get("friction", DEFAULT_FRICTION).split()[0]),
+            geom.get("name", ""),
+            geom.integer("contype", 1),
+            geom.integer("conaffinity", 1),
+            geom.integer("condim", 3),
+            geom.integer("priority", 0),
+        )
+
+    def _solid(self, geom: Element, kind: str, label: str) -> tuple[Transform, str, tuple[float, ...], tuple]:
+        if kind == "plane":
+            return self.settings.pose(geom), "plane", (), ()
+        if kind == "mesh":
+            vertices = joined([part.mesh for part in self._mesh(geom)]).vertices
+            hull = Shape.hull("mesh", vertices, most=MOST_CORNERS)
+            self.notes.append(
+                f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices"
+            )
+            return self.settings.pose(geom), "hull", (), tuple(hull.points)
+        if kind not in SIZES:
+            raise geom.error(f"type={kind!r}: its contacts are not modelled")
+        if "mesh" in geom.attrib:
+            raise geom.error(f"a {kind} that is fitted to a mesh: its contacts are not modelled")
+        pose, size = geom_place(geom, kind, self.settings)
+        if kind == "box":
+            return pose, kind, tuple(2.0 * s for s in size), ()
+        if kind in ("capsule", "cylinder"):
+            return pose, kind, (size[0], 2.0 * size[1]), ()
+        return pose, kind, tuple(size), ()
+
+
+__all__ = ["ModelError", "mjcf_contacts"]
