@@ -1,17 +1,21 @@
 """Sentences of the documentation that promise something, and the tests that try to break them.
 
-``promises.toml`` has a row for every sentence of README.md and docs/ with one of ``WORDS``: the tests of a promise, or
-the reason why it is none. ``python tests/promises.py`` prints rows for sentences that have none yet and names
-rows whose sentences are gone, and ``python tests/promises.py --write`` writes docs/promises.md.
+``promises.toml`` has a row for every sentence of README.md and docs/ with one of ``WORDS``, and of public docstrings
+with one of ``STRONG``: the tests of a promise, or the reason why it is none. ``python tests/promises.py`` prints rows
+for sentences that have none yet and names rows whose sentences are gone, and ``python tests/promises.py --write``
+writes docs/promises.md.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
+
+from public_functions import public_functions
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "promises.toml"
@@ -20,16 +24,19 @@ WORDS = re.compile(
     r"\b(keeps|always|never|same bits|bit for bit|at any|at all times|every|guarantee[sd]?|exactly|cannot|no \w+ is)\b",
     re.I,
 )
+STRONG = re.compile(WORDS.pattern.replace("|every", ""), re.I)  # "every" in docstrings is about shapes
 # written by programs and compared with their output by tests, or this list itself
 GENERATED = ("docs/records.md", "docs/processors.md", "docs/refuted.md", "docs/promises.md")
+DOCSTRINGS = "linkwise."  # before the names of classes and functions
 LENGTH = 90  # of the text by which a sentence is known
 
 HEAD = """# What these pages promise
 
 Every sentence of the README and of these pages with one of the words *keeps, always, never, same bits, bit for bit, at
 any, at all times, every, guarantees, exactly, cannot, no … is* that promises something, and the tests that try to break
-it. Written by `python tests/promises.py --write` from `tests/promises.toml`, which also lists the sentences with such
-words that promise nothing; a new sentence without a row fails `tests/test_promises.py`.
+it. At the end are sentences of docstrings of public classes and functions with these words but *every*. Written by
+`python tests/promises.py --write` from `tests/promises.toml`, which also lists the sentences with such words that
+promise nothing; a new sentence without a row fails `tests/test_promises.py`.
 """
 
 
@@ -53,6 +60,19 @@ def sentences(page: Path) -> list[str]:
     return [each for each in found if each]
 
 
+def of_docstrings() -> list[Sentence]:
+    """Sentences of public docstrings with strong words, each once; the page is the name of the class or function."""
+    found: dict[str, Sentence] = {}
+    for each in public_functions():
+        text = inspect.cleandoc(each.texts[0] or "")
+        for paragraph in re.split(r"\n\s*\n|\n(?=\s+\w[\w, ]*: )", text):
+            line = " ".join(paragraph.split())
+            for part in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[(\"])", line):
+                if STRONG.search(part):
+                    found.setdefault(part, Sentence(f"{DOCSTRINGS}{each.label}", part))
+    return list(found.values())
+
+
 def with_words() -> list[Sentence]:
     """All sentences that have to be in the table, each once."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,7 +84,7 @@ def with_words() -> list[Sentence]:
         for text in sentences(page)
         if WORDS.search(text)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found + of_docstrings()))
 
 
 def table() -> dict[str, dict[str, str | list[str]]]:
@@ -91,7 +111,8 @@ def page() -> str:
         promises = [(start, tests) for start, tests in rows.get(name, {}).items() if isinstance(tests, list)]
         if not promises:
             continue
-        lines += [f"## {name}", "", "| sentence | tests |", "|---|---|"]
+        title = f"`{name}`" if name.startswith(DOCSTRINGS) else name
+        lines += [f"## {title}", "", "| sentence | tests |", "|---|---|"]
         for start, tests in promises:
             shown = start if start == wholes[name, start] else f"{start} …"
             plain = (

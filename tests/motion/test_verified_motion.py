@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from linkwise.motion import verified
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
 
+    import motion_limits
     from motion_parts.paths import CLASSES, HARD
 
 
@@ -74,3 +77,16 @@ def test_the_sign_of_a_rounded_speed_of_zero_slows_nothing_down():
         times = np.linspace(1e-6, 1 - 1e-6, 5001) * coarse.duration
         assert (np.abs(robot.inverse_dynamics(*coarse.at(times))) <= np.multiply(torque, 1 + 1e-6)).all()
     assert max(ratios) < 1.02
+
+
+def test_joints_turn_back_where_round_off_makes_tangents_zero():
+    """A tangent that was exactly zero counted as positive, and a division by zero followed."""
+    try:
+        robot = motion_limits.loaded("xarm7.urdf")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    path, _ = CLASSES["fourier"](robot, np.random.default_rng([3, 12, list(CLASSES).index("fourier")]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = motion.time_optimal(robot, path, torque=1e3, velocity=3.0)
+    assert np.isfinite(found.duration)

@@ -73,12 +73,12 @@ def test_a_continuous_controller_keeps_the_order(panda):
     assert orders(errors, steps) == pytest.approx(4, abs=0.3)
 
 
-def test_energy_of_a_falling_panda_drifts_by_less_than_1e_5(panda):
+def test_energy_of_a_falling_panda_hardly_drifts(panda):
     """RK4 at 1 kHz, a minute; relative to the largest kinetic energy."""
     found = simulate(panda, control.Passive(panda), duration=60.0, step=1e-3, q=HOME, every=20)
     energy = found.energy()
     largest = panda.kinetic_energy(found.q, found.qd).max()
-    assert np.abs(energy - energy[0]).max() < 1e-5 * largest
+    assert np.abs(energy - energy[0]).max() < 2.5e-6 * largest
     assert largest > 10.0  # it does fall
 
 

@@ -1,7 +1,7 @@
 """What needs a solution with the mass matrix, as loops: its inverse, and the derivatives of forward dynamics.
 
 M = Lᵀ D L, from the tips to the base as in ``algorithms.factorised``: rows and columns are stored backward, so that the
-loops are those of M = L D Lᵀ.
+loops are those of M = L D Lᵀ. Entries of axes of which none carries the other are zero and not visited.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from linkwise.compiler.loops import (
     Array,
     Element,
     For,
+    Let,
     Place,
     Register,
     Statement,
@@ -112,6 +113,7 @@ def _mass_matrix(loops: Loops, setting: Setting) -> list[Statement]:
     def place(row: Whole, column: Whole) -> Element:
         return Element("M", entry("backward", column), entry("backward", row))
 
+    _branches(loops, n)
     return [
         *loops.zeros(Array("M", "scratch", n, n)),
         axes_and_inertias(loops, setting),
@@ -120,6 +122,35 @@ def _mass_matrix(loops: Loops, setting: Setting) -> list[Statement]:
         *_floors(loops, n),
         *_factorised(loops, n),
     ]
+
+
+def _branches(loops: Loops, n: int) -> None:
+    """Tables of the rows and columns of L that are not zero, in backward order.
+
+    ``lowest`` is the first column of a row, and ``above`` are the rows of a column. The columns of a row follow each
+    other where links are numbered along branches; otherwise, and for followers, L is taken as full.
+    """
+    full = [list(range(i + 1, n)) for i in range(n)]
+    above, lowest = full, [0] * n
+    if not loops.links.coupled:
+        starts, shared = loops.tables["starts"], loops.tables["shared"]
+        carriers, link = loops.tables["carriers"], loops.tables["links"]
+        own = [[b for b in range(n) if link[b] == link[a] and b < a] for a in range(n)]
+        before = [sorted((*own[a], *carriers[shared[a] : starts[a + 1]])) for a in range(n)]
+        after = [[b for b in range(n) if a in before[b]] for a in range(n)]
+        if all(each == list(range(a + 1, a + 1 + len(each))) for a, each in enumerate(after)):
+            above = [[n - 1 - b for b in reversed(before[n - 1 - i])] for i in range(n)]
+            lowest = [n - 1 - (after[n - 1 - i] or [n - 1 - i])[-1] for i in range(n)]
+    places = [0]
+    for rows in above:
+        places.append(places[-1] + len(rows))
+    loops.tables |= {"lowest": lowest, "places": places, "above": [i for rows in above for i in rows]}
+
+
+def _above(column: Whole, *body: Statement, row: str) -> For:
+    """A loop with ``row`` over the rows below the diagonal of a column of L."""
+    first, stop = entry("places", column), entry("places", column + 1)
+    return For("p", first, stop, [Let(row, entry("above", name("p"))), *body])
 
 
 def _floors(loops: Loops, n: int) -> list[Statement]:
@@ -145,14 +176,14 @@ def _factorised(loops: Loops, n: int) -> list[Statement]:
     def less(i: Whole) -> list[Statement]:
         """M_ij less what the columns before j have of it."""
         product = _less_product(loops, Element("M", K, J), [Element("scaled", K, i)], [VALUE])
-        return [loops.copied([Element("M", J, i)], [VALUE]), For("k", number(0), J, [product])]
+        return [loops.copied([Element("M", J, i)], [VALUE]), For("k", entry("lowest", J), J, [product])]
 
     own = Element("pivots", J)
     column = loops.step(entries, [[VALUE], [own]], [[Element("scaled", J, I), Element("M", J, I)]])
     body = [
         *less(J),
         loops.step(pivot, [[VALUE], [own]], [[own]]),
-        For("i", J + 1, number(n), [*less(I), column]),
+        _above(J, *less(I), column, row="i"),
     ]
     return [each(n, *body, loop="j")]
 
@@ -198,13 +229,13 @@ def _block(loops: Loops, X: Array, count: int, first: Whole) -> list[Statement]:
         each(
             n,
             loops.copied(row(I), sums),
-            For("k", number(0), I, [_less_product(loops, Element("M", K, I), row(K), sums)]),
+            For("k", entry("lowest", I), I, [_less_product(loops, Element("M", K, I), row(K), sums)]),
             loops.copied(sums, row(I)),
         ),
         each(
             n,
             loops.step(scaled, [row(back), [Element("pivots", back)]], [sums]),
-            For("k", back + 1, number(n), [_less_product(loops, Element("M", back, K), row(K), sums)]),
+            _above(back, _less_product(loops, Element("M", back, K), row(K), sums), row="k"),
             loops.copied(sums, row(back)),
         ),
     ]

@@ -382,11 +382,12 @@ def _divided(cells: Cells, cell: np.ndarray, joint: np.ndarray) -> Cells:
     low, high = np.zeros(cell.size), np.ones(cell.size)
     f, g = (cells.at(cell, end).qd[k, joint] for end in (low, high))
     for _ in range(12):
-        middle = (low * g - high * f) / (g - f)
+        apart = np.sign(f) * np.sign(g) < 0  # otherwise the zero is found: at ``high``
+        middle = np.where(apart, (low * g - high * f) / np.where(apart, g - f, 1.0), high)
         value = cells.at(cell, middle).qd[k, joint]
-        other = value * g < 0
-        low, f = np.where(other, high, low), np.where(other, g, 0.5 * f)
-        high, g = middle, np.where(value == 0, 1e-300, value)
+        other = np.sign(value) * np.sign(g) < 0
+        low, f = np.where(other & apart, high, low), np.where(other & apart, g, 0.5 * f)
+        high, g = middle, np.where(apart, value, 0.0)
     inner = (high > NARROW) & (high < 1 - NARROW)
     cell, high = cell[inner], high[inner]
     order = np.lexsort((high, cell))  # joints may turn back together
