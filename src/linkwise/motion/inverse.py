@@ -20,11 +20,11 @@ from linkwise.motion import starts as starting
 from linkwise.motion.closed_form import has_closed_form
 from linkwise.motion.damped_least_squares import iteration
 from linkwise.motion.rotations import check_poses
+from linkwise.motion.single_target import PATIENCE, SingleTarget, known_search
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
-PATIENCE = 8  # iterations after which a start that has not halved its cost is left
 PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
 
 
@@ -111,6 +111,10 @@ def inverse_kinematics(
     if task == "pose":
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
+    if not batch:
+        found = _one(robot, target, frame, start, task, limits, (starts, iterations, tolerance, seed))
+        if found is not None:
+            return found
     problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
     first = _first_start(robot, start, batch, problem)
     q, error = problem.solve(first, start is not None, starts, iterations, seed)
@@ -120,6 +124,55 @@ def inverse_kinematics(
         _complain(problem, converged, linear, angular, batch, starts)
     singular = np.linalg.svd(problem.jacobian(q), compute_uv=False)[..., -1]
     return Solution(*(a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged, singular)))
+
+
+def _one(
+    robot: Robot,
+    target: np.ndarray,
+    frame: str | None,
+    start: Any,
+    task: str,
+    limits: bool,
+    numbers: tuple[int, int, float, int],
+) -> Solution | None:
+    """The solution for one target; None: the whole search is needed.
+
+    Args:
+        robot: the robot.
+        target: a pose or a point.
+        frame: the frame.
+        start: the position that is tried first, if any.
+        task: "pose" or "position".
+        limits: whether joint limits are kept.
+        numbers: starts, iterations, tolerance, seed.
+    """
+    starts, iterations, tolerance, seed = numbers
+    if starts < ROUNDS[0] or (start is None and task == "pose" and has_closed_form(robot, frame)):
+        return None
+    lower, upper, length = _known_of(robot, frame)
+    if not limits:
+        lower, upper = np.full(lower.size, -np.inf), np.full(lower.size, np.inf)
+
+    def make() -> SingleTarget:
+        return SingleTarget(robot, frame, task, (lower, upper), length, _usual_start(lower, upper), tolerance)
+
+    search = known_search(robot, (frame, task, limits, tolerance), make)
+    if start is None:
+        library = starting.library(robot, frame, length, max(2048, 2 * starts), seed)
+        q = search.near(library, target, ROUNDS[0])
+    else:
+        q = np.array(arguments.matrices("start", start, lower.size))
+        if q.ndim != 1:
+            return None
+        q = q[np.newaxis]
+    reached = search.search(q, target[:3].ravel(), iterations)
+    if reached is None:
+        return None
+    q, error = reached
+    linear, angular = search.sizes(error)
+    J = robot.jacobian(q, frame)
+    singular = np.linalg.svd(J if task == "pose" else J[3:], compute_uv=False)[-1]
+    return Solution(q, np.float64(linear), np.float64(angular), np.True_, singular)  # type: ignore[arg-type]
 
 
 def _targets(target: Any, task: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -263,11 +316,15 @@ def _known_of(robot: Robot, frame: str | None) -> tuple[np.ndarray, np.ndarray, 
     return known[frame]
 
 
+def _usual_start(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """The middle of the range, and a little more: a stretched arm is singular."""
+    limited = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(limited, lower, 0.0) / 2 + np.where(limited, upper, 0.0) / 2 + 0.1
+
+
 def _first_start(robot: Robot, start, batch: tuple[int, ...], problem: _Problem) -> np.ndarray:
     if start is None:
-        limited = np.isfinite(problem.lower) & np.isfinite(problem.upper)
-        middle = np.where(limited, problem.lower, 0.0) / 2 + np.where(limited, problem.upper, 0.0) / 2
-        start = middle + 0.1  # a stretched arm is singular: lean each joint a little
+        start = _usual_start(problem.lower, problem.upper)
     array = arguments.matrices("start", start, robot.dof)
     try:
         rows = np.broadcast_to(array, (*batch, robot.dof))
