@@ -1,7 +1,8 @@
 """Inverse kinematics of any arm: damped least squares from many starts, many targets at once.
 
 The iteration is one compiled loop (``damped_least_squares``). Starts run side by side, in rounds of growing size; a
-target's other starts end with the first one that arrives. Arms of the PUMA type start from their closed form.
+target's other starts end with the first one that arrives. Arms of the PUMA type have their closed form after the first
+round. One target alone goes through ``single_target``, which finds the same position.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def inverse_kinematics(
         robot: the robot.
         target: poses, (..., 4, 4), or points, (..., 3), with ``task="position"``.
         frame: the frame; by default the only leaf.
-        start: positions (..., n) that are tried first; then the closed form where the arm has one, then random
-            positions, those nearest to the target first.
+        start: positions (..., n) that are tried first; then random positions, those nearest to the target
+            first, and the closed form where the arm has one.
         task: "pose" or "position".
         limits: whether the result must be within the joint limits.
         starts: number of starting positions.
@@ -147,7 +148,7 @@ def _one(
         numbers: starts, iterations, tolerance, seed.
     """
     starts, iterations, tolerance, seed = numbers
-    if starts < ROUNDS[0] or (start is None and task == "pose" and has_closed_form(robot, frame)):
+    if starts < ROUNDS[0]:
         return None
     lower, upper, length = _known_of(robot, frame)
     if not limits:
@@ -234,16 +235,11 @@ class _Problem:
         steps = iterations if given or starts == 1 else 0
         best = self.improved(first, everything, steps, leave=given and starts > 1)
         left = self.left(best)
-        if left.size and self.task == "pose" and has_closed_form(self.robot, self.frame):
-            known = starting.by_closed_form(
-                self.robot, self.targets[left], self.frame, best[0][left], self.limits
-            )
-            found = ~np.isnan(known).any(axis=-1)
-            self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
-            left = self.left(best)
         done = 1 if given else 0
-        for size in (*ROUNDS, starts):
+        for turn, size in enumerate((*ROUNDS, starts)):
             size = min(size, starts - done)
+            if turn == 1 or size < ROUNDS[0]:  # the iteration is faster where it finds a position
+                left = self.by_closed_form(best, left, iterations)
             if not left.size or size <= 0:
                 break
             library = starting.library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
@@ -262,6 +258,19 @@ class _Problem:
         if left.size and starts > 1:  # the nearest position found
             self.keep_better(best, left, self.improved(best[0][left], left, iterations))
         return best
+
+    def by_closed_form(
+        self, best: tuple[np.ndarray, np.ndarray], left: np.ndarray, iterations: int
+    ) -> np.ndarray:
+        """The targets that are left after the closed form, where the arm has one."""
+        if not left.size or self.task != "pose" or not has_closed_form(self.robot, self.frame):
+            return left
+        known = starting.by_closed_form(
+            self.robot, self.targets[left], self.frame, best[0][left], self.limits
+        )
+        found = ~np.isnan(known).any(axis=-1)
+        self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
+        return self.left(best)
 
     def left(self, best: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """The targets that are not reached yet."""
