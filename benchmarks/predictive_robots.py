@@ -192,7 +192,7 @@ def simulated(subject: Subject, run: Run, rng: np.random.Generator) -> None:
     else:
         run.outcome = "at rest elsewhere" if law.reason.startswith("at rest") else "under way"
         run.reason = law.reason
-    run.duration, run.error = t, law.progress.distance
+    run.duration, run.error = t, float(law.progress.distance)
 
 
 def drawn(

@@ -56,7 +56,7 @@ SMOKE = {  # script -> command lines
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
     "identification.py": ["--only ur10e --no-speed"],
     "intervals.py": ["--only simulated --runs 2"],
-    "inverse_kinematics.py": ["two_link --poses 2"],
+    "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer"],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
     "optimal.py": [
         "--robot two_link --horizon 4 --problems 8 --iterations 1 --rounds 1",

@@ -12,7 +12,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion import damped_least_squares, starts
+from linkwise.motion import damped_least_squares, inverse, starts
 
 PUMAS = ("puma560", "puma260", "puma_valera")
 
@@ -339,3 +339,40 @@ def test_one_target_gives_the_bits_of_a_batch(panda):
         alone = kernel(given[0][k], target[k], lower, upper, np.ones(1), given[5])
         for one, all_ in zip(alone, together, strict=True):
             assert np.array_equal(one, all_[k])
+
+
+def test_one_target_alone_has_the_position_and_bits_of_many():
+    """Over all bundled arms, poses and points, with and without limits, with a start."""
+    rng = np.random.default_rng(8)
+    for name in lw.robots():
+        robot = lw.load(name)
+        task = "pose" if robot.dof >= 6 else "position"
+        lower, upper = np.maximum(robot.limits.lower, -3.0), np.minimum(robot.limits.upper, 3.0)
+        q = lower + (upper - lower) * rng.random((6, robot.dof))
+        poses = np.asarray(robot.pose(q))
+        targets = poses if task == "pose" else poses[:, :3, 3]
+        for options in ({}, {"limits": False}, {"start": q[0] + 0.05}):
+            many = motion.inverse_kinematics(robot, targets, task=task, strict=False, **options)
+            for k, target in enumerate(targets):
+                one = motion.inverse_kinematics(robot, target, task=task, strict=False, **options)
+                assert one.q.shape == (robot.dof,)
+                assert (one.q == many.q[k]).all(), (name, options)
+                assert bool(one.converged) == bool(many.converged[k])
+                assert one.smallest_singular_value == pytest.approx(
+                    many.smallest_singular_value[k], abs=1e-12
+                )
+
+
+def test_one_target_does_without_what_many_need(monkeypatch):
+    """The search over many targets is not entered where a first start arrives: single calls stay fast."""
+    robot = lw.load("panda")
+    poses = [
+        np.asarray(robot.pose(np.full(7, 0.2) + 0.1 * k * np.array([1, 1, 1, -6, 1, 5, 1]))) for k in range(3)
+    ]
+
+    def many(*_):
+        raise AssertionError("the search over many targets")
+
+    monkeypatch.setattr(inverse._Problem, "solve", many)
+    for pose in poses:
+        assert motion.inverse_kinematics(robot, pose).converged

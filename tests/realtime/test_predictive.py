@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.optimal import progress
 from linkwise.realtime import Fault, PredictiveController, SettingsError, SimulatedPlant
 
 pytestmark = pytest.mark.skipif(
@@ -129,3 +130,14 @@ def test_a_frozen_encoder_stops_the_arm(robot):
     report = controller.run(1.0)
     assert "did not change" in report.reason
     assert report.cycle < 200
+
+
+def test_an_arm_that_does_not_approach_its_target_stops(robot, monkeypatch):
+    """Where nothing counts as progress every motion is one of those."""
+    for name, value in (("PATIENCE", 0.05), ("NEARER", 0.0), ("NEARER_BY", 100.0)):
+        monkeypatch.setattr(progress, name, value)
+    controller = made(robot)
+    controller.aim({"joints.target": [2.0, -1.0]})
+    report = controller.run(1.0)
+    assert "the target was not approached" in report.reason
+    assert 45 <= report.cycle < 300

@@ -12,7 +12,7 @@ from linkwise.compiler.room import in_one_room
 from linkwise.control.bounds import all_finite, clipped, or_zero
 from linkwise.control.controller import traced_kernel
 from linkwise.embedded.entry import Entry, Options
-from linkwise.optimal import watching
+from linkwise.optimal import progress, watching
 from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT, iteration
 from linkwise.optimal.problem import Problem
@@ -53,6 +53,8 @@ GUARD_WORDS = {
     "near_position": "for tip.position of the parameters",
     "near_orientation": "for tip.orientation",
     "distance": "of the target [m], [rad]",
+    "progress": "code (0: approaching, 1: at rest elsewhere, 2: it moves and is not approached), whether the arm "
+    "rests at the target, its distance [rad or m]",
 }
 """What inputs and outputs of the functions of ``optimal.guard`` are."""
 
@@ -120,7 +122,7 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
 
 def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     """What stands between sensors, plan and motors."""
-    guard = Guard(problem.dynamics, robot, options.dtype, options.frame)
+    guard = Guard(problem.dynamics, robot, options.dtype, options.frame, options.frame is not None)
     bounds = Bounds.of(robot)
     limits = bounds.numbers()
     reach = {"reach": np.minimum(target_distance(bounds.speed, options.frequency), 1e9)}
@@ -157,6 +159,15 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
             reach,
         ),
     ]
+    found.append(
+        made(
+            "mpc_progress",
+            guard.progress,
+            f"whether {robot.name} gets nearer to its target. Call it after mpc_watch in every sample; stop where the "
+            "code is 2, and set the memory to zeros for another target",
+            {"memory": np.zeros(len(progress.MEMORY)), **limits},
+        )
+    )
     if options.frame is not None:
         found.append(
             made(

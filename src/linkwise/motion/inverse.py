@@ -1,7 +1,8 @@
 """Inverse kinematics of any arm: damped least squares from many starts, many targets at once.
 
 The iteration is one compiled loop (``damped_least_squares``). Starts run side by side, in rounds of growing size; a
-target's other starts end with the first one that arrives. Arms of the PUMA type start from their closed form.
+target's other starts end with the first one that arrives. Arms of the PUMA type have their closed form after the first
+round. One target alone goes through ``single_target``, which finds the same position.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from linkwise.motion import starts as starting
 from linkwise.motion.closed_form import has_closed_form
 from linkwise.motion.damped_least_squares import iteration
 from linkwise.motion.rotations import check_poses
+from linkwise.motion.single_target import PATIENCE, SingleTarget, known_search
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
-PATIENCE = 8  # iterations after which a start that has not halved its cost is left
 PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
 
 
@@ -80,8 +81,8 @@ def inverse_kinematics(
         robot: the robot.
         target: poses, (..., 4, 4), or points, (..., 3), with ``task="position"``.
         frame: the frame; by default the only leaf.
-        start: positions (..., n) that are tried first; then the closed form where the arm has one, then random
-            positions, those nearest to the target first.
+        start: positions (..., n) that are tried first; then random positions, those nearest to the target
+            first, and the closed form where the arm has one.
         task: "pose" or "position".
         limits: whether the result must be within the joint limits.
         starts: number of starting positions.
@@ -111,6 +112,10 @@ def inverse_kinematics(
     if task == "pose":
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
+    if not batch:
+        found = _one(robot, target, frame, start, task, limits, (starts, iterations, tolerance, seed))
+        if found is not None:
+            return found
     problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
     first = _first_start(robot, start, batch, problem)
     q, error = problem.solve(first, start is not None, starts, iterations, seed)
@@ -120,6 +125,55 @@ def inverse_kinematics(
         _complain(problem, converged, linear, angular, batch, starts)
     singular = np.linalg.svd(problem.jacobian(q), compute_uv=False)[..., -1]
     return Solution(*(a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged, singular)))
+
+
+def _one(
+    robot: Robot,
+    target: np.ndarray,
+    frame: str | None,
+    start: Any,
+    task: str,
+    limits: bool,
+    numbers: tuple[int, int, float, int],
+) -> Solution | None:
+    """The solution for one target; None: the whole search is needed.
+
+    Args:
+        robot: the robot.
+        target: a pose or a point.
+        frame: the frame.
+        start: the position that is tried first, if any.
+        task: "pose" or "position".
+        limits: whether joint limits are kept.
+        numbers: starts, iterations, tolerance, seed.
+    """
+    starts, iterations, tolerance, seed = numbers
+    if starts < ROUNDS[0]:
+        return None
+    lower, upper, length = _known_of(robot, frame)
+    if not limits:
+        lower, upper = np.full(lower.size, -np.inf), np.full(lower.size, np.inf)
+
+    def make() -> SingleTarget:
+        return SingleTarget(robot, frame, task, (lower, upper), length, _usual_start(lower, upper), tolerance)
+
+    search = known_search(robot, (frame, task, limits, tolerance), make)
+    if start is None:
+        library = starting.library(robot, frame, length, max(2048, 2 * starts), seed)
+        q = search.near(library, target, ROUNDS[0])
+    else:
+        q = np.array(arguments.matrices("start", start, lower.size))
+        if q.ndim != 1:
+            return None
+        q = q[np.newaxis]
+    reached = search.search(q, target[:3].ravel(), iterations)
+    if reached is None:
+        return None
+    q, error = reached
+    linear, angular = search.sizes(error)
+    J = robot.jacobian(q, frame)
+    singular = np.linalg.svd(J if task == "pose" else J[3:], compute_uv=False)[-1]
+    return Solution(q, np.float64(linear), np.float64(angular), np.True_, singular)  # type: ignore[arg-type]
 
 
 def _targets(target: Any, task: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -181,16 +235,11 @@ class _Problem:
         steps = iterations if given or starts == 1 else 0
         best = self.improved(first, everything, steps, leave=given and starts > 1)
         left = self.left(best)
-        if left.size and self.task == "pose" and has_closed_form(self.robot, self.frame):
-            known = starting.by_closed_form(
-                self.robot, self.targets[left], self.frame, best[0][left], self.limits
-            )
-            found = ~np.isnan(known).any(axis=-1)
-            self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
-            left = self.left(best)
         done = 1 if given else 0
-        for size in (*ROUNDS, starts):
+        for turn, size in enumerate((*ROUNDS, starts)):
             size = min(size, starts - done)
+            if turn == 1 or size < ROUNDS[0]:  # the iteration is faster where it finds a position
+                left = self.by_closed_form(best, left, iterations)
             if not left.size or size <= 0:
                 break
             library = starting.library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
@@ -209,6 +258,19 @@ class _Problem:
         if left.size and starts > 1:  # the nearest position found
             self.keep_better(best, left, self.improved(best[0][left], left, iterations))
         return best
+
+    def by_closed_form(
+        self, best: tuple[np.ndarray, np.ndarray], left: np.ndarray, iterations: int
+    ) -> np.ndarray:
+        """The targets that are left after the closed form, where the arm has one."""
+        if not left.size or self.task != "pose" or not has_closed_form(self.robot, self.frame):
+            return left
+        known = starting.by_closed_form(
+            self.robot, self.targets[left], self.frame, best[0][left], self.limits
+        )
+        found = ~np.isnan(known).any(axis=-1)
+        self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
+        return self.left(best)
 
     def left(self, best: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """The targets that are not reached yet."""
@@ -263,11 +325,15 @@ def _known_of(robot: Robot, frame: str | None) -> tuple[np.ndarray, np.ndarray, 
     return known[frame]
 
 
+def _usual_start(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """The middle of the range, and a little more: a stretched arm is singular."""
+    limited = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(limited, lower, 0.0) / 2 + np.where(limited, upper, 0.0) / 2 + 0.1
+
+
 def _first_start(robot: Robot, start, batch: tuple[int, ...], problem: _Problem) -> np.ndarray:
     if start is None:
-        limited = np.isfinite(problem.lower) & np.isfinite(problem.upper)
-        middle = np.where(limited, problem.lower, 0.0) / 2 + np.where(limited, problem.upper, 0.0) / 2
-        start = middle + 0.1  # a stretched arm is singular: lean each joint a little
+        start = _usual_start(problem.lower, problem.upper)
     array = arguments.matrices("start", start, robot.dof)
     try:
         rows = np.broadcast_to(array, (*batch, robot.dof))

@@ -11,7 +11,7 @@ from linkwise.model.joint import Joint
 from linkwise.motion.closed_form import closed_form_inverse_kinematics
 from linkwise.robot import Robot
 
-_MOST_LIBRARIES = 8  # of a robot, about half a megabyte each
+MOST_LIBRARIES = 8  # of a robot, about half a megabyte each
 
 
 def sampling_range(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
@@ -30,6 +30,7 @@ class Library:
         self.q = np.random.default_rng(seed).uniform(*sampling_range(robot), (size, robot.dof))
         self.length = length
         self.features = self._features(robot.pose(self.q, frame))
+        self.squares = {k: np.sum(self.features[:, :k] ** 2, axis=1) for k in (3, 12)}
 
     def _features(self, poses: np.ndarray) -> np.ndarray:
         """Vectors whose distance is that of the poses [m], an angle counted at the arm's length."""
@@ -43,10 +44,21 @@ class Library:
         """For each target the ``count`` nearest positions after the first ``skip``, shape (targets, count, n)."""
         wanted = targets if targets.ndim == 2 else self._features(targets)
         known = self.features[:, : wanted.shape[1]]
-        distance = np.sum(known**2, axis=1) - 2.0 * wanted @ known.T
+        distance = self.squares[wanted.shape[1]] - 2.0 * wanted @ known.T
         order = np.argpartition(distance, skip + count - 1, axis=1)[:, : skip + count]
         sorted_ = np.argsort(np.take_along_axis(distance, order, axis=1), axis=1)
         return self.q[np.take_along_axis(order, sorted_, axis=1)[:, skip:]]
+
+    def nearest_one(self, target: np.ndarray, count: int) -> np.ndarray:
+        """The ``count`` nearest positions to one pose (4, 4) or point (3,), shape (count, n)."""
+        if target.ndim == 1:
+            wanted = target
+        else:
+            turned = self.length / math.sqrt(2.0) * target[:3, :3].ravel()
+            wanted = np.concatenate([target[:3, 3], turned])
+        distance = self.squares[wanted.size] - 2.0 * (self.features[:, : wanted.size] @ wanted)
+        order = distance.argpartition(count - 1)[:count]
+        return self.q[order[distance[order].argsort()]]
 
 
 def library(robot: Robot, frame: str | None, length: float, size: int, seed: int) -> Library:
@@ -54,7 +66,7 @@ def library(robot: Robot, frame: str | None, length: float, size: int, seed: int
     known: dict[Any, Library] = vars(robot).setdefault("_libraries", {})
     key = (frame, length, size, seed)
     if key not in known:
-        if len(known) >= _MOST_LIBRARIES:
+        if len(known) >= MOST_LIBRARIES:
             known.clear()
         known[key] = Library(robot, frame, length, size, seed)
     return known[key]

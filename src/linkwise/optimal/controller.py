@@ -117,7 +117,7 @@ class Predictive:
         self.follows = flag("follow", follow) and f"{JOINTS}.target" in problem.parameters
         self.bounds = Bounds.of(self.robot, position_limits, velocity_limits)
         self.tip = self._standard and f"{TIP}.position" in problem.parameters
-        self.guard = Guard(problem.dynamics, self.robot, frame=options.get("frame"))
+        self.guard = Guard(problem.dynamics, self.robot, frame=options.get("frame"), of_pose=self.tip)
         self._limits = self.bounds.numbers()
         self._reach = np.minimum(target_distance(self.bounds.speed, self._frequency), 1e9)
         self._tip_reach = tip_distance(problem, self.bounds.speed, self._frequency) if self.tip else None
@@ -136,7 +136,7 @@ class Predictive:
         self.settled = False
         self.report = dict.fromkeys(REPORT, math.nan)
         self.progress = Progress()
-        self._mu = 0.0
+        self._mu, self._short = 0.0, ""
         n = self.robot.dof
         self._memory = np.zeros(watching.Memory(n).size)
         self._caused = np.zeros(n)
@@ -187,7 +187,7 @@ class Predictive:
             self.status, self.reason = STOPPED, "no state has been measured yet"
             self.failures += 1
             return np.zeros(n)
-        stop = self._judged(t, state, code, joint)
+        stop = self._judged(since, state, code, joint)
         made = None
         if not stop:
             made = self._improved(t, state, disturbance) if doubted < 0.5 else None
@@ -197,9 +197,11 @@ class Predictive:
                 self.failures += 1
                 self.status = KEPT
                 self.reason = "a reading was not believed" if doubted > 0.5 else "no better plan was found"
+                if self._short.startswith("at rest"):
+                    self.reason = f"{self._short}: {self.reason}"
         return self._commanded(t, state, stop)
 
-    def _judged(self, t: float, state: np.ndarray, code: float, joint: float) -> bool:
+    def _judged(self, since: float, state: np.ndarray, code: float, joint: float) -> bool:
         """Whether the arm is to be stopped, and why."""
         if code > 0.5:
             name = self.robot.joint_names[int(joint)] if joint >= 0.0 else "all joints"
@@ -207,10 +209,15 @@ class Predictive:
             return True
         if not self._standard:
             return False
-        n = self.robot.dof
-        speed = float(np.max(np.abs(state[n:]) / np.minimum(self._limits["speed"], watching.USUAL_SPEED)))
-        verdict = self.progress.judged(t, self._distance(state), speed)
-        self.settled = self.progress.arrived
+        if self.tip:
+            target = [self._pose_on_the_way(state)[2]]
+        else:
+            target = [self._goals[0], self._limits["lowest"], self._limits["highest"]]
+        way = self.progress
+        (verdict, arrived, way.distance), way.memory = self.guard.progress(
+            state, np.array([since]), self._limits["speed"], *target, way.memory
+        )
+        self.settled = way.arrived = bool(arrived > 0.5)
         if verdict == WANDERING:
             self.status = NOT_CONVERGING
             self.reason = f"the arm moves, and the target is not approached: {self._words()}"
@@ -220,14 +227,6 @@ class Predictive:
 
     def _words(self) -> str:
         return f"{self.progress.distance:.3g} {'m or rad' if self.tip else 'rad or m'} are left"
-
-    def _distance(self, state: np.ndarray) -> float:
-        """How far the target is away: the largest distance of a joint, or that of the pose."""
-        if self.tip:
-            _, _, distance = self._pose_on_the_way(state)
-            return float(np.max(distance))
-        reachable = np.clip(self._goals[0], self._limits["lowest"], self._limits["highest"])
-        return float(np.max(np.abs(reachable - state[: self.robot.nq])))
 
     def _outside(self) -> str:
         """By how much the joints' target is outside of their range, in words."""

@@ -26,7 +26,7 @@ from linkwise.control.controller import traced_kernel
 from linkwise.functions import mechanism_of
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
-from linkwise.optimal import braking, watching
+from linkwise.optimal import braking, progress, watching
 from linkwise.optimal.costs import Point
 from linkwise.optimal.limits import StateLimits
 from linkwise.optimal.rotations import (
@@ -111,6 +111,8 @@ class Guard:
     dtype: str = "float64"
     frame: str | None = None
     """Whose pose is the target, where one is."""
+    of_pose: bool = False
+    """Whether the target is a pose."""
 
     @property
     def whole(self) -> bool:
@@ -392,6 +394,37 @@ class Guard:
             return self.aimed(believed, target, disturbance, reach, low, high, lowest, highest, frequency[0])
 
         return traced_kernel("aim", function, sizes, shapes, self.dtype, self._key("aim"))
+
+    @once
+    def progress(self) -> Kernel:
+        """Whether the target is approached: (believed, target or distance, …, memory) -> ``progress.judged``."""
+        n, size = self.dynamics.dof, len(progress.MEMORY)
+        sizes = {"believed": 2 * n, "period": 1, "speed": n}
+        sizes |= {"distance": 2} if self.of_pose else {"target": n, "lowest": n, "highest": n}
+        shapes = {"progress": (3,), "next_memory": (size,)}
+
+        def function(believed, period, speed, **others):
+            if self.of_pose:
+                away = list(others["distance"])
+            else:
+                ends = zip(others["target"], others["lowest"], others["highest"], believed[:n], strict=True)
+                away = [abs(clipped(t, low, high) - q) for t, low, high, q in ends]
+            fast = [
+                abs(v) / minimum(s, watching.USUAL_SPEED) for v, s in zip(believed[n:], speed, strict=True)
+            ]
+            verdict, memory = progress.judged(
+                progress.largest(away), progress.largest(fast), period[0], others["memory"]
+            )
+            return {"progress": verdict, "next_memory": memory}
+
+        return traced_kernel(
+            "progress",
+            function,
+            sizes | {"memory": size},
+            shapes,
+            self.dtype,
+            self._key(f"progress {self.of_pose}"),
+        )
 
     @once
     def tip(self) -> Kernel:

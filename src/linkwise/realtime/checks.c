@@ -8,6 +8,9 @@ typedef struct {
     double stamp; /* when its first state was measured */
     double xs[(HORIZON + 1) * 2 * N], us[HORIZON * N], gains[HORIZON * N * 2 * N];
     double low[N], high[N]; /* limits of torques */
+#ifdef PROGRESS_MEMORY
+    double target[TARGET]; /* of the joints, or position and orientation of the tip */
+#endif
 } plan;
 
 typedef struct {
@@ -25,6 +28,9 @@ typedef struct {
 
     /* used by the synchronous task alone */
     double memory[WATCH_MEMORY], state[2 * N], modelled[2 * N], disturbance[N], caused[N];
+#ifdef PROGRESS_MEMORY
+    double way[PROGRESS_MEMORY], target[TARGET]; /* what is known of the way to this target */
+#endif
     int64_t watched_cycle; /* of the last sample */
 } planning;
 #endif

@@ -10,6 +10,7 @@
  * linkwise.optimal.guard are those of the Python controller:
  *   watch    which readings are believed, and what the model misses
  *   guard    torques that keep the limits of speed and position one sample ahead
+ *   progress whether the target is approached, where it is that of the standard problem
  *   aim      targets nearby, weights and limits of torques for the state that the arm is in; aim_tip for poses
  *
  * A plan is used only if all its numbers are finite, the iteration was sound, and it took a step or has nearly no gaps.
@@ -138,6 +139,29 @@ static void set_numbers(run_state *r, const double *state, const double *disturb
 #endif
 }
 
+#ifdef PROGRESS_MEMORY
+/* Whether the target of the newest plan is approached; a new target begins anew. */
+static fault approaching(run_state *r, const plan *newest, double period)
+{
+    planning *p = &r->planning;
+    double lowest[N], highest[N], speed[N], verdict[3], next[PROGRESS_MEMORY];
+    if (memcmp(p->target, newest->target, sizeof p->target) != 0) {
+        memcpy(p->target, newest->target, sizeof p->target);
+        memset(p->way, 0, sizeof p->way);
+    }
+    state_limits(r->set, lowest, highest, speed);
+#ifdef TIP_AT
+    double place[3], turn[4], distance[2];
+    aim_tip(p->state, p->target, p->target + 3, tip_reach, place, turn, distance);
+    progress(p->state, &period, speed, distance, p->way, verdict, next);
+#else
+    progress(p->state, &period, speed, p->target, lowest, highest, p->way, verdict, next);
+#endif
+    memcpy(p->way, next, sizeof next);
+    return verdict[0] > 1.5 ? (fault){NOT_CONVERGING, -1, verdict[2]} : no_fault;
+}
+#endif
+
 /* Which readings are believed. A fault ends the loop; the stop begins at the state that is believed. */
 static fault watched(run_state *r, int64_t cycle, row *out)
 {
@@ -172,6 +196,12 @@ static int improve(run_state *r, const double *state, const double *parameters, 
         memcpy(to->xs, p->xs, sizeof to->xs);
     to->stamp = stamp;
     torque_limits(r->set, parameters, to->low, to->high);
+#ifdef TIP_AT
+    memcpy(to->target, parameters + TIP_AT, 3 * sizeof(double));
+    memcpy(to->target + 3, parameters + TURN_AT, 4 * sizeof(double));
+#elif defined(PROGRESS_MEMORY)
+    memcpy(to->target, parameters + TARGET_AT, N * sizeof(double));
+#endif
     int usable = (stepped || p->report[REPORT_GAP] <= CLOSED) && p->report[REPORT_SOUND] > 0.5 &&
                  isfinite(p->report[REPORT_MU]) && all_finite(to->xs, (HORIZON + 1) * STATE) &&
                  all_finite(to->us, HORIZON * N) && all_finite(to->gains, HORIZON * N * STATE);
@@ -260,6 +290,11 @@ static fault planned(run_state *r, row *out, double *tau)
     r->set->plans->time = out->time;
     if (!(age <= r->set->oldest_plan) || !(at < (double)HORIZON))
         return (fault){OLD_PLAN, -1, age};
+#ifdef PROGRESS_MEMORY
+    fault lost = approaching(r, p, r->set->period);
+    if (lost.reason != FINISHED)
+        return lost;
+#endif
     int k = (int)at;
     double part = at - (double)k;
     const double *before = p->xs + k * STATE, *after = before + STATE, *gains = p->gains + k * N * STATE;

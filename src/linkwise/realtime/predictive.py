@@ -13,7 +13,7 @@ import numpy as np
 from linkwise.compiler.emit import c
 from linkwise.compiler.room import in_one_room
 from linkwise.control import Gains
-from linkwise.optimal import watching
+from linkwise.optimal import progress, watching
 from linkwise.optimal.controller import CLOSED, STUBBORN, fixed_multipliers
 from linkwise.optimal.costs import TipTracking
 from linkwise.optimal.guard import FAR, Guard
@@ -93,8 +93,10 @@ class PredictivePrograms(TwoRatePrograms):
         self.frequency = frequency
         self.speed = problem.robot.velocity_limits if speed is None else speed
         tips = [cost.frame for cost in problem.costs if isinstance(cost, TipTracking)]
-        self.guard = Guard(problem.dynamics, problem.robot, frame=tips[0] if tips else None)
         self.has_tip = frequency is not None and bool(tips)
+        self.guard = Guard(
+            problem.dynamics, problem.robot, frame=tips[0] if tips else None, of_pose=self.has_tip
+        )
 
     def source(self) -> str:
         """The whole C file."""
@@ -129,6 +131,9 @@ class PredictivePrograms(TwoRatePrograms):
             places |= {"TIP_AT": f"{TIP}.position", "TURN_AT": f"{TIP}.orientation"}
             tables["tip_reach"] = tip_distance(problem, self.speed, self.frequency)
             kernels.append(self.guard.tip)
+        if self.frequency is not None:
+            numbers |= {"PROGRESS_MEMORY": len(progress.MEMORY), "TARGET": 7 if self.has_tip else self.dof}
+            kernels.append(self.guard.progress)
         numbers |= {name: problem.where(parameter).start for name, parameter in places.items()}
         for table in fixed_multipliers(problem):
             tables["multipliers"] = table.ravel()

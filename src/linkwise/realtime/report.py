@@ -35,6 +35,7 @@ REASONS = {
     NO_THREAD: "a thread could not be started: {error}",
     18: "the plan was {value:.3g} s old",
     19: "no plan was found at the start",
+    20: "the arm moved, and the target was not approached: {value:.3g} rad or m were left",
     17: "{joint} was pushed with {value:.3g} {unit}, more than its threshold of contact",
 }
 SETTINGS = (
