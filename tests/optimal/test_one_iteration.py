@@ -3,11 +3,11 @@ on numbers."""
 
 import numpy as np
 import pytest
-from strategies import body, direction, pose
 
 import linkwise as lw
 from linkwise import optimal
 from linkwise.optimal import dynamics
+from strategies import body, direction, pose
 
 STATIONARY = 2e-4  # relative slope along a direction that is left: differences of the cost have round-off
 

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwise import language
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import Array, Register
 from linkwise.compiler.traced_arrays import TRIANGLE, Index, Stored, index
 from linkwise.errors import TraceError
-from linkwise import language
 from linkwise.language import Variable, current_tracer, plain
 
 MOST_NODES = 15_000

@@ -10,7 +10,7 @@ from linkwise.compiler.loops import Array, Declare, Element, For, Place, Registe
 from linkwise.compiler.procedure import Procedure
 from linkwise.compiler.program import Dtype
 from linkwise.compiler.rolled import Block, Key, OpenStep, Rolled, StraightPart, TracedLoop, tracing
-from linkwise.compiler.traced_arrays import TRIANGLE, Index, index
+from linkwise.compiler.traced_arrays import TRIANGLE, Index
 from linkwise.errors import TraceError
 
 

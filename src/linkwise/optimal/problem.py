@@ -123,7 +123,7 @@ class Problem(Summarised):
             self._check_constraints()
         self._slots, self.p = self._arranged()
         self.barrier = False
-        """Whether limits are barriers, for ``solve``."""
+        """Whether limits are barriers with multipliers, for ``solve``; else an augmented Lagrangian."""
         self.structure = object()
         """Shared by copies with other values: they use the same code."""
 
@@ -156,7 +156,7 @@ class Problem(Summarised):
 
     @property
     def nm(self) -> int:
-        """Numbers of the augmented Lagrangian of a stage: multipliers, penalty and its inverse; 0 without limits."""
+        """Numbers of the limits of a stage: multipliers, penalty and its inverse; 0 without limits."""
         return len(self.limit_words) + 2 if self.limit_words else 0
 
     @property

@@ -377,8 +377,8 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
         )
     if traced and fused is None and not on_device and not loop.fits_a_kernel:
         warn(
-            f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates compiling "
-            "it takes long. fused=True compiles it, fused=False accepts Python's loop",
+            f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates "
+            "compiling it takes long. fused=True compiles it, fused=False accepts Python's loop",
             SlowWarning,
         )
     return traced and bool(fused or on_device or (fused is None and loop.fits_a_kernel))
