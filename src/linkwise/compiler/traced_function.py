@@ -73,7 +73,7 @@ class TracedFunction:
             fused=fused,
             shapes=self.shapes,
         )
-        return nest if self.loops else in_one_room(nest)
+        return nest if self.loops else in_one_room(nest, "tables")
 
     def straight(self, dtype: Dtype) -> Program:
         """The program without loops, whatever its length."""
