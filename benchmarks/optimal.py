@@ -2,12 +2,16 @@
 
     python benchmarks/optimal.py [--robot panda] [--horizon 50] [--problems 1024] [--iterations 10] [--rounds 10]
     python benchmarks/optimal.py --gpu [--horizon 32] [--problems 16384,65536]
+    python benchmarks/optimal.py --large solo12,simple_humanoid [--horizon 20]
 
 The problem: the tip reaches a point, with small weights of positions, velocities and torques. On the CPU one thread
 computes; rounds of all contestants alternate, and the best round of each counts, in processor time: other programs on
 the machine do not count. Crocoddyl 3.2.1 (with pin 4.0.0) takes
 part where it is installed: the same robot, costs, integrator and start, FDDP with the same number of iterations.
 Crocoddyl tries step sizes one after the other and mostly takes the first; the kernel tries all of ``--steps`` always.
+
+``--large``: robots of example-robot-data with a floating base keep their posture; processor time to trace and to
+compile an iteration without a cache, and to run it.
 
 ``--gpu`` needs CuPy and an NVIDIA GPU: iterations per second in float32 with data on the device, and whether the bits
 are those of the CPU. With ``--text`` nothing is run: it prints the size of the generated CUDA.
@@ -16,7 +20,9 @@ are those of the CPU. With ``--text`` nothing is run: it prints the size of the 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +159,46 @@ def on_cpu(given: argparse.Namespace) -> None:
     print(f"operations of an iteration: {single.operations.total / iterations:.0f}")
 
 
+def on_large(given: argparse.Namespace) -> None:
+    import os
+    import warnings
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    from large_robots import path_of
+
+    os.environ["LINKWISE_CACHE"] = ""
+    warnings.simplefilter("ignore", lw.ModelWarning)
+    for name in given.large.split(","):
+        robot = lw.load(path_of(name), base="floating")
+        rest = {"velocity": 0.0, "velocity_weight": 0.1}
+        problem = Problem(
+            robot,
+            horizon=given.horizon,
+            step=0.01,
+            costs=[JointTracking(robot.neutral, weight=1.0, **rest), Effort(1e-3)],
+            terminal=[JointTracking(robot.neutral, weight=10.0, **rest)],
+            torque_limits=False,
+            friction=False,
+        )
+        begin = time.process_time()
+        kernel = iteration(problem, iterations=1)
+        kernel.program("float64")
+        traced = time.process_time()
+        kernel.native("float64", 1)
+        compiled = time.process_time()
+        one = [array[0] for array in inputs(problem, 1)]
+        best = np.inf
+        for _ in range(given.rounds):
+            start = time.thread_time()
+            kernel(*one)
+            best = min(best, time.thread_time() - start)
+        print(
+            f"{name}: {robot.dof} velocity coordinates, horizon {given.horizon}: traced {traced - begin:.1f} s, "
+            f"compiled {compiled - traced:.1f} s, an iteration {1e3 * best:.2f} ms",
+            flush=True,
+        )
+
+
 def on_gpu(given: argparse.Namespace) -> None:
     from linkwise.compiler.emit import cuda
     from linkwise.compiler.emit.cuda_procedure import ProcedureFrame
@@ -214,12 +260,13 @@ def main() -> None:
     parser.add_argument("--resident", default="8", help="blocks of 32 problems on a multiprocessor at a time")
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--text", action="store_true")
+    parser.add_argument("--large", default="", help="robots of example-robot-data, by comma")
     given = parser.parse_args()
-    given.horizon = given.horizon or (32 if given.gpu else 50)
+    given.horizon = given.horizon or (32 if given.gpu else 20 if given.large else 50)
     given.iterations = given.iterations or (10 if given.gpu else 4)  # Crocoddyl has converged after six
     given.problems = given.problems or ("16384,65536" if given.gpu else "1024")
     given.steps = given.steps or ("1" if given.gpu else "1,0.5,0.25,0.125")
-    (on_gpu if given.gpu else on_cpu)(given)
+    (on_large if given.large else on_gpu if given.gpu else on_cpu)(given)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ SMOKE = {  # script -> command lines
     "optimal.py": [
         "--robot two_link --horizon 4 --problems 8 --iterations 1 --rounds 1",
         "--robot two_link --horizon 4 --iterations 1 --gpu --text",
+        "--large double_pendulum --horizon 2 --rounds 1",
     ],
     "kernel_speed.py": ["--joints 2 --states 64"],
     "large_robots.py": ["--quick"],

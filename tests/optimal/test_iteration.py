@@ -112,8 +112,9 @@ def test_a_step_is_that_of_dense_matrices():
     for k in reversed(range(N)):
         z = np.concatenate([xs[k], us[k]])
         A = np.stack([(step(z + d) - step(z - d)) / 2e-6 for d in 1e-6 * np.eye(n + m)], axis=1)
-        V = V + mu[0] * np.diag(np.abs(np.diag(V)))
-        Q = _gauss_newton(problem, xs[k], us[k], p[k]) + A.T @ V @ A
+        T = np.vstack([problem.step * np.eye(2), np.eye(2)])
+        near = mu[0] * np.diag(np.abs(np.diag(T.T @ V @ T)))
+        Q = _gauss_newton(problem, xs[k], us[k], p[k]) + A.T @ V @ A + A[2:].T @ near @ A[2:]
         Q[n:, n:] += mu[0] * np.diag(np.diag(Q[n:, n:]))
         expected[k] = -np.linalg.solve(Q[n:, n:], Q[n:, :n])
         V = Q[:n, :n] + Q[:n, n:] @ expected[k]

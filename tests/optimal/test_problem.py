@@ -234,3 +234,37 @@ def test_constraints_are_part_of_the_dynamics():
     assert np.allclose(following[3:], 0.01 * np.asarray(qdd), atol=1e-12)
     with pytest.raises(optimal.ProblemError, match="does not meet the constraints"):
         optimal.Problem(held, start=(q + 0.1, np.zeros(3)), costs=[optimal.Effort(1.0)])
+
+
+def test_where_frames_are_held_is_a_parameter():
+    """Another foothold, also one that moves along the horizon, needs no other code and gives its own motion."""
+    arm = lw.planar_chain(4)
+    q = np.array([0.4, 1.0, 0.7, -0.5])
+    place = np.asarray(arm.pose(q, "link4"))[:3, 3]
+
+    def problem(position):
+        held = arm.with_constraints([lw.Point("link4", position)])
+        return optimal.Problem(
+            held, horizon=6, step=0.02, start=(q, np.zeros(4)), stabilization=20.0, costs=[optimal.Effort(1e-2)],
+            terminal=[optimal.JointTracking(q, 1.0, velocity=0.0, velocity_weight=1.0)],
+        )  # fmt: skip
+
+    moved = place + [0.02, -0.01, 0.0]
+    first, other = problem(place), problem(moved)
+    assert first.key() == other.key()
+    assert first.parameters["targets"] == 3
+    aimed = first.with_values({"targets": moved})
+    wanted, found = optimal.solve(other), optimal.solve(aimed)
+    assert wanted.converged
+    assert (found.tau == wanted.tau).all()
+    assert found.cost != optimal.solve(first).cost
+    kernels = vars(first.robot)["_optimal"]
+    count = len(kernels)
+    path = np.linspace(place, moved, 7)
+    assert optimal.solve(first.with_values({"targets": path})).converged
+    assert len(kernels) == count
+    x, u = first.x0.tolist(), [0.1, 0.2, 0.0, -0.1]
+    mine = np.array(aimed.next_state(x, u, aimed.p[0].tolist()), float)
+    theirs = np.array(other.next_state(x, u), float)
+    assert np.allclose(mine, theirs, atol=1e-13)
+    assert not np.allclose(mine, np.array(first.next_state(x, u), float), atol=1e-6)

@@ -70,7 +70,8 @@ def test_a_step_is_that_of_dense_matrices(joints, controls, shifted, boxed):
     k, K, value, hessian = kernel(V, vx, G, gap, gradient, H, np.array([mu]), low, high)
     F = np.vstack([np.hstack([np.eye(q), np.zeros((q, v + m))]) + h * G, G]) if shifted else G
     ahead = gradient + F.T @ (vx + V @ gap)
-    Q = H + F.T @ (V + mu * np.diag(np.diag(V))) @ F
+    T = np.vstack([h * np.eye(q), np.eye(v)]) if shifted else np.eye(v)
+    Q = H + F.T @ V @ F + G.T @ (mu * np.diag(np.diag(T.T @ V @ T))) @ G
     Quu, Qux = Q[n:, n:] + mu * np.diag(np.diag(Q[n:, n:])), Q[n:, :n]
     if boxed:
         root = np.linalg.cholesky(Quu)

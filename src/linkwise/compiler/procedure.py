@@ -142,9 +142,10 @@ def _depends(body: Sequence[Statement], loop: str) -> bool:
     for statement in statements(body):
         if isinstance(statement, Let) and _mentions(statement.value, names):
             names.add(statement.name)
-        elif isinstance(statement, For):
-            if any(_mentions(bound, names) for bound in (statement.first, statement.stop)):
-                return True
+        elif isinstance(statement, For) and any(
+            _mentions(bound, names) for bound in (statement.first, statement.stop)
+        ):
+            return True
     return False
 
 

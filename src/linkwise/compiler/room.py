@@ -23,8 +23,8 @@ from linkwise.compiler.shapes import ROOM
 AnyNest = TypeVar("AnyNest", bound=Nest)
 
 
-def in_one_room(nest: AnyNest) -> AnyNest:
-    """The same loops with all scratch memory in one array, ``room``; places in it are known numbers or expressions."""
+def in_one_room(nest: AnyNest, label: str = ROOM) -> AnyNest:
+    """The same loops with all scratch memory in one array, by default ``room``; places in it are known numbers or expressions."""
     scratch = [array for array in nest.arrays if array.kind == "scratch"]
     if not scratch or (len(scratch) == 1 and scratch[0].rows == 1):
         return nest
@@ -40,16 +40,16 @@ def in_one_room(nest: AnyNest) -> AnyNest:
         if not isinstance(place, Element) or place.array not in starts:
             return place
         row = whole(0) if place.row is None else place.row
-        return Element(ROOM, row * pitches[place.array] + (place.column + starts[place.array]))
+        return Element(label, row * pitches[place.array] + (place.column + starts[place.array]))
 
     kept = tuple(array for array in nest.arrays if array.kind != "scratch")
     body = _rewritten(nest.body, moved)
     unfused = nest.unfused
     return replace(
         nest,
-        arrays=(*kept, Array(ROOM, "scratch", size)),
+        arrays=(*kept, Array(label, "scratch", size)),
         body=body,
-        unfused=None if unfused is None else lambda: in_one_room(unfused()),
+        unfused=None if unfused is None else lambda: in_one_room(unfused(), label),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,10 +47,8 @@ class TracedFunction:
         self.function, self.inputs, self.label = function, dict(inputs), label
         self.longest, self.loops = longest, loops
         self.recorded: Recorded | None = None
-        try:
+        with contextlib.suppress(TooLongError):
             self.recorded = None if loops else self._recorded(rolled.MOST_NODES)
-        except TooLongError:
-            pass
         if self.recorded is not None:
             self.shapes = {key: shape for key, (shape, _) in self.recorded.items()}
             return
@@ -74,7 +73,7 @@ class TracedFunction:
             fused=fused,
             shapes=self.shapes,
         )
-        return nest if self.loops else in_one_room(nest)
+        return nest if self.loops else in_one_room(nest, "tables")
 
     def straight(self, dtype: Dtype) -> Program:
         """The program without loops, whatever its length."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from linkwise.scalar import Scalar, where
 
-GROWTH = 10.0  # of the regularisation after a rejected step
-DECAY = 0.4  # after a long one
-SHORT, LONG = 0.05, 0.3  # steps up to which it grows, and beyond which it shrinks
+GROWTH = 5.0  # of the regularisation after a rejected step
+DECAY = 0.2  # after a long one
+SHORT, LONG = 0.1, 0.2  # steps up to which it grows, and beyond which it shrinks
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
 HUGE = 1e30  # no merit is larger
 PART = 0.1  # of the promised decrease that is enough

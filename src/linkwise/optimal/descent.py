@@ -136,12 +136,14 @@ def limits_of(problem: Problem) -> Kernel:
 
 
 def step_of(problem: Problem) -> Kernel:
-    """(x, u) -> the next state."""
+    """(x, u, p) -> the next state."""
     shapes = {"following": (problem.ns,)}
     return _shared(
         problem,
         "step",
-        lambda: _kernel(problem, "optimal_step", problem.next_state, {"u": problem.nu}, shapes),
+        lambda: _kernel(
+            problem, "optimal_step", problem.next_state, {"u": problem.nu, "p": problem.np}, shapes
+        ),
     )
 
 

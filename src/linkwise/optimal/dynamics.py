@@ -96,6 +96,8 @@ class Dynamics:
     """Whether the torques of the step before are part of the state."""
     stabilization: float | None = None
     """Rate at which errors of constraints decay [1/s]."""
+    targets: Sequence[Scalar] | None = None
+    """Where frames are held in the world, as ``constraints.target_values``; None: where the robot says."""
 
     # -- sizes
 
@@ -286,7 +288,11 @@ class Dynamics:
         from linkwise.evaluation import outputs_of
 
         setting = Setting(
-            self.robot, friction=self.friction, base_parameters=True, stabilization=self.stabilization
+            self.robot,
+            friction=self.friction,
+            base_parameters=True,
+            stabilization=self.stabilization,
+            targets=self.targets,
         )
         return outputs_of(
             FUNCTIONS[name], setting, algorithm, **{key: list(value) for key, value in given.items()}

@@ -108,8 +108,10 @@ def iteration_program(
 ) -> ProcedureNest:
     """The loops in one precision."""
 
+    shape = stage_shape(problem)
+
     def function(**given: Any) -> dict[str, Any]:
-        return Iterations(problem, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
+        return Iterations(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
@@ -120,12 +122,13 @@ def iteration_program(
 class Iterations:
     """The trajectory of a problem, and what an iteration does with it."""
 
-    def __init__(self, problem: Problem, steps: Sequence[float], smallest: float, given: dict[str, Any]):
+    def __init__(
+        self, problem: Problem, shape: Shape, steps: Sequence[float], smallest: float, given: dict[str, Any]
+    ):
         self.problem, self.steps, self.given = problem, tuple(steps), given
         N, tries = problem.horizon, len(steps)
         self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
-        self.shape = stage_shape(problem)
-        s = self.shape
+        s = self.shape = shape
         self.chunk = chunk_of(N)
         self.x, self.u = empty(N + 1, self.ns), empty(N, self.m)
         self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)

@@ -1,4 +1,4 @@
-"""Limits of states and tips: functions c(x, u) that must not be positive, handled by an augmented Lagrangian.
+"""Limits of states and tips: functions c(x, u) that must not be positive, handled by barriers with multipliers.
 
 The numbers are run-time parameters; which limits exist at all (which are finite) decides the code. Limits of the state
 hold from the first step on: the start is given.

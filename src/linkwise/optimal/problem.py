@@ -13,13 +13,14 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
+from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
 from linkwise.optimal import arguments
@@ -65,7 +66,8 @@ class Problem(Summarised):
             jump at rest has no derivative. By default what friction brakes within two steps, at least 0.01.
         motors: names of the joints with a motor; by default all but floating ones and those in ``robot.passive``.
         last_torque: u before the first step (m,), for costs of the differences of torques; zeros by default.
-        stabilization: rate at which errors of constraints decay [1/s].
+        stabilization: rate at which errors of constraints decay [1/s]; where frames are held in the world is then the
+            run-time parameter "targets", as ``robot.kernel(..., inputs=("targets",))`` has it.
 
     Raises:
         ProblemError: something cannot be right; the message names it.
@@ -122,7 +124,7 @@ class Problem(Summarised):
             self._check_constraints()
         self._slots, self.p = self._arranged()
         self.barrier = False
-        """Whether limits are barriers, for ``solve``."""
+        """Whether limits are barriers with multipliers, for ``solve``; else an augmented Lagrangian."""
         self.structure = object()
         """Shared by copies with other values: they use the same code."""
 
@@ -155,7 +157,7 @@ class Problem(Summarised):
 
     @property
     def nm(self) -> int:
-        """Numbers of the augmented Lagrangian of a stage: multipliers, penalty and its inverse; 0 without limits."""
+        """Numbers of the limits of a stage: multipliers, penalty and its inverse; 0 without limits."""
         return len(self.limit_words) + 2 if self.limit_words else 0
 
     @property
@@ -257,9 +259,9 @@ class Problem(Summarised):
         Args:
             x: state, ns scalars.
             u: torques, m scalars.
-            p: run-time parameters; none is used yet.
+            p: run-time parameters; targets of constraints are read. None: those of the robot.
         """
-        return self.dynamics.next_state(x, u)
+        return self._dynamics_of(p).next_state(x, u)
 
     def linearised(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar] = ()) -> Linearised:
         """f(x, u) with its derivatives along changes of x; x and u are symbols.
@@ -267,9 +269,15 @@ class Problem(Summarised):
         Args:
             x: state, ns symbols.
             u: torques, m symbols.
-            p: run-time parameters; none is used yet.
+            p: run-time parameters; targets of constraints are read. None: those of the robot.
         """
-        return self.dynamics.linearised(x, u)
+        return self._dynamics_of(p).linearised(x, u)
+
+    def _dynamics_of(self, p: Sequence[Scalar]) -> Dynamics:
+        """With frames held where the parameters say."""
+        if not len(p) or TARGETS not in self.parameters:
+            return self.dynamics
+        return replace(self.dynamics, targets=list(p[self.where(TARGETS)]))
 
     def stage_cost(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
         """h·ℓ(x, u) of one stage.
@@ -375,7 +383,8 @@ class Problem(Summarised):
     # -- parts
 
     def _point(self, x: Sequence[Scalar], u: Sequence[Scalar] | None, p: Sequence[Scalar]) -> Point:
-        return Point(self.dynamics, list(x), u, {slot.name: list(p[slot.at]) for slot in self._slots})
+        values = {slot.name: list(p[slot.at]) for slot in self._slots}
+        return Point(self._dynamics_of(p), list(x), u, values)
 
     def _limits(self, point: Point) -> list[Scalar]:
         return [
@@ -465,6 +474,9 @@ class Problem(Summarised):
             put(limit.label, limit.parameters(self.robot), slice(0, rows))
         if not tables:
             tables["unused"] = np.zeros((rows, 1))  # a function of the user's own without parameters
+        held = target_values(self.robot.constraints)
+        if held.size and self.dynamics.stabilization is not None:  # else only velocities are held
+            tables[TARGETS] = np.tile(held, (rows, 1))
         if self.boxed:
             tables[LOWER] = np.tile(self.torque_lower, (rows, 1))
             tables[UPPER] = np.tile(self.torque_upper, (rows, 1))
@@ -491,7 +503,7 @@ class Problem(Summarised):
             return None
         d = self.dynamics
         parts = (
-            d.robot.content(), d.step, d.integrator, d.friction, d.driven, d.remembers, d.stabilization,
+            d.robot.content_without_targets(), d.step, d.integrator, d.friction, d.driven, d.remembers, d.stabilization,
             [cost.key() for cost in self.costs], [cost.key() for cost in self.terminal],
             [limit.key(self.robot) for limit in self.limits], self.parameters, self.boxed, self.barrier,
         )  # fmt: skip

@@ -97,8 +97,8 @@ def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar
 def walled(c: Any, multiplier: Any, mu: Any, inverse: Any) -> tuple[Any, Any, Any]:
     """Value, slope and curvature of (λ/μ) φ(μ c): a parabola near and beyond the limit c ≤ 0, a hyperbola inside.
 
-    φ(t) = t + t²/2 from t = −1/2 on and 1/(1 − 2t) − 7/8 below; φ, φ' and φ'' are continuous, φ(0) = 0 and φ'(0) = 1, as
-    A. Ben-Tal and M. Zibulevsky ask for ("Penalty/barrier multiplier methods for convex programming problems", 1997).
+    φ(t) = t + t²/2 from t = −1/2 on and 1/(1 − 2t) − 7/8 below; φ, φ' and φ'' are continuous, φ(0) = 0 and φ'(0) = 1
+    (A. Ben-Tal and M. Zibulevsky, "Penalty/barrier multiplier methods for convex programming problems", 1997).
 
     Args:
         c: the limit's function.

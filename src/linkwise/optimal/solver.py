@@ -175,7 +175,7 @@ def guess(
         moved, step = xs.copy(), step_of(problem)
         with np.errstate(all="ignore"):
             for k in range(N):
-                moved[:, k + 1] = step(moved[:, k], us[:, k])
+                moved[:, k + 1] = step(moved[:, k], us[:, k], p[:, k])
         sound = np.isfinite(moved).all(axis=(1, 2))
         xs[sound] = moved[sound]
     return xs, us

@@ -1,7 +1,7 @@
 """The Riccati recursion of optimal control: from the value function of the next stage to that of this one, and gains.
 
-The recursion is the dual of the Kalman filter's: it runs backward in time over the cost to go as the filter runs forward
-over the covariance.
+The recursion is the dual of the Kalman filter's: it runs backward in time over the cost to go as the filter runs
+forward over the covariance.
 
     control, backward                                  filter, forward
     V  Hessian of the cost to go                       P  covariance of the estimate
@@ -25,7 +25,8 @@ each plus the cost's. Quu = L D Lᵀ gives z = L⁻¹ Qux, K = −L⁻ᵀ D⁻¹
 computed by half. With gaps f̄ between the shooting intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile
 framework for multi-contact optimal control", 2020) the gradient of the next value function is taken where the dynamics
 lead: v'⁺ = v' + V' f̄. Limits of controls follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential
-dynamic programming", 2014: the step is the minimum over the box, and rows of K are zero where a control is at its limit.
+dynamic programming", 2014: the step is the minimum over the box, and rows of K are zero where a control is at its
+limit.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Riccati:
 
         Args:
             gap: f(x, u) less the state that follows (n,).
-            mu: regularisation, in units of the diagonal of V: new states stay near the old ones.
+            mu: regularisation, in units of the diagonal of Pvv: new states stay near the old ones.
         """
         s = self.shape
         v, q, h = s.full, s.shifted, s.step
@@ -136,9 +137,6 @@ class Riccati:
             moved[i] = dot(Vqv[i, :], gap[q:], dot(Vqq[i, :], gap[:q], self.vx[i]))
         for i in span(v):
             moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
-        for V in (Vqq, Vvv):
-            for i in span(V.shape[0]):
-                V[i, i] = V[i, i] + mu * abs(V[i, i])
         for i in span(q):
             self.ahead[i] = moved[q + i] + h * moved[i]
         for i in span(q):
@@ -149,6 +147,8 @@ class Riccati:
             for j in span(i + 1):
                 Pvv[i, j] = Vvv[i, j] + h * (Pvq[j, i] + Vqv[j, i])
                 Pvv[j, i] = Pvv[i, j]
+        for i in span(v):
+            Pvv[i, i] = Pvv[i, i] + mu * abs(Pvv[i, i])
 
     def stage(self, G: Any, gradient: Any, H: Mapping[str, Any], room: Any, mu: Any, k: Any, K: Any) -> None:
         """k and K of δu = k + K δx, and the value function of this stage.
@@ -229,10 +229,11 @@ def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:
         cost: what is added to: a matrix, a diagonal or None.
         entry: (i, j, what is added to) gives the entry.
     """
-    n, diagonal = S.shape[0], cost is not None and len(cost.shape) == 1
+    n = S.shape[0]
+    diagonal = cost if cost is not None and len(cost.shape) == 1 else None
 
     def value(i: Any, j: Any) -> Any:
-        return entry(i, j, 0.0 if cost is None or diagonal else cost[i, j])
+        return entry(i, j, 0.0 if cost is None or diagonal is not None else cost[i, j])
 
     if n > BY_HALF:
         for i in span(n):
@@ -242,8 +243,8 @@ def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:
         for j in span(i + 1):
             S[i, j] = S[i, j] if n > BY_HALF else value(i, j)
             S[j, i] = S[i, j]
-        if diagonal:
-            S[i, i] = S[i, i] + cost[i]
+        if diagonal is not None:
+            S[i, i] = S[i, i] + diagonal[i]
 
 
 def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tuple[Any, Any, Any, Any]:
