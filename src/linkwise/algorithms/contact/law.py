@@ -74,6 +74,8 @@ class Scene:
     held: Sequence[Held] = ()
     friction: bool = True
     """Whether joints have friction."""
+    model: Any = None
+    """The robot whose states may be drawn at random, see ``measured``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,7 @@ def scene_of(model: Any, friction: bool = True) -> Scene:
         StopRow(*places[stop.joint][:2], *_range(places[stop.joint][2]), stop.restitution)
         for stop in stops_of(model.contact_parts)
     ]
-    return Scene(geometry.prepared(model), stops, constraints.prepared(model), friction)
+    return Scene(geometry.prepared(model), stops, constraints.prepared(model), friction, model)
 
 
 def step(
@@ -124,8 +126,9 @@ def step(
     scene: Scene,
     given: Given,
     effort: Effort,
+    solve: Callable[..., Any] = solver.solve,
 ) -> Stepped:
-    """(1)–(3)."""
+    """(1)–(4). ``solve`` takes the place of the solver where only the problem is of interest."""
     h, rates = given.h, coupling.leaders(links, qd)
     v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
@@ -182,9 +185,7 @@ def step(
             ]
             for i, row in enumerate(delassus)
         ]
-        p, residuals = solver.solve(
-            Problem(softer, c, given.friction, joints), effort, start, given.smoothing
-        )
+        p, residuals = solve(Problem(softer, c, given.friction, joints), effort, start, given.smoothing)
         with stage("velocities after the step"):
             total = [
                 a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
