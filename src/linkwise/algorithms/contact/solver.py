@@ -110,7 +110,7 @@ def solve(
         with stage("contact Newton steps"):
             near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
             whole = _newton(problem, scales, at, near)
-            new = _evaluated(problem, scales, projected(problem.friction, whole))
+            new = _evaluated(problem, scales, whole)
             best = at.unless(new.merit < at.merit, new)
             if effort.shorter:
                 w = _velocities(problem, whole)
@@ -128,7 +128,7 @@ def solve(
 
 
 def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: float) -> list[Scalar]:
-    p = [like(x, 0.0) for x in at.p]
+    p = [like(x, 0.0) for x in projected(problem.friction, at.p)]
     at = _evaluated(problem, scales, p)
     laws, changes = derivatives.linearised(at, problem.friction, scales.stiff, scales.least, smoothing)
     matrix = derivatives.unit_plus_product(laws, problem.G)
