@@ -79,7 +79,8 @@ def _problem(model: Any, links: Mechanism, scene: law.Scene) -> tuple[Problem | 
 
 
 def _lanes(links: Mechanism, values: np.ndarray, **kind: bool) -> Any:
-    return coupling.expanded(links, [np.ascontiguousarray(column) for column in values.T], **kind)
+    columns: Any = [np.ascontiguousarray(column) for column in values.T]
+    return coupling.expanded(links, columns, **kind)
 
 
 def _numbers(x: Any) -> Any:
