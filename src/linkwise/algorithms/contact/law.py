@@ -43,7 +43,7 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, like, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
@@ -247,9 +247,18 @@ def _filtered(
             x = problem.before_turning + 2 * k
             p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
         p = [like(x, 0.0) for x in p]
-        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-        p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
-        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+
+        def moved_by(p: Sequence[Scalar]) -> list[Scalar]:
+            return moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+
+        constant = p
+        p = like_all(
+            p,
+            lambda: filtered.changes_of(
+                problem, stiff, least, constant, moved_by(constant), free, given.smoothing
+            ),
+        )
+        after = moved_by(p)
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
