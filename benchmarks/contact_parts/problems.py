@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import linkwise as lw
-from linkwise import arrays
-from linkwise.algorithms.contact import effort, solver
-from linkwise.functions import FUNCTIONS
+from linkwise.algorithms.contact import law
+from linkwise.algorithms.contact.solver import Effort
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,26 +44,22 @@ class Problems:
         return (worst / self.size).astype(float)
 
 
-class _FoundError(Exception):
-    """Carries a problem out of the step that solves it."""
-
-
 def problems_of(robot: lw.Robot, states) -> Problems:
     """The problems of a robot's steps from these states (q, qd, tau); it has no stops and no dry friction."""
+    links, scene = robot.contact_setting({}).links(), law.scene_of(robot)
+    lanes = [[np.ascontiguousarray(column) for column in part.T] for part in states]
+    q, qd, tau = (links.grouped(own, positions=k == 0) for k, own in enumerate(lanes))
+    frictions = [each.friction for each in scene.candidates]
+    given = law.Given(0.002, frictions, [0.0] * len(frictions))
+    caught = []
 
-    def caught(problem, *_):
-        raise _FoundError(problem)
+    def kept(problem, *_):
+        caught.append(problem)
+        return [0.0] * len(problem.c), [0.0] * len(problem.c)
 
-    kept = solver.solve, effort.chosen
-    solver.solve, effort.chosen = caught, lambda *_: solver.Effort(1, 0)
-    try:
-        given = dict(zip(("q", "qd", "tau"), states, strict=True))
-        setting = robot.contact_setting({})
-        arrays.run_on_arrays(FUNCTIONS["contact_step"], setting, "compound_link", given)
-    except _FoundError as caught_problem:
-        problem = caught_problem.args[0]
-    finally:
-        solver.solve, effort.chosen = kept
+    with np.errstate(all="ignore"):
+        law.step(links, q, qd, tau, scene, given, Effort(), solve=kept)
+    (problem,) = caught
     count = len(states[0])
     full = np.array([[np.broadcast_to(x, count) for x in row] for row in problem.G], float)
     return Problems(

@@ -8,9 +8,9 @@ these names (``x.sin()``, ``x.where(...)``), so this module does not depend on t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -150,6 +150,30 @@ def like(value: Scalar, other: Scalar) -> Scalar:
     """
     numbers = _any(value)
     return numbers.like(other) if hasattr(numbers, "like") else value
+
+
+class Deferred:
+    """Scalars that are computed when they are needed first: those that only derivatives depend on.
+
+    Args:
+        make: gives them; it runs in the context in which it was deferred.
+    """
+
+    def __init__(self, make: Callable[[], list[Scalar]]):
+        self._context, self._make = copy_context(), make
+        self._values: list[Scalar] | None = None
+
+    def __getitem__(self, k: int) -> Scalar:
+        if self._values is None:
+            self._values = self._context.run(self._make)
+        return self._values[k]
+
+
+def like_all(values: Sequence[Scalar], make: Callable[[], list[Scalar]]) -> list[Scalar]:
+    """The values, with the derivatives of those that ``make`` gives; it is called for derivatives alone."""
+    others = Deferred(make)
+    numbers = [_any(value) for value in values]
+    return [x.like_later(others, k) if hasattr(x, "like") else x for k, x in enumerate(numbers)]
 
 
 def while_loop(active: Callable[..., Condition], body: Callable[..., State], state: State) -> State:

@@ -132,3 +132,24 @@ def test_constant_outputs_have_zero_derivative():
     program = trace(lambda x: [x[0] * 0.0 + 1.0, x[1]], {"x": 2}, {"y": (2,)})
     rows = jacobian(program.source_values[0], program.source_values[0][1].graph.inputs("x", 2))
     assert [[node.value for node in row] for row in rows] == [[0.0, 0.0], [0.0, 1.0]]
+
+
+def test_a_value_can_have_the_derivative_of_another_one():
+    """An iteration is differentiated by one more step from its result, not through its loop."""
+    from linkwise.scalar import like, while_loop
+
+    @lw.kernel(a=1)
+    def root(a):
+        step = lambda x: 0.5 * (x + a[0] / x)  # noqa: E731
+        _, x = while_loop(lambda k, x: k < 30.0, lambda k, x: (k + 1.0, step(x)), (0.0 * a[0], a[0]))
+        constant = like(x, 0.0)
+        return like(x, step(constant))
+
+    value = np.array([2.0])
+    np.testing.assert_allclose(root(value), np.sqrt(2.0), rtol=1e-15)
+    np.testing.assert_allclose(root.jacobian("a")(value), 0.5 / np.sqrt(2.0), rtol=1e-14)
+    np.testing.assert_allclose(root.vjp()(value, np.ones(1)), 0.5 / np.sqrt(2.0), rtol=1e-14)
+    np.testing.assert_allclose(root.jvp()(value, np.ones(1)), 0.5 / np.sqrt(2.0), rtol=1e-14)
+    # nothing of the other value is computed where only the value is asked for
+    assert root.operations.per_iteration.divisions == 1
+    assert root.operations.divisions == 0

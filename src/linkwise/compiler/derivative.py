@@ -9,6 +9,7 @@ Second derivatives are derivatives of derivatives.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import total
@@ -92,7 +93,10 @@ def _depending_on(nodes: Sequence[Node], inputs: Sequence[Node]) -> set[int]:
 
 def _arguments(node: Node) -> tuple[Node, ...]:
     """What the derivative of a node depends on."""
-    return (node.value,) if node.op == "like" else node.args
+    if node.op != "like":
+        return node.args
+    other: Any = node.value
+    return (node.graph.lift(other[0][other[1]]) if isinstance(other, tuple) else other,)
 
 
 def _differentiated(outputs: Sequence[Node]) -> list[Node]:
@@ -174,7 +178,7 @@ def _partials(graph: Graph, node: Node) -> Partials:
         case "cos":
             return [(node.args[0], -node.args[0].sin())]
         case "like":
-            return [(node.value, one)]
+            return [(_arguments(node)[0], one)]
         case "sqrt":
             return [(node.args[0], graph.div(graph.const(0.5), node))]
         case "abs":

@@ -18,7 +18,8 @@ sin cos                 sine, cosine; expanded by ``sincos`` into the operations
 sign                    -1, 0 or 1, NaN of NaN; expanded likewise, kept until then because its derivative is 0
 atan2                   atan2(y, x); expanded likewise
 rint                    nearest whole number, ties to even; expanded by ``rounding`` likewise
-like       node         its argument, with the derivative of the other node; ``simplify`` leaves the argument
+like       other        its argument, with the derivative of another node, or of one that (deferred, k) gives when it
+                        is needed; ``simplify`` leaves the argument
 lt le eq                comparison, a condition (false when an operand is NaN)
 and or not              on conditions
 select                  args (condition, a, b): a where the condition holds, else b
@@ -207,6 +208,10 @@ class Node:
     def like(self, other: Any) -> Node:
         """This value, with the derivative of another one."""
         return self.graph.make("like", (self,), self.graph.lift(other))
+
+    def like_later(self, others: Any, k: int) -> Node:
+        """This value, with the derivative of ``others[k]``, which is made when it is needed."""
+        return self.graph.make("like", (self,), (others, k))
 
     def arctan2(self, x: Any) -> Node:
         return self.graph.atan2(self, self.graph.lift(x))

@@ -22,6 +22,7 @@ UNITS = {
     "qdd_d": f"reference: accelerations {_ACCELERATIONS}",
     "reference": f"positions {_POSITIONS}, velocities, accelerations, one after the other",
     "memory": "what the controller remembers; zeros before the first call",
+    "touch": "impulses of every contact [N*s], then the largest residual so far; zeros before the first call",
     "next_memory": "to be given to the next call as memory",
     "next_q": f"next positions {_POSITIONS}",
     "next_qd": f"next velocities {_SPEEDS}",
@@ -98,7 +99,7 @@ def typical(robot: Robot, entry: Entry, sizes: Mapping[str, int], count: int) ->
             found[name] = _payloads(rng, count)
         elif name in ("q", "q_d", "start", "end", "estimated_q", "target", "stop_q"):
             found[name] = _positions(robot, rng, count)
-        elif name in ("number", "memory"):
+        elif name in ("number", "memory", "touch"):
             found[name] = np.zeros((count, size))
         elif name == "time":
             found[name] = rng.uniform(-0.5, 1.5, (count, size))

@@ -150,16 +150,13 @@ def constants(matrix: Rows) -> Rows:
     return [[x if is_zero(x) else like(x, 0.0) for x in row] for row in matrix]
 
 
-def attached(
-    p: Sequence[Scalar], change: Sequence[Scalar], merit: Scalar, c: Sequence[Scalar]
-) -> list[Scalar]:
-    """The impulses with these derivatives, where they are a solution; others have none.
+def of_solutions(change: Sequence[Scalar], merit: Scalar, c: Sequence[Scalar]) -> list[Scalar]:
+    """The changes where impulses are a solution; others have no derivatives.
 
     Args:
-        p: impulses.
-        change: zeros that have their derivatives.
+        change: zeros that have the derivatives of the impulses.
         merit: sum of the squared residuals.
         c: velocities without impulses.
     """
     solved = merit <= (SOLVED * SOLVED) * dense.dot(c, c)
-    return [like(x, where(solved, dx, 0.0)) for x, dx in zip(p, change, strict=True)]
+    return [where(solved, dx, 0.0) for dx in change]

@@ -1,7 +1,7 @@
 """How many sweeps and Newton's steps a contact problem gets, from tables of measured residuals.
 
-Measured by ``benchmarks/contact.py --table`` over states of robots that are kicked and fall: ``SINGLE`` is for contacts
-that have three joints of their own (the feet of a quadruped), of which 99.9 % are under the residual of the table.
+``SINGLE`` is for contacts that have three joints of their own (the feet of a quadruped): the first entry with which the
+robot's own problems have the residual (``measured``). ``benchmarks/contact.py --table`` prints what each entry reaches.
 Candidates are redundant where some have less than three directions of their own: several on one link, or on branches
 with fewer than three axes that move no other candidate. They, and robots with many joints that stop or rub, are solved
 without their matrix (``filtered``), with at most so many steps that 99.9 % of the states reach the residual.
@@ -10,6 +10,7 @@ without their matrix (``filtered``), with at most so many steps that 99.9 % of t
 from __future__ import annotations
 
 from linkwise.algorithms import joint_terms
+from linkwise.algorithms.contact import measured
 from linkwise.algorithms.contact.filtered import Schedule
 from linkwise.algorithms.contact.law import Scene
 from linkwise.algorithms.contact.solver import Effort
@@ -18,7 +19,8 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
-SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(2, 1), 1e-6: Effort(2, 2), 1e-12: Effort(6, 3)}
+SINGLE = (Effort(1, 1), Effort(2, 1), Effort(1, 2), Effort(2, 2), Effort(3, 2), Effort(4, 3), Effort(6, 3))
+"""In the order of their cost."""
 REDUNDANT = {
     1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 33)),
     1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 33)),
@@ -61,15 +63,25 @@ def joint_row_count(scene: Scene, links: Mechanism) -> int:
     return len(rubbing | {stop.coordinate for stop in scene.stops})
 
 
+def _of_single(scene: Scene, links: Mechanism, wanted: float) -> Effort:
+    """The least effort for contacts with joints of their own, measured once for a robot."""
+    known = scene.model.__dict__.setdefault("_contact_efforts", {})
+    key = (scene.friction, wanted)
+    if key not in known:
+        found = measured.least_effort(scene.model, links, scene, SINGLE, wanted)
+        if found is None:
+            return SINGLE[-1] if wanted < DEFAULT_ACCURACY else SINGLE[4]
+        known[key] = found
+    return known[key]
+
+
 def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Effort:
     """The least effort of the table for this residual, or the largest one there is."""
-    table = SINGLE
-    turning = [each for each in scene.candidates if each.torsional_friction or each.rolling_friction]
-    if turning or is_redundant(scene, links) or joint_row_count(scene, links) > FEW_JOINTS:
-        table = HELD if scene.held or links.coupled else REDUNDANT
-        if turning and table is HELD:
-            raise ModelError(
-                "torsional and rolling friction: not for robots with constraints or coupled joints"
-            )
     wanted = DEFAULT_ACCURACY if accuracy is None else accuracy
+    turning = any(each.torsional_friction or each.rolling_friction for each in scene.candidates)
+    if not (turning or is_redundant(scene, links) or joint_row_count(scene, links) > FEW_JOINTS):
+        return _of_single(scene, links, wanted)
+    table = HELD if scene.held or links.coupled else REDUNDANT
+    if turning and table is HELD:
+        raise ModelError("torsional and rolling friction: not for robots with constraints or coupled joints")
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

@@ -173,7 +173,7 @@ def solve(
     return [like(x, 0.0) for x in state[n + size :]]
 
 
-def differentiable(
+def changes_of(
     problem: Touching,
     stiff: Sequence[Scalar],
     least: Scalar,
@@ -182,7 +182,7 @@ def differentiable(
     free: Sequence[Scalar],
     smoothing: float,
 ) -> list[Scalar]:
-    """The impulses with their derivatives, see ``derivatives``.
+    """Zeros with the derivatives of the impulses, see ``derivatives``.
 
     Args:
         problem: what touches.
@@ -216,7 +216,7 @@ def differentiable(
     right = problem.pushed(changes)
     moved = eliminated(derivatives.constants(matrix), right)
     change = _impulse_changes(problem, laws, changes, moved)
-    return derivatives.attached(p, change, at.merit, problem.velocities(free, biased=False))
+    return derivatives.of_solutions(change, at.merit, problem.velocities(free, biased=False))
 
 
 def residuals(

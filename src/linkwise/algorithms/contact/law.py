@@ -43,7 +43,7 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, like, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
@@ -74,6 +74,8 @@ class Scene:
     held: Sequence[Held] = ()
     friction: bool = True
     """Whether joints have friction."""
+    model: Any = None
+    """The robot whose states may be drawn at random, see ``measured``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,7 @@ def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = No
         for stop in stops_of(model.contact_parts)
     ]
     held = constraints.prepared(model) if held is None else held
-    return Scene(geometry.prepared(model), stops, held, friction)
+    return Scene(geometry.prepared(model), stops, held, friction, model)
 
 
 def step(
@@ -125,8 +127,9 @@ def step(
     scene: Scene,
     given: Given,
     effort: Effort,
+    solve: Callable[..., Any] = solver.solve,
 ) -> Stepped:
-    """(1)–(3)."""
+    """(1)–(4). ``solve`` takes the place of the solver where only the problem is of interest."""
     h, rates = given.h, coupling.leaders(links, qd)
     v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
@@ -183,9 +186,7 @@ def step(
             ]
             for i, row in enumerate(delassus)
         ]
-        p, residuals = solver.solve(
-            Problem(softer, c, given.friction, joints), effort, start, given.smoothing
-        )
+        p, residuals = solve(Problem(softer, c, given.friction, joints), effort, start, given.smoothing)
         with stage("velocities after the step"):
             total = [
                 a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
@@ -247,9 +248,18 @@ def _filtered(
             x = problem.before_turning + 2 * k
             p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
         p = [like(x, 0.0) for x in p]
-        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-        p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
-        after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+
+        def moved_by(p: Sequence[Scalar]) -> list[Scalar]:
+            return moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+
+        constant = p
+        p = like_all(
+            p,
+            lambda: filtered.changes_of(
+                problem, stiff, least, constant, moved_by(constant), free, given.smoothing
+            ),
+        )
+        after = moved_by(p)
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)

@@ -41,7 +41,7 @@ from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
 from linkwise.algorithms.contact import derivatives
 from linkwise.algorithms.contact.point import TINY, JointRow, Point, inverse_above, on_disk, selected
-from linkwise.scalar import Condition, Scalar, all_of, like, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Condition, Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where
 
 Rows = list[list[Scalar]]
 SLIDING_STEPS = 2
@@ -110,7 +110,7 @@ def solve(
         with stage("contact Newton steps"):
             near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
             whole = _newton(problem, scales, at, near)
-            new = _evaluated(problem, scales, projected(problem.friction, whole))
+            new = _evaluated(problem, scales, whole)
             best = at.unless(new.merit < at.merit, new)
             if effort.shorter:
                 w = _velocities(problem, whole)
@@ -128,11 +128,16 @@ def solve(
 
 
 def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: float) -> list[Scalar]:
-    p = [like(x, 0.0) for x in at.p]
-    at = _evaluated(problem, scales, p)
-    laws, changes = derivatives.linearised(at, problem.friction, scales.stiff, scales.least, smoothing)
-    matrix = derivatives.unit_plus_product(laws, problem.G)
-    return derivatives.attached(p, _eliminated(derivatives.constants(matrix), changes), at.merit, problem.c)
+    """The impulses with their derivatives, see ``derivatives``."""
+    p = [like(x, 0.0) for x in projected(problem.friction, at.p)]
+
+    def changes() -> list[Scalar]:
+        at = _evaluated(problem, scales, p)
+        laws, right = derivatives.linearised(at, problem.friction, scales.stiff, scales.least, smoothing)
+        matrix = derivatives.constants(derivatives.unit_plus_product(laws, problem.G))
+        return derivatives.of_solutions(_eliminated(matrix, right), at.merit, problem.c)
+
+    return like_all(p, changes)
 
 
 # -- scales -----------------------------------------------------------------------------------------------------------
