@@ -1,6 +1,6 @@
 """Predictive control by one call on many robots: it reaches targets, keeps speed limits, or says why it does not.
 
-    python benchmarks/predictive_robots.py [--runs 60] [--robots NAMES] [--seed 0] [--verbose]
+    python benchmarks/predictive_robots.py [--runs 60] [--robots NAMES] [--seed 0] [--fault frozen] [--verbose]
 
 Every run draws a robot, a target (joints or a pose, within reach or far outside), masses of 70, 100 or 130 % of those
 of the model, sensor noise, a delay of up to one period (4 ms), and perhaps an encoder that freezes or jumps. The
@@ -107,6 +107,15 @@ class Subject:
             self.plants[mass] = step_kernel(heavier)
         return self.plants[mass]
 
+    def steps(self) -> int:
+        """Integration steps in a period: enough for the viscous friction of light links."""
+        robot = self.robot
+        own = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+        viscous = np.array([own.get(f"{name}.viscous_friction", 0.0) for name in robot.joint_names])
+        lightest = min(MASSES) * np.asarray(robot.mass_matrix(robot.neutral))
+        rate = float(np.max(np.diag(np.linalg.inv(lightest)) * viscous))
+        return max(STEPS, int(np.ceil(PERIOD * rate)))
+
 
 def is_mass(label: str) -> bool:
     """Whether a parameter is one of the ten of a link."""
@@ -144,7 +153,7 @@ def simulated(subject: Subject, run: Run, rng: np.random.Generator) -> None:
     law.reset()
     q, goal = start_and_target(subject, run.kind, rng)
     law.aim(goal)
-    n, step = subject.robot.dof, subject.plant(run.mass)
+    n, step, steps = subject.robot.dof, subject.plant(run.mass), subject.steps()
     qd, line, held = np.zeros(n), [], np.asarray(subject.robot.gravity_torques(q))
     joint, fails = int(rng.integers(n)), rng.uniform(0.05, 1.0)
     jump, frozen = rng.choice([-1.0, 1.0]) * rng.uniform(0.1, 1.0), None
@@ -164,8 +173,8 @@ def simulated(subject: Subject, run: Run, rng: np.random.Generator) -> None:
                     speeds[joint] = 0.0
         line.append(law(t, seen, speeds))
         tau = line.pop(0) if len(line) > run.delay else held  # that of the brakes and the last controller
-        for _ in range(STEPS):
-            q, qd = step(q, qd, tau, np.array([PERIOD / STEPS]))
+        for _ in range(steps):
+            q, qd = step(q, qd, tau, np.array([PERIOD / steps]))
             run.speed = max(run.speed, float(np.max(np.abs(qd) / subject.speed)))
         if not np.isfinite(q).all():
             run.outcome, run.reason = "diverged", "the simulated state is not a number"
@@ -186,12 +195,22 @@ def simulated(subject: Subject, run: Run, rng: np.random.Generator) -> None:
     run.duration, run.error = t, law.progress.distance
 
 
-def drawn(names: list[str], index: int, seed: int) -> tuple[Run, np.random.Generator]:
-    """A run with everything but its outcome."""
+def drawn(
+    names: list[str], index: int, seed: int, always: str | None = None
+) -> tuple[Run, np.random.Generator]:
+    """A run with everything but its outcome.
+
+    Args:
+        names: of robots.
+        index: number of the run.
+        seed: of all runs.
+        always: the fault of all runs; None: drawn, none in half of them.
+    """
     rng = np.random.default_rng([seed, index])
     name = names[index % len(names)]
     kind = KINDS[(index // len(names)) % len(KINDS)]
     fault = FAULTS[int(rng.integers(len(FAULTS)))] if rng.random() < 0.5 else FAULTS[0]
+    fault = fault if always is None else always
     mass = float(rng.choice(MASSES))
     return Run(name, kind, mass, bool(rng.random() < 0.5), int(rng.integers(2)), fault), rng
 
@@ -204,6 +223,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--first", type=int, default=0, help="number of the first run")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fault", choices=FAULTS, help="the same in every run; by default drawn")
     parser.add_argument("--verbose", action="store_true", help="one line for each run")
     options = parser.parse_args()
     warnings.simplefilter("ignore", lw.SlowWarning)
@@ -213,7 +233,7 @@ def main() -> None:
     runs: list[Run] = []
     begin = time.perf_counter()
     for index in sorted(range(options.first, options.first + options.runs), key=lambda i: i % len(names)):
-        run, rng = drawn(names, index, options.seed)
+        run, rng = drawn(names, index, options.seed, options.fault)
         if run.robot not in subjects:
             subjects.clear()
             subjects[run.robot] = Subject.of(run.robot)

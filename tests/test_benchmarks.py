@@ -27,6 +27,8 @@ SMOKE = {  # script -> command lines
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
+    "contact_physics.py": ["--quick --only sticks slides spins"],
+    "contact_solutions.py": ["--robots box --problems 20 --sweeps 20"],
     "contact.py": ["--quick --robots legs"],
     "contact_files.py": ["--only no_such_file"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
@@ -68,6 +70,7 @@ SMOKE = {  # script -> command lines
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "optimal_peers.py": ["--problems swing_up --short --no-times --json {out}/optimal.json"],
     "payload.py": ["--quick"],
+    "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "

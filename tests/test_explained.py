@@ -1,5 +1,7 @@
 """Every public function names the argument that cannot be right, whatever was given for it."""
 
+import functools
+import operator
 import pickle
 
 import numpy as np
@@ -92,3 +94,34 @@ def test_warnings_name_the_line_of_the_caller():
     with pytest.warns(lw.ModelWarning) as told:
         robot.with_payload(1.0, (0.0, 0.0, 0.0), impossible)
     assert {each.filename for each in told} == {__file__}
+
+
+def test_bugs_of_the_library_are_called_bugs(monkeypatch):
+    """Arguments that fit did not cause it: the error keeps its type and its traceback."""
+    broken = functools.partial(operator.getitem, {}, "a table of ours")  # in C: no line of a user
+    monkeypatch.setattr("linkwise.model.files.bundled_names", broken)
+    with pytest.raises(KeyError, match="a table of ours") as caught:
+        lw.load("two_link")
+    assert not isinstance(caught.value, lw.LinkwiseError)
+    assert any("bug in Linkwise" in note and "two_link" in note for note in caught.value.__notes__)
+    assert len(caught.traceback) > 3  # down to the line that failed
+
+
+def test_wrong_arguments_are_not_called_bugs():
+    """Where an argument cannot be compared with what is expected, or is an array of a shape that nobody checks."""
+    for call in (
+        lambda: lw.collision.sphere_distance({}, [0.0, 0.0, 0.0], 1.0),
+        lambda: lw.collision.plane_distance([[1.0], [2.0, 3.0]], [1.0], None),
+        lambda: control.ConstantTorque(ROBOT, np.zeros((0, 2))),
+        lambda: control.ConstantTorque(ROBOT, {"a": 1}),
+        lambda: control.StateObserver(ROBOT, frequency={}),
+        lambda: lw.collision.Clearance(ROBOT, upper=np.eye(4)),
+        lambda: lw.Transform(np.eye(3), {}),
+        lambda: lw.optimal.solve_many(["joint1"], np.zeros((2, 4))),
+        lambda: lw.optimal.reaching((1, 2)),
+        lambda: ROBOT.forward_dynamics(Q, Q, Q, start=""),
+        lambda: ROBOT.inverse_dynamics_derivatives(Q, Q, Q, out=True),
+    ):
+        with pytest.raises(lw.LinkwiseError) as caught:
+            call()
+        assert not hasattr(caught.value, "__notes__")

@@ -7,8 +7,10 @@ import pytest
 
 import linkwise as lw
 from linkwise import arrays, kernels
+from linkwise.algorithms import gravity_compensation
 from linkwise.compiler.procedure import ProcedureNest
 from linkwise.functions import Setting, function_named
+from linkwise.joint_laws import world_rotor
 from linkwise.looped import LOOPED
 
 
@@ -61,6 +63,27 @@ def test_loops_over_joints_are_the_algorithms(dtype, monkeypatch):
                     )
 
 
+def test_loops_of_terms_that_few_robots_have(monkeypatch):
+    """Rotors along the axes of the world of a floating base, and gravity compensation in the regressor."""
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1)
+    monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 1)
+    monkeypatch.setattr(kernels, "is_looped", lambda *_: True)
+    walker = _floating()
+    rotor = {f"{walker.joint_names[0]}.{world_rotor.NAME}": 0.7}
+    tree = lw.random_robot(4, 4, tree=True)
+    law = gravity_compensation.LAW.parameters[0].name
+    compensated = tree.with_parameters({f"{name}.{law}": 0.3 for name in tree.joint_names[:2]})
+    rng = np.random.default_rng(2)
+    for robot, name in ((walker.with_parameters(rotor), "coriolis_matrix"), (compensated, "regressor")):
+        row = function_named(name)
+        setting = Setting(robot)
+        kernel = kernels.kernel(row, setting, row.looped[0])
+        assert isinstance(kernel.program("float64"), ProcedureNest)
+        given = dict(zip(row.inputs, (robot.random(rng), *rng.normal(size=(2, robot.dof))), strict=False))
+        (wanted,) = arrays.run_on_arrays(row, setting, row.looped[0], given).values()
+        np.testing.assert_allclose(kernel(*given.values()), wanted, atol=1e-11 * np.abs(wanted).max())
+
+
 def test_a_singular_robot_is_undefined_there_too(monkeypatch):
     massless = [lw.Link(link.name) for link in lw.planar_chain(3).links]
     arm = lw.Robot("massless", massless, lw.planar_chain(3).joints)
@@ -71,9 +94,10 @@ def test_a_singular_robot_is_undefined_there_too(monkeypatch):
     assert np.isnan(kernel(np.ones(3))).any()
 
 
-def test_long_chains_are_compiled_and_judged_by_identities():
+def test_long_chains_are_compiled_and_judged_by_identities(monkeypatch):
     """So many joints that every matrix was computed without compiled code."""
-    size = 120
+    size = 64
+    monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 60_000)
     robot = lw.general_chain(size)
     rng = np.random.default_rng(0)
     q, qd = robot.random(rng), np.zeros(size)
@@ -83,6 +107,12 @@ def test_long_chains_are_compiled_and_judged_by_identities():
     M, inverse = robot.mass_matrix(q), robot.inverse_mass_matrix(q)
     error = np.abs(M @ inverse - np.eye(size)).max()
     assert error < 1e-12 * np.linalg.cond(M)
+    rates, speeding = rng.normal(size=(2, size))
+    c = robot.velocity_torques(q, rates)
+    np.testing.assert_allclose(robot.coriolis_matrix(q, rates) @ rates, c, atol=1e-12 * np.abs(c).max())
+    tau = robot.inverse_dynamics(q, rates, speeding)
+    product = robot.regressor(q, rates, speeding) @ np.array(robot.parameters)
+    np.testing.assert_allclose(product, tau, atol=1e-12 * np.abs(tau).max())
     column = robot.inverse_dynamics(q, qd, np.eye(size)[7]) - robot.inverse_dynamics(q, qd, qd)
     np.testing.assert_allclose(M[:, 7], column, atol=1e-9 * np.abs(column).max())
     kernel = robot.kernel("mass_matrix")

@@ -36,10 +36,10 @@ def test_estimates_are_within_a_small_factor(robot, name):
 
 
 def test_a_tree_costs_less_than_a_chain_of_as_many_joints():
-    from linkwise.functions import _extent
+    from linkwise.function_sizes import extent
 
-    assert _extent(lw.general_chain(12)) == (12, 144, 144)
-    links, pairs, dense = _extent(ROBOTS["tree"]())
+    assert extent(lw.general_chain(12)) == (12, 144, 144)
+    links, pairs, dense = extent(ROBOTS["tree"]())
     assert links == 9
     assert pairs < 81
     assert dense <= 81

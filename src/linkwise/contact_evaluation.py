@@ -22,7 +22,7 @@ def _stepped(
     start_impulse: Sequence[Scalar] | None = None,
 ) -> tuple[law.Stepped, Scalar]:
     """(the step, h)."""
-    scene = law.scene_of(setting.model, setting.friction)
+    scene = law.scene_of(setting.model, setting.friction, setting.held())
     _check(setting, scene)
     h: Scalar = setting.step if time_step is None else time_step[0]
     given = law.Given(
@@ -30,6 +30,7 @@ def _stepped(
         [each.friction for each in scene.candidates] if contact_friction is None else contact_friction,
         _heights(setting, scene.candidates) if ground_height is None else ground_height,
         start_impulse,
+        setting.smoothing,
     )
     chosen = effort.chosen(scene, setting.links(), setting.accuracy)
     return law.step(setting.links(), q, qd, tau, scene, given, chosen), h

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from linkwise.model.contacts import candidate_count
+from linkwise.model.contacts import candidate_count, contact_rows
 
 if TYPE_CHECKING:
     from linkwise.model import Model
@@ -21,6 +21,15 @@ _PER_CANDIDATE = {"contact_friction": 1, "ground_height": 1, "start_impulse": 3}
 def contact_input_sizes(model: Model, names: Iterable[str]) -> dict[str, int]:
     """Scalars of each of these inputs."""
     return {name: candidate_count(model) * _PER_CANDIDATE.get(name, 0) or 1 for name in names}
+
+
+def contact_operations(name: str, model: Model) -> int:
+    """A rough estimate of the operations for the contact problem of a function, 0 for those without one.
+
+    Where there are many rows their matrix is not formed.
+    """
+    rows = contact_rows(model) if name in CONTACT_FUNCTIONS[:4] else 0
+    return rows * min(rows * (14 + rows), 1200)
 
 
 def _of_candidates(name: str, *shape: int) -> Callable[[Model], Shapes]:

@@ -77,6 +77,7 @@ class Touching(Constrained):
         ground_height: Array | None = None,
         friction: bool = True,
         accuracy: float | None = None,
+        smoothing: float = 0.0,
         out: Any = None,
         threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -97,6 +98,9 @@ class Touching(Constrained):
             friction: whether joints have friction.
             accuracy: largest residual that nearly all states should have; 1e-6 by default. It decides how many
                 sweeps and Newton's steps are computed.
+            smoothing: of derivatives (``vjp``, ``jacobian``, those of JAX and PyTorch) [m/s]: a contact that opens or
+                closes acts on them over this range of velocities, and over a range of gaps of as much times the step.
+                0, the default, gives those of the law. Values are the same.
             out: arrays that take the results.
             threads: number of threads; by default all cores where the batch is large enough.
 
@@ -118,6 +122,7 @@ class Touching(Constrained):
         ground_height: Array | None = None,
         friction: bool = True,
         accuracy: float | None = None,
+        smoothing: float = 0.0,
         out: Any = None,
         threads: int | None = None,
     ) -> np.ndarray:
@@ -132,6 +137,7 @@ class Touching(Constrained):
             ground_height: as for ``contact_step``.
             friction: whether joints have friction.
             accuracy: as for ``contact_step``.
+            smoothing: as for ``contact_step``.
             out: array that takes the result.
             threads: number of threads.
         """
@@ -149,6 +155,7 @@ class Touching(Constrained):
         ground_height: Array | None = None,
         friction: bool = True,
         accuracy: float | None = None,
+        smoothing: float = 0.0,
         out: Any = None,
         threads: int | None = None,
     ) -> np.ndarray:
@@ -163,6 +170,7 @@ class Touching(Constrained):
             ground_height: as for ``contact_step``.
             friction: whether joints have friction.
             accuracy: as for ``contact_step``.
+            smoothing: as for ``contact_step``.
             out: array that takes the result.
             threads: number of threads.
         """
@@ -247,7 +255,8 @@ class Touching(Constrained):
         """What the options of a call of a contact function mean.
 
         Args:
-            options: ``step``, ``friction``, ``accuracy`` and for each of ``CONTACT_INPUTS`` whether it is given.
+            options: ``step``, ``friction``, ``accuracy``, ``smoothing``, and for each of ``CONTACT_INPUTS`` whether it
+                is given.
         """
         if not parts.candidate_count(self) and not parts.stops_of(self.contact_parts):
             raise ModelError(
@@ -259,12 +268,16 @@ class Touching(Constrained):
         for what, value in (("step", step), ("accuracy", 1.0 if accuracy is None else accuracy)):
             if not (isinstance(value, (int, float, np.floating)) and 0.0 < value < math.inf):
                 raise ArgumentError(f"{what}: expected a number above 0, got {value!r:.80}")
+        smoothing = options.get("smoothing", 0.0)
+        if not (isinstance(smoothing, (int, float, np.floating)) and 0.0 <= smoothing < math.inf):
+            raise ArgumentError(f"smoothing: expected a number of at least 0 [m/s], got {smoothing!r:.80}")
         return Setting(
             self,
             friction=flag("friction", options.get("friction", True)),
             step=float(step),
             contact_inputs=tuple(name for name in CONTACT_INPUTS if options.get(name)),
             accuracy=None if accuracy is None else float(accuracy),
+            smoothing=float(smoothing),
         )
 
     def _for_candidates(self, name: str, value: Any) -> Any:

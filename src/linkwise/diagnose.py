@@ -13,6 +13,7 @@ from linkwise.algorithms.constraints import PRECISIONS
 from linkwise.arrays import checked_inputs
 from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError
 from linkwise.functions import mechanism_of
+from linkwise.given_numbers import Numbers
 from linkwise.model import Model
 from linkwise.model.mechanism import flat
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
@@ -204,8 +205,8 @@ def acceleration_parts(
 def check_stop(tolerance: float | None, limit: int | None) -> None:
     if tolerance is not None and not (isinstance(tolerance, (int, float, np.number)) and 0 < tolerance < 1):
         raise ValueError(f"tolerance: expected a positive number below 1, got {tolerance!r}")
-    if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 0):
-        raise ValueError(f"limit: expected a whole number of iterations, got {limit!r}")
+    if limit is not None:
+        Numbers().whole("limit", limit)
 
 
 def convergence_tolerances(tolerance: float | None) -> dict[str, float]:

@@ -478,7 +478,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "kinematics": lambda setting, q: constraints.errors(setting.links(), q, setting.held())
     },
     "delassus_matrix": {
-        "kalman": delassus_by(inverse_mass_kalman),
+        "kalman": delassus_by(),
         "compound_link": delassus_by(inverse_mass_compound),
     },
     "impact": {"kalman": impact},

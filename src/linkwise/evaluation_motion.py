@@ -96,6 +96,14 @@ def inverse_mass_kalman(setting: Setting, q):
     return coupling.inverse_in_step(links, inverse) if links.coupled else inverse
 
 
+def mobility_of(setting: Setting, q, J: list[list[Scalar]]) -> list[list[Scalar]]:
+    """J M⁻¹."""
+    links = setting.links()
+    if kalman.solves_rows(links.dof, len(J), links.coupled):
+        return kalman.times_inverse_mass(links, q, J)
+    return dense.product(J, inverse_mass_kalman(setting, q))
+
+
 # -- constraints ------------------------------------------------------------------------------------------------------
 
 
@@ -125,8 +133,8 @@ def constrained(setting: Setting, q, qd, tau, wrench=None) -> tuple[constraints.
     """Accelerations and forces by the Delassus matrix."""
     own = held_state(setting, q, qd)
     free = flat(free_kalman(setting, q, qd, tau, wrench))
-    inverse = inverse_mass_kalman(setting, q)
-    return constraints.by_delassus(own.J, inverse, free, own.wanted, own.held, own.floor), own
+    mobility = mobility_of(setting, q, own.J)
+    return constraints.by_delassus(own.J, mobility, free, own.wanted, own.held, own.floor), own
 
 
 def constrained_by_mass_matrix(
@@ -184,10 +192,13 @@ def filtered_with_unmet(setting: Setting, q, qd, tau, wrench=None):
     return qdd, constraints.largest_part(residuals, sizes)
 
 
-def delassus_by(inverse: Callable[..., list[list[Scalar]]]):
+def delassus_by(inverse: Callable[..., list[list[Scalar]]] | None = None):
+    """With this M⁻¹; None: as it is quickest."""
+
     def run(setting: Setting, q):
         _, J = rows_of(setting, q)
-        return dense.symmetric_product(dense.product(J, inverse(setting, q)), J)
+        mobility = mobility_of(setting, q, J) if inverse is None else dense.product(J, inverse(setting, q))
+        return dense.symmetric_product(mobility, J)
 
     return run
 
@@ -196,7 +207,7 @@ def constraint_rank(setting: Setting, q):
     """(independent rows, the estimated relative error of accelerations)."""
     links = setting.links()
     held, J = rows_of(setting, q)
-    G = dense.symmetric_product(dense.product(J, inverse_mass_kalman(setting, q)), J)
+    G = dense.symmetric_product(mobility_of(setting, q, J), J)
     G = constraints.softened(G, constraints.compliances(held))
     factors = constraints.factorised(G, held, constraints.closure_floor(links, q, held, J))
     return factors.rank, constraints.accuracy(factors)
@@ -205,4 +216,4 @@ def constraint_rank(setting: Setting, q):
 def impact(setting: Setting, q, qd, restitution):
     held, J = rows_of(setting, q)
     rates = coupling.leaders(setting.links(), qd)
-    return constraints.after_impact(J, inverse_mass_kalman(setting, q), rates, restitution[0], held)
+    return constraints.after_impact(J, mobility_of(setting, q, J), rates, restitution[0], held)

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from linkwise.algorithm_names import usual_name
-from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_SHAPES, DEFAULT_STEP, contact_input_sizes
+from linkwise.contact_functions import (
+    CONTACT_FUNCTIONS,
+    CONTACT_SHAPES,
+    DEFAULT_STEP,
+    contact_input_sizes,
+    contact_operations,
+)
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.function_sizes import ONE_PASS, SOLVED_ROWS, Cost, extent, solved_rows
 from linkwise.model import Model, Transform
 from linkwise.model.constraints import target_size
-from linkwise.model.contacts import contact_rows
 
 if TYPE_CHECKING:
     from linkwise.algorithms.constraints import Held
@@ -30,8 +36,6 @@ ITERATED = "iterated_forward_dynamics"
 MOTOR_TORQUES = "motor_torques"
 """The function that ``inverse_dynamics`` takes for robots with joints without a motor."""
 
-CONTACT_ROW = 1200
-"""Estimated operations of a row of contact problems that are solved without their matrix."""
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -55,6 +59,7 @@ class Setting:
     step: float = DEFAULT_STEP  # of steps with contact [s], where it is no input
     contact_inputs: tuple[str, ...] = ()  # those of ``CONTACT_INPUTS`` that are inputs
     accuracy: float | None = None  # of contacts: largest residual; None is the default of ``contact.effort``
+    smoothing: float = 0.0  # of derivatives of contacts [m/s], see ``contact.derivatives``
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple[Any, ...]:
@@ -69,7 +74,7 @@ class Setting:
             self.slide,
             self.parameters,
             self.stabilization,
-            (self.step, self.contact_inputs, self.accuracy),
+            (self.step, self.contact_inputs, self.accuracy, self.smoothing),
         )
 
     def links(self) -> Mechanism:
@@ -101,51 +106,6 @@ def mechanism_of(model: Model, *, slide: bool = True, base_parameters: bool = Fa
     return known[key]
 
 
-class Cost(NamedTuple):
-    """About how many operations a function takes, measured on chains and trees."""
-
-    link: int = 0  # for every link
-    pair: int = 0  # for every two links of which one carries the other, counted twice, and for every link
-    dense: int = 0  # for every two coordinates of one tree: where an inverse fills all of a matrix
-    triple: int = 0  # for every link and pair
-
-
-ONE_PASS = Cost(link=400)
-
-
-def _extent(model: Model) -> tuple[int, int, int]:
-    """What the fields of ``Cost`` are multiplied by: n, n² and n² for a chain of n links, less for trees.
-
-    A floating joint counts as two links, because its link has six axes.
-    """
-    known = model.__dict__.get("_extent")
-    if known is None:
-        above = {joint.child: joint for joint in model.joints}
-        depths: dict[str, int] = {}  # of the link behind a joint, by the joint's name
-        trees: dict[str, str] = {}  # the first moving joint below, by the joint's name
-        coordinates: dict[str, int] = {}
-        links = pairs = 0
-        for joint in model.moving_joints:
-            below = above.get(joint.parent)
-            while below is not None and not below.moves:
-                below = above.get(below.parent)
-            weight = -(-joint.dof // 3)
-            carried = depths[below.name] if below else 0
-            depths[joint.name] = carried + weight
-            links += weight
-            pairs += weight * (2 * carried + weight)
-            tree = trees[joint.name] = trees[below.name] if below else joint.name
-            coordinates[tree] = coordinates.get(tree, 0) + joint.dof
-        known = model.__dict__["_extent"] = (links, pairs, sum(n * n for n in coordinates.values()))
-    return known
-
-
-def is_chain(model: Model) -> bool:
-    """Whether every moving link carries the next one, by joints with one axis each."""
-    links, pairs, _ = _extent(model)
-    return pairs == links * links and links == model.dof
-
-
 @dataclass(frozen=True)
 class Function:
     """One function of the public surface."""
@@ -165,16 +125,12 @@ class Function:
 
     def size(self, model: Model) -> int:
         """A rough estimate of the operations, to decide what is compiled as straight-line code."""
-        links, pairs, dense = _extent(model)
+        links, pairs, dense = extent(model)
+        if self.name in SOLVED_ROWS and (solved := solved_rows(model, self.name)) is not None:
+            return (600 + 40 * solved) * links + solved * solved * (model.dof + 3 * solved)
         a, b, c, d = self.cost
-        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:4] else 0
-        return (
-            a * links
-            + b * pairs
-            + c * dense
-            + d * links * pairs
-            + rows * min(rows * (14 + rows), CONTACT_ROW)
-        )
+        touching = contact_operations(self.name, model)
+        return a * links + b * pairs + c * dense + d * links * pairs + touching
 
     @property
     def default(self) -> str:
@@ -212,7 +168,8 @@ class Function:
 def reads_targets(function: Function, setting: Setting) -> bool:
     """Whether the results depend on where in the world frames are held."""
     held = any(target_size(constraint) for constraint in setting.model.constraints)
-    return held and (function.name == "constraint_errors" or setting.stabilization is not None)
+    reads = function.name in ("constraint_errors", *CONTACT_FUNCTIONS[:4])
+    return held and (reads or setting.stabilization is not None)
 
 
 def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -318,6 +275,7 @@ FUNCTIONS: dict[str, Function] = {
             "inertia and gravity coefficients D_ij + I_a and D_i together: Izaguirre's background task",
             Cost(pair=25),
             regroups=True,
+            looped=("compound_link",),
         ),
         Function(
             "inverse_mass_matrix",
@@ -365,6 +323,7 @@ FUNCTIONS: dict[str, Function] = {
             "Coriolis matrix C with Ṁ − 2C skew",
             Cost(pair=80),
             regroups=True,
+            looped=("christoffel",),
         ),
         Function(
             "christoffel",
@@ -591,6 +550,7 @@ FUNCTIONS: dict[str, Function] = {
             ("newton_euler",),
             "torques per parameter",
             Cost(pair=90),
+            looped=("newton_euler",),
         ),
     )
 }

@@ -21,12 +21,12 @@ from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel, Portable
 from linkwise.contact_functions import CONTACT_FUNCTIONS
 from linkwise.errors import DtypeError, ShapeError, SlowWarning, warn
+from linkwise.function_sizes import is_chain
 from linkwise.functions import (
     FUNCTIONS,
     Function,
     Setting,
     function_named,
-    is_chain,
     labels_of,
     reads_targets,
 )
@@ -63,7 +63,7 @@ FACTOR_OF_CHAINS = 0.7
 LARGE_DERIVATIVE = 10_000
 
 MOST_SHARED = 32
-_SHARED: dict[Any, Kernel] = {}  # kernels of robots with constraints, those used last at the end
+_SHARED: dict[Any, Any] = {}  # kernels of robots with constraints, those used last at the end
 _SHARED_LOCK = forks.lock()
 
 
@@ -226,7 +226,7 @@ def _checked(name: str, setting: Setting, algorithm: str | None, tolerance: Mapp
         made = Kernel(
             base.name, base.inputs, [(output, shape)], base.dtype, build, hashlib.sha256(content).digest()
         )
-        found = known[key] = _shared(setting.model, made)
+        found = known[key] = shared(setting.model, made)
         found.origin = (_checked, (name, setting, algorithm, dict(tolerance)))
     return found
 
@@ -315,7 +315,9 @@ def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:
 def is_looped(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot can be loops over joints after straight-line code, see ``looped``."""
     model = setting.model
-    if algorithm not in function.looped or model.constraints or setting.wrench or setting.parameters:
+    if algorithm not in function.looped or setting.wrench or setting.parameters:
+        return False
+    if function.derivative_of and model.constraints:
         return False
     shared = model.fluid is not None or any(joint.number("load_friction") for joint in model.moving_joints)
     if function.derivative_of and setting.friction and shared:  # friction that is not that of one joint
@@ -348,21 +350,23 @@ def kernel(
     key = (function.name, algorithm, setting.options(), dtype)
     found = known.get(key)
     if found is None:
-        found = known[key] = _shared(setting.model, _make(function, setting, algorithm, dtype))
+        found = known[key] = shared(setting.model, _make(function, setting, algorithm, dtype))
         found.origin = (_remade, (function.name, setting, algorithm, dtype))
     return found
 
 
-def _shared(model: Model, made: T) -> T:
+def shared(model: Model, made: T, key: Any = None) -> T:
     """The kernel of another robot with the same code, where there is one: robots whose frames are held elsewhere.
 
-    The last ones are kept, because footholds change often, and the robot before may be gone.
+    ``key``: what the code is found by; that of a ``Kernel`` by default. The last ones are kept, because footholds
+    change often, and the robot before may be gone.
     """
-    if not model.constraints or not isinstance(made, Kernel) or made.key is None:
+    if key is None and isinstance(made, Kernel) and made.key is not None:
+        key = (made.name, made.inputs, made.outputs, made.dtype, made.key)
+    if not model.constraints or key is None:
         return made
-    key = (made.name, made.inputs, made.outputs, made.dtype, made.key)
     with _SHARED_LOCK:
-        kernel = _SHARED.pop(key, made)
+        kernel: Any = _SHARED.pop(key, made)
         _SHARED[key] = kernel
         while len(_SHARED) > MOST_SHARED:
             _SHARED.pop(next(iter(_SHARED)))
@@ -473,7 +477,7 @@ def _cheapest(function: Function, setting: Setting, algorithm: str) -> tuple[Set
         choices = choices[:1]
     if function.name in CONTACT_FUNCTIONS:
         # the solver is most of the program, and the origins do not change it: those of its equation of motion count
-        plain = replace(setting, contact_inputs=(), accuracy=None)
+        plain = replace(setting, contact_inputs=(), accuracy=None, smoothing=0.0)
         chosen, _ = _cheapest(function_named("mass_matrix"), plain, "compound_link")
         choices = (replace(setting, slide=chosen.slide),)
     if function.derivative_of is not None and function.size(setting.model) > LARGE_DERIVATIVE:

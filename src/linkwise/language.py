@@ -7,7 +7,8 @@
 ``array``           an array of given scalars
 ``triangle``        places in a triangle that is stored row by row
 ``variable``        a scalar that a loop changes: ``total += x``
-``dot``             a sum of products in a fixed order, of rows, columns or parts of them
+``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
+``straight``        arithmetic without loops, such as a robot's equation of motion, as one part of a loop's body
 ==================  ==================================================================================================
 
 On numbers these are NumPy's arrays and ``range``. While a function is traced and small, loops are unrolled: zeros fold
@@ -19,7 +20,7 @@ must be an element of an array or a ``variable``; ``compiler.rolled`` refuses ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -37,6 +38,7 @@ class Tracer(Protocol):
     def variable(self, value: Scalar) -> Any: ...
     def stored(self, value: Any) -> Any: ...
     def triangle(self, row: Any) -> Any: ...
+    def straight(self, function: Any, reads: Any, writes: Any) -> None: ...
 
 
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
@@ -118,17 +120,54 @@ def loop(count: Any, body: Callable[..., Any], *state: Any) -> Any:
     return result[0] if len(result) == 1 else result
 
 
-def dot(a: Any, b: Any) -> Scalar:
-    """Σ aₖ bₖ, summed from the first to the last.
+def dot(a: Any, b: Any, start: Scalar = 0.0) -> Any:
+    """start + Σ aₖ bₖ, summed from the first to the last.
 
     Args:
         a: a vector: a row, a column or a part of one.
         b: a vector of the same length.
+        start: what is added to.
     """
-    total = variable(0.0)
+    total = variable(start)
     for k in span(_length(a, b)):
         total += a[k] * b[k]
     return total.value
+
+
+def less(start: Scalar, a: Any, b: Any) -> Any:
+    """start − Σ aₖ bₖ, from the first to the last.
+
+    Args:
+        start: what is subtracted from.
+        a: a vector.
+        b: a vector of the same length.
+    """
+    total = variable(start)
+    for k in span(_length(a, b)):
+        total -= a[k] * b[k]
+    return total.value
+
+
+def straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:
+    """Assign what a function without loops gives; in a program with loops it is traced by itself, once.
+
+    Args:
+        function: takes a list of scalars for each array that is read and gives one for each that is written.
+        reads: vectors, matrices (row by row) and variables.
+        writes: as many lists of results are assigned to these.
+    """
+    tracer = current_tracer.get()
+    run_straight(function, reads, writes) if tracer is None else tracer.straight(function, reads, writes)
+
+
+def run_straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:
+    """``straight`` with values instead of places."""
+    given = [[x.value] if isinstance(x, Variable) else list(x.flat) for x in reads]
+    for place, values in zip(writes, function(*given), strict=True):
+        if isinstance(place, Variable):
+            (place.value,) = values
+        else:
+            place.flat[:] = values
 
 
 def product(A: Any, B: Any) -> Any:

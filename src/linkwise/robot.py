@@ -17,7 +17,7 @@ import numpy as np
 from linkwise.compiler.arrays import Array, check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.contact_functions import CONTACT_FUNCTIONS, CONTACT_INPUTS, DEFAULT_STEP
-from linkwise.errors import UnknownNameError, suggest
+from linkwise.errors import DtypeError, UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
@@ -164,7 +164,7 @@ class Robot(Prepared, metaclass=RobotType):
                 valid = self.algorithms("forward_dynamics")
                 raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
             if tolerance is not None or limit is not None or start is not None:
-                raise TypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
+                raise DtypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
             options = {"algorithm": algorithm, "wrench": wrench, "wrench_frame": wrench_frame}
             result = self._compute("forward_dynamics", given, out, threads, friction=friction, **options)
             self._look_at(result, given)
@@ -447,6 +447,7 @@ class Robot(Prepared, metaclass=RobotType):
         base_parameters: bool | None = None,
         step: float = DEFAULT_STEP,
         accuracy: float | None = None,
+        smoothing: float = 0.0,
     ) -> Kernel | ParametricKernel:
         """A function of this robot as a compiled object that is called with arrays and can be counted, differentiated
         and printed.
@@ -465,6 +466,7 @@ class Robot(Prepared, metaclass=RobotType):
             base_parameters: whether inertial parameters are regrouped first; by default where results are the same.
             step: of contact functions: length of the step [s], where it is no input.
             accuracy: of contact functions: largest residual that nearly all states should have.
+            smoothing: of derivatives of contact functions [m/s], see ``contact_step``.
 
         Returns:
             The kernel, compiled when it is called first.
@@ -497,7 +499,9 @@ class Robot(Prepared, metaclass=RobotType):
             parameters=inputs,
         )
         if touching:
-            own = self.contact_setting({"step": step, "accuracy": accuracy, **touching})
+            own = self.contact_setting(
+                {"step": step, "accuracy": accuracy, "smoothing": smoothing, **touching}
+            )
             setting = replace(own, friction=friction, base_parameters=regroup, parameters=inputs)
         return make_kernel(row, setting, chosen_algorithm(row, setting, algorithm), dtype)
 

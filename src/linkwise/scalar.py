@@ -129,6 +129,11 @@ def all_of(first: Condition, second: Condition) -> Condition:
     return first & second
 
 
+def negated(condition: Condition) -> Condition:
+    """The condition does not hold."""
+    return not condition if isinstance(condition, (bool, np.bool_)) else ~condition
+
+
 def sign(x: Scalar) -> Scalar:
     """-1, 0 or 1; sign(0) = 0 and sign(NaN) = NaN. Its derivative is 0."""
     value = _any(x)

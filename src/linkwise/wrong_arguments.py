@@ -43,6 +43,7 @@ _WORDS = {
     **dict.fromkeys(_MAPPINGS, "a dictionary"),
     **dict.fromkeys(_LISTS, "a list"),
 }
+BUG = "This is a bug in Linkwise, not a wrong argument; please report it with this traceback. The call was"
 _PLURALS = {"str": "names", "float": "numbers", "int": "whole numbers", "PathLike": "paths"}
 
 
@@ -67,15 +68,18 @@ def explanation(
         given = signature.bind(*arguments, **options).arguments
     except TypeError as refusal:
         return DtypeError(_unbound(function, label, signature, options, str(refusal)))
+    certain = not isinstance(error, (ValueError, OverflowError))  # a value may be wrong though its type fits
+    certain = certain and not any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values())
     names_it = isinstance(error, LinkwiseError) or _is_ours(error, [label.rpartition(".")[2], *given])
     for name, value in given.items():
         parameter = signature.parameters[name]
-        if name == "self" or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+        if name == "self" or value is parameter.default:
             continue
-        if parameter.annotation is parameter.empty or value is parameter.default:
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        annotation = _parsed(parameter.annotation)
+        annotation = None if parameter.annotation is parameter.empty else _parsed(parameter.annotation)
         if annotation is None or _fits(value, annotation, function):
+            certain = certain and annotation is not None and _decides(value, annotation, function, error)
             continue
         shown = reprlib.repr(value)
         text_for_list = isinstance(value, (str, bytes)) and _named(annotation) & {*_LISTS, *_MAPPINGS}
@@ -87,11 +91,35 @@ def explanation(
         return DtypeError(f"{label}: {name}: expected {what}, got {shown}")
     if isinstance(error, LinkwiseError) or _from_users(error):
         return None
-    kind = DtypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
     if names_it:
-        return kind(str(error))
+        return (DtypeError if isinstance(error, TypeError) else ArgumentError)(str(error))
     shown = ", ".join(f"{name}: {_shown(value)}" for name, value in given.items() if name != "self")
+    if certain:
+        error.add_note(f"{BUG} {label} ({shown})")
+        return None
+    kind = DtypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
     return kind(f"{label}: {type(error).__name__}: {' '.join(str(error).split())} (given {shown})")
+
+
+def _decides(value: Any, annotation: ast.expr, function: Callable[..., Any], error: Exception) -> bool:
+    """Whether a value that fits this annotation cannot have caused an error: numbers may have a wrong shape."""
+    for name, part in ((_name(part), part) for part in _choices(annotation)):
+        if name in _ARRAYS:
+            if isinstance(error, IndexError) or isinstance(value, Mapping):
+                return False
+        elif name in _LISTS or name in _MAPPINGS:
+            if not isinstance(value, str):
+                return False
+        elif name not in _WORDS:
+            meant = _resolved(part, function)
+            if not isinstance(meant, type) or meant in (Any, object):
+                return False
+    return True
+
+
+def is_bug(error: BaseException) -> bool:
+    """Whether an error was found to be a bug of the library."""
+    return any(note.startswith(BUG) for note in getattr(error, "__notes__", ()))
 
 
 def _shown(value: Any) -> str:

@@ -241,3 +241,25 @@ def test_go2_stands_for_three_seconds_and_carries_its_weight():
     speeds = robot.contact_velocities(q, qd, tau)
     np.testing.assert_allclose(speeds[:, :2], 0.0, atol=1e-14)
     assert robot.contact_residual(q, qd, tau) < 1e-12
+
+
+def test_friction_against_turning_between_bodies_is_that_on_the_ground():
+    """A ball on the ground and on a fixed plane, which is a pair of shapes."""
+    for law in ({"torsional_friction": 0.02}, {"rolling_friction": 0.01}):
+        ends = []
+        for on_a_body in (False, True):
+            bodies = [lw.Body.sphere(0.1, 2.0, name="ball")]
+            contact = lw.Contact("ball", radius=0.1, friction=0.5, **law)
+            if on_a_body:
+                bodies.append(lw.Body.plane(name="table"))
+                contact = lw.Contact("ball", "table", friction=0.5, **law)
+            scene = lw.Scene(bodies, contacts=[contact])
+            q, qd = np.array(scene.neutral), np.array([0.3, -0.2, 3.0, 0.0, 0.0, 0.0])
+            q[2] = 0.1
+            for _ in range(100):
+                q, qd, _ = scene.contact_step(q, qd, np.zeros(6))
+            ends.append(qd)
+        assert abs(ends[0]).max() < 3.5
+        np.testing.assert_allclose(ends[0], ends[1], atol=1e-13)
+        stopped = ends[0][2] if "torsional_friction" in law else ends[0][0]
+        assert abs(stopped) < 0.01

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import linkwise as lw
-from linkwise.cli.app import COMMANDS
+from linkwise.cli.app import COMMANDS, run
 
 
 def test_help_lists_every_command(linkwise):
@@ -191,3 +191,15 @@ def test_a_traceback_for_those_who_ask(linkwise, monkeypatch):
     monkeypatch.setenv("LINKWISE_TRACEBACK", "1")
     with pytest.raises(lw.ModelError):
         linkwise("info", "nowhere.urdf")
+
+
+def test_a_bug_keeps_its_traceback_and_is_called_one(monkeypatch, capsys):
+    """It is not reported as bad input: the status is not 2, and nobody looks for a mistake in a correct command."""
+
+    def broken(*arguments, **options):
+        return {}["a table of ours"]
+
+    monkeypatch.setattr("linkwise.model.files.read", broken)
+    with pytest.raises(KeyError, match="a table of ours") as caught:
+        run(["info", "two_link"])
+    assert any("bug in Linkwise" in note for note in caught.value.__notes__)

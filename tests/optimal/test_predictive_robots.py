@@ -5,10 +5,12 @@ import pytest
 
 import linkwise as lw
 from linkwise.optimal import Predictive, reaching
+from linkwise.optimal.watching import Memory, watched
 from linkwise.simulate.loop import step_kernel
 
 PERIOD = 4e-3
 SMALL = {"horizon": 8, "step": 0.03}  # quick to compile
+TEN = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 ARMS = ("iiwa14", "stanford", "two_link", "ur10e")
 
 
@@ -59,8 +61,7 @@ def test_a_payload_leaves_no_offset():
     """20 % heavier links, of which the model knows nothing."""
     robot = lw.load("ur10e")
     values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
-    tens = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-    heavy = robot.with_parameters({k: 1.2 * v for k, v in values.items() if k.rpartition(".")[2] in tens})
+    heavy = robot.with_parameters({k: 1.2 * v for k, v in values.items() if k.rpartition(".")[2] in TEN})
     law = Predictive(robot, **SMALL)
     start = np.array([0.0, -0.8, 1.0, 0.2, 0.5, 0.0])
     law.aim({"joints.target": start + 0.3})
@@ -92,6 +93,55 @@ def test_sensors_that_fail_stop_the_arm(kind):
     assert max(np.max(np.abs(qd) / robot.velocity_limits) for _, _, qd in rows) <= 1.0
     at_fault = next(q for t, q, _ in rows if t >= fails)
     assert np.abs(rows[-1][1] - at_fault).max() < 0.4
+
+
+def test_an_encoder_that_freezes_at_a_low_speed_does_not_let_the_arm_fall():
+    """Upright, torques one sample late, masses that the model does not know; the joint reports a speed of zero."""
+    robot, limit = lw.load("two_link"), 1.0
+    values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    law = Predictive(robot, velocity_limits=limit, **SMALL)
+    for mass, fails, joint in [(1.3, 0.9, 1), (1.0, 0.9, 1), (0.7, 0.9, 0), (0.7, 0.7, 1), (1.0, 0.5, 0)]:
+        plant = step_kernel(
+            robot.with_parameters(
+                {name: mass * value for name, value in values.items() if name.rpartition(".")[2] in TEN}
+            )
+        )
+        law.reset()
+        q, qd, kept, fastest, stops = np.array([0.1 - 0.5 * np.pi, 0.2]), np.zeros(2), [], 0.0, 0
+        law.aim({"joints.target": q + [0.3, -0.3]})
+        line = [np.asarray(robot.gravity_torques(q))]
+        for k in range(600):
+            seen, speeds = q.copy(), qd.copy()
+            if k * PERIOD >= fails:
+                kept.append(seen[joint])
+                seen[joint], speeds[joint] = kept[0], 0.0
+            line.append(law(k * PERIOD, seen, speeds))
+            tau = line.pop(0)
+            for _ in range(2):
+                q, qd = plant(q, qd, tau, np.array([0.5 * PERIOD]))
+            fastest = max(fastest, np.abs(qd).max())
+            stops += law.status == "stopped"
+            if stops > 25:  # brakes hold the arm
+                break
+        assert fastest <= 1.05 * limit, (mass, fails, joint)
+        assert stops or law.settled
+
+
+def test_the_first_reading_of_a_frozen_encoder_teaches_nothing():
+    """Its position is new, its speed of zero is not that of the joint: that is no acceleration."""
+    rng = np.random.default_rng(3)
+    for n in (1, 3, 6):
+        memory, q, qd, period = [0.0] * Memory(n).size, rng.uniform(-1, 1, n), rng.uniform(-0.1, 0.1, n), 4e-3
+        for k in range(60):
+            seen, speeds = (q + k * period * qd).tolist(), qd.tolist()
+            if k >= 50:
+                seen[0], speeds[0] = q[0] + 50 * period * qd[0], 0.0
+            found = watched(seen, speeds, [0.0] * n, period, [1.0] * n, [True] * n, [False] * n, memory)
+            memory = found.memory
+            assert np.abs(found.disturbance).max() < 1e-9
+        # it went on meanwhile
+        assert found.modelled[0] - seen[0] == pytest.approx(9 * period * qd[0], rel=0.05)
+        assert found.modelled[n] == pytest.approx(qd[0], rel=0.05)
 
 
 def test_one_bad_sample_is_bridged():

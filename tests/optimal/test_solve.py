@@ -6,10 +6,8 @@ from scipy import linalg, optimize
 
 import linkwise as lw
 from linkwise import optimal
-from linkwise.optimal import riccati
-from linkwise.optimal.arrays_sweep import array_sweep
-from linkwise.optimal.code import code_of
-from linkwise.optimal.solver import first_guess
+from linkwise.optimal.descent import LENGTHS, kernel_of
+from linkwise.solve.riccati import within_box
 
 COST_TOLERANCE = 1e-8  # relative; the solver stops at 1e-9
 
@@ -106,7 +104,8 @@ def test_a_step_of_the_sweep_is_the_minimum_of_its_box():
         root = rng.normal(size=(4, 4))
         Q, q = root @ root.T + 0.1 * np.eye(4), 3 * rng.normal(size=4)
         low, high = -rng.uniform(0, 1, 4), rng.uniform(0, 1, 4)
-        found = riccati.box_minimum(Q.tolist(), q.tolist(), low.tolist(), high.tolist())
+        found = np.zeros(4, object)
+        within_box(Q.astype(object), q, (low, high), 1e-12, found)
         L = np.linalg.cholesky(Q)
         answer = optimize.lsq_linear(L.T, -np.linalg.solve(L, q), (low, high), tol=1e-15)
         assert np.allclose(np.array(found, float), answer.x, atol=1e-6)
@@ -149,37 +148,20 @@ def test_motions_follow_the_dynamics_and_cost_what_they_say(reached):
 @pytest.mark.processor
 def test_no_motion_nearby_is_better(reached):
     problem, rng = reached.problem, np.random.default_rng(5)
-    code, none = code_of(problem), np.zeros((problem.horizon + 1, 0))
     for _ in range(20):
         us = np.clip(reached.tau + 0.1 * rng.normal(size=reached.tau.shape), [-30, -8], [30, 8])
-        steps = {"k": us - reached.tau, "K": np.zeros((20, 2, 4))}
-        gaps = np.zeros((20, 4))
-        costs = code.trials(reached.states, reached.tau, steps, gaps, np.array([1.0]), problem.p, none)[2]
-        assert costs[0] > reached.cost
+        x, cost = problem.x0.tolist(), 0.0
+        for u, p in zip(us.tolist(), problem.p.tolist(), strict=False):
+            cost, x = cost + problem.stage_cost(x, u, p), problem.next_state(x, u, p)
+        assert cost + problem.terminal_cost(x, problem.p[-1].tolist()) > reached.cost
 
 
 def test_another_target_needs_no_other_code(reached):
     problem = reached.problem.with_values({"joints.target": [0.2, -0.3]})
-    assert code_of(problem) is code_of(reached.problem)
+    assert kernel_of(problem, 1, LENGTHS) is kernel_of(reached.problem, 1, LENGTHS)
     other = optimal.solve(problem)
     assert other.converged
     assert np.allclose(other.q[-1], [0.2, -0.3], atol=0.1)
-
-
-@pytest.mark.processor
-def test_both_sweeps_agree(reached):
-    problem = reached.problem
-    code = code_of(problem)
-    xs, us = first_guess(problem)
-    given = [np.ascontiguousarray(a[::-1]) for a in (xs[:-1], us, xs[1:], problem.p[:-1])]
-    stages, end = code.stages(*given), code.end(xs[-1], problem.p[-1])
-    low, high = (
-        problem.p[-2::-1, problem.where(name)] - given[1] for name in ("torque.lower", "torque.upper")
-    )
-    box = [np.ascontiguousarray(low), np.ascontiguousarray(high)]
-    first, second = code.sweep(stages, end, 1e-3, box), array_sweep(code, stages, end, 1e-3, box)
-    for name, array in first.items():
-        assert np.allclose(array, second[name], rtol=1e-9, atol=1e-9), name
 
 
 def test_costs_that_leave_torques_open_get_the_smallest_regularisation(arm):

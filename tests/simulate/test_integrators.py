@@ -158,6 +158,32 @@ def test_with_dry_friction_the_order_is_kept_between_events():
     assert orders(errors, steps) == pytest.approx(4, abs=0.3)
 
 
+@pytest.mark.parametrize("name", ["two_link", "puma560"])
+def test_the_order_is_kept_while_friction_holds_a_joint_and_others_move(name):
+    """It was one: friction of the beginning of a step held the joint for all of it. Judged by SciPy with the joint
+    locked."""
+    from scipy.integrate import solve_ivp
+
+    whole = lw.load(name)
+    first = whole.joint_names[0]
+    whole = whole.with_parameters({f"{each}.coulomb_friction": 0.0 for each in whole.joint_names})
+    whole = whole.with_parameters({f"{first}.coulomb_friction": 1e3})
+    q, qd = np.linspace(-1.2, 0.4, whole.dof), np.linspace(0.0, 3.0, whole.dof)
+    rest = whole.lock({first: q[0]})
+    n, none = rest.dof, np.zeros(rest.dof)
+    exact = solve_ivp(
+        lambda t, y: np.concatenate([y[n:], rest.forward_dynamics(y[:n], y[n:], none)]),
+        (0, 0.2), np.concatenate([q[1:], qd[1:]]), method="DOP853", rtol=1e-13, atol=1e-14,
+    ).y[:, -1]  # fmt: skip
+    errors, steps = [], np.array([2e-2, 1e-2, 5e-3])
+    for step in steps:
+        found = simulate(whole, control.Passive(whole), duration=0.2, step=step, q=q, qd=qd, warn=False)
+        assert found.final_q[0] == q[0]
+        assert (found.qd[:, 0] == 0.0).all()
+        errors.append(np.abs([*found.final_q[1:], *found.final_qd[1:]] - exact).max())
+    assert orders(errors, steps) == pytest.approx(4, abs=0.4)
+
+
 def test_with_dry_friction_errors_shrink_with_the_step_whatever_joints_do():
     """Random motions of an arm whose joints stop, are held while the other moves, and turn back; some only slide."""
     robot = lw.load("two_link").with_gravity((0.0, 0.0, 0.0))

@@ -223,7 +223,7 @@ def test_rows_stand_for_one_moment(arm, controller, move):
         ({"q": [0.0, 1.0]}, r"q: expected shape \(..., 3\)"),
         ({"delay": 1, "continuous": True}, "continuous=True"),
         ({"every": 0}, "every: expected a whole number from 1 on, got 0"),
-        ({"every": 2.5}, "every: expected a whole number, got 2.5"),
+        ({"every": 2.5}, "every: expected a whole number from 1 on, got 2.5"),
         ({"delay": -1}, "delay: expected a whole number from 0 on"),
         ({"duration": float("nan")}, "duration: expected finite"),
         ({"duration": float("inf")}, "duration: expected finite"),

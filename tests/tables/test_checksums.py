@@ -150,3 +150,33 @@ def test_ranges_and_names_of_parquet_are_compared(tmp_path):
     path.write_bytes(data[:last] + b"sinGle" + data[last + 6 :])
     with pytest.raises(tables.TableError, match=r"columns have two names|not a Parquet file"):
         tables.read(path)
+
+
+def test_parts_of_hdf5_files_are_those_that_the_file_describes(tmp_path):
+    """The library gives zeros for parts that it does not find, and takes parts whose checksum is switched off."""
+    package = pytest.importorskip("h5py")
+    path, values = tmp_path / "x.h5", np.arange(40) / 7
+    with package.File(path, "w") as file:
+        file["t"] = np.arange(40) / 100
+        for checksums in (False, True):
+            whole = file.create_dataset(f"whole{checksums}", (40,), float, chunks=(10,), fletcher32=checksums)
+            part = file.create_dataset(f"part{checksums}", (40,), float, chunks=(10,), fletcher32=checksums)
+            whole[:], part[:20] = values, values[:20]
+        bare = file.create_dataset("bare", (40,), float, chunks=(40,), fletcher32=True)
+        bare.id.write_direct_chunk((0,), values.tobytes(), filter_mask=1)
+        file.create_dataset(
+            "packed", data=values, chunks=(7,), compression="gzip", shuffle=True, fletcher32=True
+        )
+        odd = package.h5t.IEEE_F64LE.copy()
+        odd.set_ebias(1000)  # as a changed bit in the description of the numbers
+        package.h5d.create(file.id, b"odd", odd, package.h5s.create_simple((40,))).write(
+            package.h5s.ALL, package.h5s.ALL, values
+        )
+    found = tables.read(path)
+    assert sorted(found.names) == ["packed", "t", "wholeFalse", "wholeTrue"]
+    reasons = {
+        "partFalse": "2 of 4 parts", "partTrue": "2 of 4 parts", "bare": "size of a part", "odd": "usually is",
+    }  # fmt: skip
+    assert set(found.unusable) == set(reasons)
+    for name, reason in reasons.items():
+        assert reason in found.unusable[name], name

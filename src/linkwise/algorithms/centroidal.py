@@ -129,8 +129,7 @@ def consistent_inverse(
     from linkwise.algorithms.dense import product, transposed
 
     J = jacobian(links, q, body, pose)
-    inverse = kalman.inverse_mass_matrix(links, q)
-    return product(product(inverse, transposed(J)), task_inertia(links, q, body, pose))
+    return product(transposed(kalman.times_inverse_mass(links, q, J)), task_inertia(links, q, body, pose))
 
 
 # -- sums over all links ----------------------------------------------------------------------------------------------

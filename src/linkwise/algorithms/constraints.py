@@ -275,15 +275,15 @@ def factorised(G: Rows, held: Sequence[Held], floor: Scalar) -> Factors:
 
 def by_delassus(
     J: Rows,
-    inverse: Rows,
+    mobility: Rows,
     free: Sequence[Scalar],
     wanted: Sequence[Scalar],
     held: Sequence[Held],
     floor: Scalar | None = None,
 ) -> Solved:
-    """Accelerations and forces from M⁻¹ and the accelerations without constraints; ``floor``: see ``closure_floor``."""
+    """Accelerations and forces from ``mobility`` = J M⁻¹ and the accelerations without constraints; ``floor``: see
+    ``closure_floor``."""
     with stage("Delassus matrix"):
-        mobility = dense.product(J, inverse)
         G = softened(dense.symmetric_product(mobility, J), compliances(held))
     with stage("constraint forces"):
         factors = factorised(G, held, dependent() if floor is None else floor)
@@ -430,12 +430,12 @@ def largest_part(residuals: Sequence[Scalar], sizes: Sequence[Scalar]) -> Scalar
 
 
 def after_impact(
-    J: Rows, inverse: Rows, qd: Sequence[Scalar], restitution: Scalar, held: Sequence[Held]
+    J: Rows, mobility: Rows, qd: Sequence[Scalar], restitution: Scalar, held: Sequence[Held]
 ) -> list[Scalar]:
     """Velocities after an impact that the constraints take: J q̇⁺ = −restitution·J q̇⁻."""
     wanted = [-restitution * dense.dot(row, qd) for row in J]
     rigid = [replace(each, compliance=0.0) for each in held]
-    return by_delassus(J, inverse, qd, wanted, rigid).qdd
+    return by_delassus(J, mobility, qd, wanted, rigid).qdd
 
 
 def least_torques(

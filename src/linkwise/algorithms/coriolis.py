@@ -25,16 +25,21 @@ def coriolis_matrix(
 ) -> list[list[Scalar]]:
     """C(q, q̇), n×n: C q̇ are the velocity torques, and C + Cᵀ = Ṁ."""
     C = _coriolis(links, link_poses(links, q), qd)
+    for i, j, entry in rotor_entries(links, qd):
+        C[i][j] = C[i][j] + entry
+    return C
+
+
+def rotor_entries(links: Mechanism, qd: Sequence[JointValue]) -> list[tuple[int, int, Scalar]]:
+    """What rotors along the axes of the world add: row, column and a [ω]×, which is skew."""
+    entries: list[tuple[int, int, Scalar]] = []
     for link, first, rates in zip(links, links.first_coordinates(), qd, strict=True):
         a = link.terms.get(world_rotor.NAME, 0.0)
-        if not is_zero(a) and len(link.axes) == world_rotor.FLOATING:  # a [ω]×, which is skew
+        if not is_zero(a) and len(link.axes) == world_rotor.FLOATING:
             x, y, z = parts_of(rates)[:3]
-            cross = ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))
-            for i in range(3):
-                for j in range(3):
-                    row = C[first + 3 + i]
-                    row[first + 3 + j] = row[first + 3 + j] + a * cross[i][j]
-    return C
+            cross = ((0, 1, -z), (0, 2, y), (1, 0, z), (1, 2, -x), (2, 0, -y), (2, 1, x))
+            entries += [(first + 3 + i, first + 3 + j, a * entry) for i, j, entry in cross]
+    return entries
 
 
 def christoffel(links: Mechanism, q: Sequence[JointValue]) -> list[list[list[Scalar]]]:
@@ -48,9 +53,40 @@ def christoffel(links: Mechanism, q: Sequence[JointValue]) -> list[list[list[Sca
 
 Moving = tuple[Spatial, list[Spatial]]
 """Velocity of a link, and the rates of its axes."""
+Composite = tuple[RigidInertia, Block]
+"""Inertia of a link with all links beyond it, and the sum of their B."""
 
 
 def _coriolis(links: Mechanism, poses: list[Pose], qd: Sequence[JointValue]) -> list[list[Scalar]]:
+    S, rates, total = axes_and_composites(links, poses, qd)
+    size, own = links.dof, coordinates_by_link(links)
+    C: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
+    with stage("matrix"):
+        for j, (k, _) in enumerate(links.coordinates()):
+            forces = forces_of(S[j], rates[j], total[k])
+            for i in own[k]:
+                C[i][j] = S[i].dot(forces[0])
+            for i in (i for a in links.ancestors(k) for i in own[a]):
+                C[i][j] = S[i].dot(forces[0])
+                C[j][i] = carried(S[i], rates[i], forces)
+    return C
+
+
+def forces_of(S: Spatial, rate: Spatial, composite: Composite) -> tuple[Spatial, Spatial, Spatial]:
+    """(I Ṡ + B S, I S, Bᵀ S) of an axis and what it moves."""
+    body, B = composite
+    return body @ rate + times(B, S), body @ S, transposed_times(B, S)
+
+
+def carried(S: Spatial, rate: Spatial, forces: tuple[Spatial, Spatial, Spatial]) -> Scalar:
+    """The entry in the row of an axis and the column of one that carries it, with S and Ṡ of the latter."""
+    return rate.dot(forces[1]) + S.dot(forces[2])
+
+
+def axes_and_composites(
+    links: Mechanism, poses: list[Pose], qd: Sequence[JointValue]
+) -> tuple[list[Spatial], list[Spatial], list[Composite]]:
+    """Every axis and its rate, and for every link its composite."""
     n = len(links)
     with stage("axes and velocities"):
         S = [axis for axes in links.each(joint_axes, poses) for axis in axes]
@@ -69,7 +105,7 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd: Sequence[JointValue]) -> 
         own = [
             (body, body_coriolis(body, V, body @ V)) for body, (V, _) in zip(inertias, moving, strict=True)
         ]
-        total: list[tuple[RigidInertia, Block] | None] = [None] * n
+        total: list[Composite | None] = [None] * n
         for link in reversed(links):
             k = link.index
             body, block = own[k]
@@ -82,22 +118,7 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd: Sequence[JointValue]) -> 
                 total[link.parent] = (
                     mine if above is None else (above[0] + mine[0], add_blocks(above[1], mine[1]))
                 )
-    size, own = links.dof, coordinates_by_link(links)
-    C: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
-    with stage("matrix"):
-        for j, (k, _) in enumerate(links.coordinates()):
-            composite = total[k]
-            assert composite is not None
-            body, B = composite
-            first = body @ rates[j] + times(B, S[j])
-            second = body @ S[j]
-            third = transposed_times(B, S[j])
-            for i in own[k]:
-                C[i][j] = S[i].dot(first)
-            for i in (i for a in links.ancestors(k) for i in own[a]):
-                C[i][j] = S[i].dot(first)
-                C[j][i] = rates[i].dot(second) + S[i].dot(third)
-    return C
+    return S, rates, [composite for composite in total if composite is not None]
 
 
 def coordinates_by_link(links: Mechanism) -> list[range]:

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from linkwise.algorithms import dense
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
 from linkwise.model.axes import Axis, JointValue, joint_value, parts_of
-from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned, flat
 from linkwise.scalar import Condition, Scalar, stage
 from linkwise.spatial import (
     ArticulatedInertia,
@@ -372,6 +373,34 @@ def acceleration_parts(
         part(forces, nothing, rest, zero_spatial()),
         part(nothing, n, rest, Spatial(zero_vector(), -links.gravity)),
     )
+
+
+SOLVED_FROM = 40
+"""Coordinates from which M⁻¹ times fewer than half as many rows is found without M⁻¹: n operations a row, not n²."""
+
+
+def solves_rows(coordinates: int, rows: int, coupled: bool) -> bool:
+    """Whether M⁻¹ times so many rows is found row by row."""
+    return not coupled and coordinates >= SOLVED_FROM and 2 * rows < coordinates
+
+
+def times_inverse_mass(
+    links: Mechanism, q: Sequence[JointValue], rows: Sequence[Sequence[Scalar]]
+) -> list[list[Scalar]]:
+    """Rows times M⁻¹: accelerations that each of them, as torques, causes at rest without gravity."""
+    if not solves_rows(links.dof, len(rows), links.coupled):
+        return dense.product([list(row) for row in rows], inverse_mass_matrix(links, q))
+    turned = links.turned(q)
+    filtered, updated = filter_inertias(links, turned)
+    nothing = [zero_spatial() for _ in links]
+
+    def solved(row: Sequence[Scalar]) -> list[Scalar]:
+        estimates = filter_states(
+            links, turned, filtered, updated, nothing, nothing, links.grouped(list(row))
+        )
+        return flat(smooth(links, turned, filtered, estimates, nothing, zero_spatial()))
+
+    return [solved(row) for row in rows]
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------

@@ -56,14 +56,19 @@ def _add_body_columns(
     links: Mechanism, turned: Sequence[Turned], rows: list[list[Scalar]], name: str
 ) -> None:
     """One column per link: the carried weight of a unit mass or first moment."""
+    for link, weight in zip(links, carried_weights(links, turned, name), strict=True):
+        column = _column(links, turned, link, weight)
+        for i, row in enumerate(rows):
+            row.append(column.get(i, 0.0))
+
+
+def carried_weights(links: Mechanism, turned: Sequence[Turned], name: str) -> list[Spatial]:
+    """For every link the carried weight of a unit mass or first moment, about its origin and in its axes."""
     names = [parameter.name for parameter in gravity_compensation.LAW.parameters]
     gravity = gravity_compensation.gravity_in_links(links, turned)
     m, *h = (1.0 if name == each else 0.0 for each in names)
-    for link, g in zip(links, gravity, strict=True):
-        unit = gravity_compensation.in_prepared_frame(link, m, Vector(*h))
-        column = _column(links, turned, link, gravity_compensation.force(g, *unit))
-        for i, row in enumerate(rows):
-            row.append(column.get(i, 0.0))
+    units = [gravity_compensation.in_prepared_frame(link, m, Vector(*h)) for link in links]
+    return [gravity_compensation.force(g, *unit) for g, unit in zip(gravity, units, strict=True)]
 
 
 def _unit_bodies(link: MovingLink) -> list[RigidInertia]:

@@ -25,6 +25,7 @@ from linkwise.cli.streams import all_letters_writable
 from linkwise.cli.warned import show_warnings
 from linkwise.errors import LinkwiseError
 from linkwise.study.errors import StoppedError
+from linkwise.wrong_arguments import BUG, is_bug
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
 COMMANDS = {
@@ -139,7 +140,7 @@ def _run(typed: list[str]) -> int:
     except click.ClickException as error:
         return _complain(_with_command(error))
     except (LinkwiseError, ValueError) as error:
-        if os.environ.get("LINKWISE_TRACEBACK"):  # to find bugs in Linkwise itself
+        if os.environ.get("LINKWISE_TRACEBACK") or is_bug(error):
             raise
         status = _complain(str(error))
         return 128 + error.signal if isinstance(error, StoppedError) and error.signal else status
@@ -159,6 +160,10 @@ def _run(typed: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print(file=sys.stderr)
         return 130
+    except Exception as error:  # the traceback is what a report of it needs
+        if not is_bug(error):
+            error.add_note(f"{BUG} linkwise {' '.join(typed)}")
+        raise
 
 
 def _complain(message: str) -> int:

@@ -18,6 +18,7 @@ from linkwise.collision.shapes import Shapes, shapes_of
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ShapeError
 from linkwise.geometry.skeleton import BASE
+from linkwise.given_numbers import Numbers
 from linkwise.once import once
 from linkwise.products import times
 from linkwise.robot import Robot
@@ -472,6 +473,15 @@ def _stacked(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarr
 
 def _range(robot: Robot, lower: np.ndarray | None, upper: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     limits = robot.limits
-    low = np.where(np.isfinite(limits.lower), limits.lower, -UNKNOWN) if lower is None else np.asarray(lower)
-    high = np.where(np.isfinite(limits.upper), limits.upper, UNKNOWN) if upper is None else np.asarray(upper)
+    n, given = robot.dof, Numbers().each
+    low = (
+        np.where(np.isfinite(limits.lower), limits.lower, -UNKNOWN)
+        if lower is None
+        else given("lower", lower, n)
+    )
+    high = (
+        np.where(np.isfinite(limits.upper), limits.upper, UNKNOWN)
+        if upper is None
+        else given("upper", upper, n)
+    )
     return low, np.maximum(high, low)

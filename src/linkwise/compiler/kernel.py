@@ -14,7 +14,7 @@ from linkwise.compiler import arrays, dispatch, host, layout, named, targets, th
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.quick import QuickStates
 from linkwise.compiler.structures import is_sequence
-from linkwise.errors import LinkwiseError, UnknownNameError
+from linkwise.errors import DtypeError, LinkwiseError, UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.operations import Operations
@@ -237,7 +237,7 @@ class Kernel(Portable):
         several = len(self.outputs) > 1
         if several and (not is_sequence(out) or len(out) != len(shapes)):
             names = ", ".join(name for name, _ in self.outputs)
-            raise TypeError(
+            raise DtypeError(
                 f"out: expected {len(shapes)} arrays ({names}) as a tuple, got {type(out).__name__}"
             )
         given: Sequence[Any] = out if several else [out]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from linkwise.compiler.graph import Graph
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import (
     Array,
     Element,
@@ -70,23 +70,32 @@ class Procedure:
         """Arithmetic: ``function`` of a list for each group of places read gives a list for each group written."""
         graph, names = Graph(), [f"s{len(self._steps)}_{k}" for k in range(len(reads))]
         given = [graph.inputs(name, len(places)) for name, places in zip(names, reads, strict=True)]
-        found = function(*given)
-        places = [place for group in writes for place in group]
-        nodes = [graph.lift(value) for group in found for value in group]
-        sizes = {name: len(group) for name, group in zip(names, reads, strict=True)}
-        made = lower(
-            {"out": ((len(nodes),), nodes)},
-            sizes,
-            name=names[0] if names else "s",
-            dtype=self.dtype,
-            fused=self.fused,
-        )
-        where = {
+        nodes = [graph.lift(value) for group in function(*given) for value in group]
+        places = {
             (name, k): place
             for name, group in zip(names, reads, strict=True)
             for k, place in enumerate(group)
         }
-        step = Step(where, made.body, list(zip(places, made.values[0], strict=True)), apart=apart)
+        return self.lowered(nodes, places, [place for group in writes for place in group], apart=apart)
+
+    def lowered(
+        self,
+        nodes: Sequence[Node],
+        reads: Mapping[tuple[str, int], Place],
+        writes: Sequence[Place],
+        *,
+        apart: bool = False,
+    ) -> Step:
+        """The step that computes these nodes of a graph of its own, from its inputs (name, number)."""
+        sizes: Counter[str] = Counter(name for name, _ in reads)
+        made = lower(
+            {"out": ((len(nodes),), nodes)},
+            sizes,
+            name=next(iter(sizes), "s"),
+            dtype=self.dtype,
+            fused=self.fused,
+        )
+        step = Step(reads, made.body, list(zip(writes, made.values[0], strict=True)), apart=apart)
         self._steps.append(step)
         self._costs[id(step)] = made.operations
         return step
@@ -101,25 +110,25 @@ class Procedure:
     def _counted(
         self, body: Sequence[Statement], tables: Mapping[str, Sequence[int]], names: Mapping[str, int]
     ) -> Counter[str]:
-        found: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         values = dict(names)
         for statement in body:
             if isinstance(statement, Step):
                 cost = self._costs[id(statement)]
                 further = {"trigonometric": cost.trigonometric, "square_roots": cost.square_roots}
-                found += Counter(cost.counts() | further)
+                total += Counter(cost.counts() | further)
             elif isinstance(statement, Let):
                 values[statement.name] = statement.value.value(values, tables)
             elif isinstance(statement, For):
                 turns = range(
                     *(x.value(values, tables) for x in (statement.first, statement.stop, statement.step))
                 )
-                alike = all(_is_known(inner) for inner in statements(statement.body))
+                alike = not _depends(statement.body, statement.name)
                 for turn in turns[:1] if alike else turns:
                     once = self._counted(statement.body, tables, {**values, statement.name: turn})
                     times = len(turns) if alike else 1
-                    found += Counter({key: times * count for key, count in once.items()})
-        return found
+                    total += Counter({key: times * count for key, count in once.items()})
+        return total
 
 
 def _scalars(array: Array) -> int:
@@ -127,11 +136,22 @@ def _scalars(array: Array) -> int:
     return array.rows * array.columns
 
 
-def _is_known(statement: Statement) -> bool:
-    """Whether a statement takes the same operations in every turn of the loops around it."""
-    if not isinstance(statement, For):
-        return True
-    return None not in (statement.first.number, statement.stop.number, statement.step.number)
+def _depends(body: Sequence[Statement], loop: str) -> bool:
+    """Whether numbers of turns inside of a loop depend on its own turn."""
+    names = {loop}
+    for statement in statements(body):
+        if isinstance(statement, Let) and _mentions(statement.value, names):
+            names.add(statement.name)
+        elif isinstance(statement, For):
+            if any(_mentions(bound, names) for bound in (statement.first, statement.stop)):
+                return True
+    return False
+
+
+def _mentions(value: Whole, names: set[str]) -> bool:
+    if value.op == "name":
+        return value.args[0] in names
+    return any(isinstance(a, Whole) and _mentions(a, names) for a in value.args)
 
 
 def cells(array: str, count: int, start: Whole | int = 0, row: Whole | None = None) -> list[Place]:

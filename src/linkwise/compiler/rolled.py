@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise import language
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import Array, Register
 from linkwise.compiler.traced_arrays import TRIANGLE, Index, Stored, index
@@ -31,6 +32,8 @@ MOST_NODES = 15_000
 """Nodes of a function from which its loops are not all unrolled: compiling them takes more than a second."""
 UNROLLED = 600
 """Operations of all turns of a loop up to which it is unrolled inside a longer program."""
+SPLIT = 128
+"""Operations of a step from which the next turn of an unrolled loop is another one: its values stay in registers."""
 
 Site = tuple[tuple[str, int], ...]
 """Where a loop stands: file and line of every call from the traced function to it."""
@@ -71,6 +74,9 @@ class Unrolled:
 
     def stored(self, value: Any) -> Any:
         return value
+
+    def straight(self, function: Any, reads: Any, writes: Any) -> None:
+        language.run_straight(function, reads, writes)
 
     def triangle(self, row: Any) -> Any:
         raise TraceError(f"triangle: expected the number of a row, got {row!r}")
@@ -138,27 +144,40 @@ class TracedLoop:
 
 
 @dataclass(eq=False)
+class StraightPart:
+    """Straight-line arithmetic with a graph of its own, traced when statements are made."""
+
+    function: Callable[..., Sequence[Sequence[Any]]]
+    reads: list[list[Key]]
+    writes: list[list[Key]]
+
+
+@dataclass(eq=False)
 class Block:
-    """The steps, loops and declarations of a body."""
+    """The steps, loops, straight-line parts and declarations of a body."""
 
     around: tuple[Block, ...]
-    items: list[OpenStep | TracedLoop | Register] = field(
-        default_factory=list["OpenStep | TracedLoop | Register"]
+    items: list[OpenStep | TracedLoop | StraightPart | Register] = field(
+        default_factory=list["OpenStep | TracedLoop | StraightPart | Register"]
     )
 
 
 class Rolled:
     """Records the bodies of loops once."""
 
-    def __init__(self, graph: Graph, unrolled: frozenset[Site] = frozenset()):
+    def __init__(self, graph: Graph, unrolled: frozenset[Site] = frozenset(), longest: int | None = None):
         self.graph, self.unrolled = graph, unrolled
+        self.longest = UNROLLED if longest is None else longest
         self.arrays: dict[str, Array] = {}
         self.block = self.root = Block(())
         self.steps: list[OpenStep] = []
+        self.parts: list[StraightPart] = []
         self.starts: list[int] = []  # the number of nodes when each step began
         self._loops = self._registers = 0
         self._root_frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         self._left: str = ""
+        self._depth = 0  # of unrolled loops
+        self._side_by_side = False  # whether the body around is that of a parallel loop
         self._step: OpenStep = self._open()
 
     # -- what the language calls
@@ -169,10 +188,17 @@ class Rolled:
         site = self._site()
         known = isinstance(first, int) and isinstance(stop, int)
         if known and (site in self.unrolled or len(range(first, stop, step)) <= 1):
-            yield from range(first, stop, step)
+            self._depth += 1
+            for k in range(first, stop, step):
+                if self._depth == 1 and not self._side_by_side and self.graph.count - self.starts[-1] > SPLIT:
+                    self._step = self._open()
+                yield k
+            self._depth -= 1
             return
         body = Block((*self.block.around, self.block))
         outside, self.block = self.block, body
+        before = self._depth, self._side_by_side
+        self._depth, self._side_by_side = 0, parallel
         self._step = self._open()
         number = f"i{self._loops}"
         self._loops += 1
@@ -184,14 +210,16 @@ class Rolled:
         if self.block is not body:
             raise TraceError("loops must be nested")
         self.block = outside
+        self._depth, self._side_by_side = before
         outside.items.append(TracedLoop(number, index(first), index(stop), step, body, site, parallel))
         self._step = self._open()
 
     def array(self, shape: tuple[int, ...], fill: float | None) -> Stored:
         label = f"table{len(self.arrays)}"
-        self.arrays[label] = Array(label, "scratch", int(np.prod(shape, dtype=int)))
+        rows = shape[0] if len(shape) > 1 else 1
+        self.arrays[label] = Array(label, "scratch", int(np.prod(shape[len(shape) > 1 :], dtype=int)), rows)
         stored = Stored(self, label, tuple(shape))
-        if fill is not None and self.arrays[label].columns:
+        if fill is not None and 0 not in shape:
             stored[:] = fill
         return stored
 
@@ -201,6 +229,12 @@ class Rolled:
         held = _Held(self, register)
         held.value = value
         return held
+
+    def straight(self, function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:
+        part = StraightPart(function, [_keys(each) for each in reads], [_keys(each) for each in writes])
+        self.parts.append(part)
+        self.block.items.append(part)
+        self._step = self._open()
 
     def given(self, label: str, shape: tuple[int, ...]) -> Stored:
         """An input."""
@@ -285,19 +319,29 @@ class Rolled:
         short: set[Site] = set()
         long: set[Site] = set()
 
-        def visit(block: Block, names: dict[str, tuple[int, int]]) -> int:
-            total = 0
+        def visit(block: Block, names: dict[str, tuple[int, int]]) -> tuple[float, set[Site]]:
+            """Operations of a body, and the loops in it."""
+            total, inside = 0.0, set[Site]()
             for item in block.items:
                 if isinstance(item, OpenStep):
                     total += len(item.writes) + self._size(item)
+                elif isinstance(item, StraightPart):
+                    total += self.longest + 1
                 elif isinstance(item, TracedLoop):
-                    bounds = [_range(item.first, names), _range(item.stop, names)]
-                    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
-                    size = visit(item.body, {**names, item.name: (low, high)}) * (high - low)
+                    first, stop = _range(item.first, names), _range(item.stop, names)
+                    ends = (*first, *stop)
+                    turns = max(1.0, abs(sum(stop) - sum(first)) / 2)  # of a triangle, on average
+                    size, sites = visit(item.body, {**names, item.name: (min(ends), max(ends))})
                     constant = not (item.first.terms or item.stop.terms)
-                    (short if size <= UNROLLED and constant else long).add(item.site)
-                    total += size
-            return total
+                    sites = sites | {item.site}
+                    # turns that may run side by side do so, unless they are few operations
+                    most = min(UNROLLED, self.longest) if item.parallel else self.longest
+                    if size * turns <= most and constant:
+                        short.update(sites)
+                    elif constant or size * turns > most:
+                        long.add(item.site)
+                    total, inside = total + size * turns, inside | sites
+            return total, inside
 
         visit(self.root, {})
         return frozenset(short - long)
@@ -320,6 +364,13 @@ class Rolled:
         """About how many operations a step has."""
         later = self.starts[step.number + 1 :]
         return (later[0] if later else self.graph.count) - self.starts[step.number]
+
+
+def _keys(given: Any) -> list[Key]:
+    """The places of a variable, or of all elements of an array."""
+    if isinstance(given, _Held):
+        return [given.register]
+    return [(given.array, place) for place in given.places()]
 
 
 def _range(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int]:

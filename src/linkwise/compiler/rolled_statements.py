@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.graph import CONDITIONS, Graph, Node
-from linkwise.compiler.loops import Array, Declare, Element, For, Register, Statement, Step, Whole, whole
-from linkwise.compiler.operations import Operations
-from linkwise.compiler.program import Dtype, lower
-from linkwise.compiler.rolled import Block, Key, OpenStep, Rolled, TracedLoop
-from linkwise.compiler.traced_arrays import TRIANGLE, index
+from linkwise.compiler.loops import Array, Declare, Element, For, Place, Register, Statement, Step, whole
+from linkwise.compiler.procedure import Procedure
+from linkwise.compiler.program import Dtype
+from linkwise.compiler.rolled import Block, Key, OpenStep, Rolled, StraightPart, TracedLoop, tracing
+from linkwise.compiler.traced_arrays import TRIANGLE, Index
 from linkwise.errors import TraceError
-
-MEMORY = "tables"
 
 
 class Finished:
     """The statements of a trace, and the operations of all turns."""
 
     def __init__(self, trace: Rolled, label: str, dtype: Dtype, *, fused: bool = True):
-        self.trace, self.label, self.fused = trace, label, fused
-        self.dtype: Dtype = dtype
-        self.costs: dict[int, Operations] = {}
+        self.trace, self.label = trace, label
+        self.made = Procedure(dtype, fused=fused)
         self._remove_unread()
         inputs = [self._inputs(step, list(step.writes.values())) for step in trace.steps]
         for step in reversed(
@@ -32,12 +28,11 @@ class Finished:
             inputs[step.number] |= self._inputs(step, list(step.kept))
         self._of_step = inputs
         self.arrays = self._arrays()
-        self._registers = {
-            place for given in inputs for place in given.values() if isinstance(place, Register)
-        }
+        read = [key for given in inputs for key in given.values()] + self._of_parts("reads", "writes")
+        self._registers = {key for key in read if isinstance(key, Register)}
         self.body = self._statements(trace.root)
         self.tables = self._tables()
-        self.operations = Operations(**self._counted(self.body, {}))  # type: ignore[arg-type]
+        self.operations = self.made.operations(self.body, self.tables)
 
     def _remove_unread(self) -> None:
         """Nothing is written to memory or registers that are never read."""
@@ -45,12 +40,23 @@ class Finished:
         while True:
             read = {_memory(key) for step in trace.steps for key in step.reads if self._is_used(step, key)}
             read |= {array.name for array in trace.arrays.values() if array.kind == "output"}
+            read |= {_memory(key) for key in self._of_parts("reads")}
             unread = [(step, key) for step in trace.steps for key in step.writes if _memory(key) not in read]
             if not unread:
                 return
             for step, key in unread:
                 del step.writes[key]
             self.__dict__.pop("_used", None)
+
+    def _of_parts(self, *sides: str) -> list[Key]:
+        """What straight-line parts read or write."""
+        return [
+            key
+            for part in self.trace.parts
+            for side in sides
+            for group in getattr(part, side)
+            for key in group
+        ]
 
     def _is_used(self, step: OpenStep, key: Key) -> bool:
         if "_used" not in self.__dict__:
@@ -98,17 +104,15 @@ class Finished:
         return found
 
     def _arrays(self) -> list[Array]:
-        """Inputs, outputs and one piece of memory, in which the arrays of the function lie one after the other."""
-        trace, used = self.trace, {_memory(key) for step in self.trace.steps for key in step.writes}
-        self._starts: dict[str, int] = {}
-        total = 0
-        for array in trace.arrays.values():
-            if array.kind == "scratch" and array.name in used:
-                self._starts[array.name] = total
-                total += array.columns
+        """Inputs, outputs and memory. The first axis of an array is its rows: lanes of one state may have one each."""
+        trace = self.trace
+        used = {_memory(key) for step in trace.steps for key in step.writes}
+        used |= {_memory(key) for key in self._of_parts("writes")}
         given = [array for array in trace.arrays.values() if array.kind != "scratch"]
         given.sort(key=lambda array: ("input", "output").index(array.kind))
-        return [*given, *([Array(MEMORY, "scratch", total)] if total else [])]
+        memory = [array for array in trace.arrays.values() if array.kind == "scratch" and array.name in used]
+        self._columns = {array.name: array.columns for array in memory if array.rows != 1}
+        return [*given, *memory]
 
     def _tables(self) -> dict[str, list[int]]:
         """The table of triangles, as long as the largest loop that reads it."""
@@ -127,9 +131,15 @@ class Finished:
         if isinstance(key, Register):
             return key
         array, place = key
-        if array in self._starts:
-            return Element(MEMORY, index(place + self._starts[array]).whole)
-        return Element(array, place.whole)
+        width = self._columns.get(array)
+        if width is None:
+            return Element(array, place.whole)
+        rows, constant = divmod(place.constant, width)
+        ahead = Index(
+            tuple((name, factor // width) for name, factor in place.terms if factor % width == 0), rows
+        )
+        inside = Index(tuple((name, factor) for name, factor in place.terms if factor % width), constant)
+        return Element(array, inside.whole, ahead.whole)
 
     def _statements(self, block: Block) -> list[Statement]:
         body: list[Statement] = []
@@ -145,11 +155,21 @@ class Finished:
                     body.append(
                         For(item.name, *bounds, inside, whole(item.step), parallel=alone, repeatable=alone)
                     )
+            elif isinstance(item, StraightPart):
+                body.append(self._straight(item))
             elif item.writes or item.kept:
                 if item.kept:
                     body.append(Declare(dict.fromkeys(item.kept.values(), 0.0)))
                 body.append(self._lowered(item))
         return body
+
+    def _straight(self, part: StraightPart) -> Step:
+        reads, writes = (
+            [[self._place(key) for key in group] for group in side] for side in (part.reads, part.writes)
+        )
+        keys = ([key for group in side for key in group] for side in (part.reads, part.writes))
+        with tracing(None):
+            return self.made.step(part.function, reads, writes, apart=_is_apart(*keys))
 
     def _lowered(self, step: OpenStep) -> Step:
         """The arithmetic of a step, from a graph of its own."""
@@ -166,57 +186,29 @@ class Finished:
                 args = tuple(image[a.index] for a in node.args)
                 image[node.index] = graph.make(node.op, args, node.value)
         nodes = [image[node.index] for node in outputs]
-        made = lower(
-            {"out": ((len(nodes),), nodes)},
-            {label: len(given)},
-            name=label,
-            dtype=self.dtype,
-            fused=self.fused,
-        )
-        reads = {(label, k): self._place(key) for k, key in enumerate(given.values())}
+        reads: dict[tuple[str, int], Place] = {
+            (label, k): self._place(key) for k, key in enumerate(given.values())
+        }
         places = [*map(self._place, step.writes), *step.kept.values()]
-        read = {_memory(key) for key in given.values()}
-        apart = not any(_memory(key) in read for key in step.writes)
-        lowered = Step(reads, made.body, list(zip(places, made.values[0], strict=True)), apart=apart)
-        self.costs[id(lowered)] = made.operations
-        return lowered
-
-    def _counted(self, body: Sequence[Statement], names: dict[str, int]) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for statement in body:
-            if isinstance(statement, Step):
-                cost = self.costs[id(statement)]
-                total += Counter(
-                    cost.counts() | {"trigonometric": cost.trigonometric, "square_roots": cost.square_roots}
-                )
-            elif isinstance(statement, For):
-                turns = range(
-                    *(x.value(names, self.tables) for x in (statement.first, statement.stop, statement.step))
-                )
-                if turns and not _depends(statement.body, statement.name):
-                    once = self._counted(statement.body, {**names, statement.name: turns[0]})
-                    total += Counter({key: len(turns) * count for key, count in once.items()})
-                else:
-                    for turn in turns:
-                        total += self._counted(statement.body, {**names, statement.name: turn})
-        return total
+        return self.made.lowered(nodes, reads, places, apart=_is_apart(given.values(), step.writes))
 
 
-def _depends(body: Sequence[Statement], loop: str) -> bool:
-    """Whether the number of turns of loops inside depends on this one."""
-    for statement in body:
-        if isinstance(statement, For):
-            if _mentions(statement.first, loop) or _mentions(statement.stop, loop):
-                return True
-            if _depends(statement.body, loop):
-                return True
-    return False
-
-
-def _mentions(value: Whole, loop: str) -> bool:
-    if value.op == "name":
-        return value.args[0] == loop
-    return any(isinstance(a, Whole) and _mentions(a, loop) for a in value.args)
+def _is_apart(reads: Iterable[Key], writes: Iterable[Key]) -> bool:
+    """Whether no place in memory that is written can be one that is read: those with the same terms differ by their
+    constants."""
+    constants: dict[tuple[str, Any], set[int]] = {}
+    terms: dict[str, set[Any]] = {}
+    for key in reads:
+        if not isinstance(key, Register):
+            terms.setdefault(key[0], set()).add(key[1].terms)
+            constants.setdefault((key[0], key[1].terms), set()).add(key[1].constant)
+    for key in writes:
+        if isinstance(key, Register) or key[0] not in terms:
+            continue
+        array, place = key
+        if terms[array] != {place.terms} or place.constant in constants[array, place.terms]:
+            return False
+    return True
 
 
 def _is_around(outer: Block, inner: Block) -> bool:

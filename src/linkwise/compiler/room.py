@@ -26,7 +26,7 @@ AnyNest = TypeVar("AnyNest", bound=Nest)
 def in_one_room(nest: AnyNest) -> AnyNest:
     """The same loops with all scratch memory in one array, ``room``; places in it are known numbers or expressions."""
     scratch = [array for array in nest.arrays if array.kind == "scratch"]
-    if len(scratch) < 2:
+    if not scratch or (len(scratch) == 1 and scratch[0].rows == 1):
         return nest
     starts: dict[str, int] = {}
     size = 0

@@ -177,6 +177,13 @@ class Stored(Elements):
             raise TraceError(f"expected values of shape {part.shape}, got {tuple(given)}")
         copied(self.tracer, part, value)
 
+    def places(self) -> list[Index]:
+        """Of all elements, row by row; their number must be known."""
+        found = [self.start]
+        for length, stride in zip(self.shape, self.strides, strict=True):
+            found = [place + k * stride for place in found for k in range(length)]
+        return [index(place) for place in found]
+
     def copy(self) -> Stored:
         out = self.tracer.array(self.shape, None)
         out[:] = self
@@ -237,7 +244,7 @@ def copied(tracer: Rolled, part: Stored, value: Any) -> None:
         return
     if not single:
         value = tracer.stored(value)
-    for k in tracer.loop(0, part.shape[0], 1):
+    for k in tracer.loop(0, part.shape[0], 1, parallel=len(part.shape) > 1):
         if len(part.shape) == 1:
             part[k] = value if single else value[k]
         else:

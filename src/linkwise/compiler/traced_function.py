@@ -15,6 +15,7 @@ from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.program import Dtype, Program, Recorded, Shape, lower
 from linkwise.compiler.rolled import Rolled, Site, TooLongError, Unrolled, tracing
 from linkwise.compiler.rolled_statements import Finished
+from linkwise.compiler.room import in_one_room
 from linkwise.compiler.traced_arrays import Stored, copied, index
 from linkwise.language import plain
 
@@ -29,29 +30,40 @@ class TracedFunction:
         function: takes an array of symbols for each input and gives {name: array}.
         inputs: their shapes.
         label: name of the program.
+        longest: operations up to which a loop is unrolled inside a program with loops; by default ``rolled.UNROLLED``.
+        loops: whether it is long in any case: what is ``straight`` in it need not be traced to know that.
     """
 
-    def __init__(self, function: Callable[..., Outputs], inputs: Mapping[str, Shape], label: str):
+    def __init__(
+        self,
+        function: Callable[..., Outputs],
+        inputs: Mapping[str, Shape],
+        label: str,
+        *,
+        longest: int | None = None,
+        loops: bool = False,
+    ):
         self.function, self.inputs, self.label = function, dict(inputs), label
+        self.longest, self.loops = longest, loops
         self.recorded: Recorded | None = None
         try:
-            self.recorded = self._recorded(rolled.MOST_NODES)
-            self.shapes = {key: shape for key, (shape, _) in self.recorded.items()}
+            self.recorded = None if loops else self._recorded(rolled.MOST_NODES)
         except TooLongError:
-            trace, outputs = self._rolled(frozenset())
-            self.shapes = {key: tuple(value.shape) for key, value in outputs.items()}
-            self._unrolled = trace.short_loops()
+            pass
+        if self.recorded is not None:
+            self.shapes = {key: shape for key, (shape, _) in self.recorded.items()}
+            return
+        trace, outputs = self._rolled(frozenset())
+        self.shapes = {key: tuple(value.shape) for key, value in outputs.items()}
+        self._unrolled = trace.short_loops()
 
     def program(self, dtype: Dtype, *, fused: bool = True) -> Program | ProcedureNest:
         """The program in this precision, with or without fused multiply-adds."""
         if self.recorded is not None:
             return self._lowered(self.recorded, dtype)
-        trace, outputs = self._rolled(self._unrolled)
-        with tracing(trace):
-            for key, value in outputs.items():
-                _written(trace, key, value)
+        trace, _ = self._rolled(self._unrolled)
         finished = Finished(trace.checked(), self.label, dtype, fused=fused)
-        return ProcedureNest(
+        nest = ProcedureNest(
             self.label,
             dtype,
             tuple(finished.arrays),
@@ -62,6 +74,7 @@ class TracedFunction:
             fused=fused,
             shapes=self.shapes,
         )
+        return nest if self.loops else in_one_room(nest)
 
     def straight(self, dtype: Dtype) -> Program:
         """The program without loops, whatever its length."""
@@ -82,9 +95,11 @@ class TracedFunction:
         }
 
     def _rolled(self, unrolled: frozenset[Site]) -> tuple[Rolled, Outputs]:
-        trace = Rolled(Graph(), unrolled)
+        trace = Rolled(Graph(), unrolled, self.longest)
         with tracing(trace):
             outputs = self.function(**{key: trace.given(key, shape) for key, shape in self.inputs.items()})
+            for key, value in outputs.items():
+                _written(trace, key, value)
         return trace, outputs
 
 

@@ -49,6 +49,8 @@ class Controller(ABC):
 
     feedback: ClassVar[bool] = True
     """Whether the law has gains: then its constructor takes (robot, gains), else (robot)."""
+    holds: ClassVar[bool] = False
+    """Whether the law uses the constraints of its model: then where frames are held is part of its code."""
     memory_size: int = 0
     """Scalars that the controller keeps from sample to sample, zero at the start."""
 
@@ -141,7 +143,8 @@ class Controller(ABC):
 
     def key(self) -> bytes:
         """Stands for everything that ``control`` computes, the values of the gains apart; see ``known``."""
-        parts = (type(self).__qualname__, self.robot.content(), self.torque_limits.tobytes(), self.options())
+        content = self.robot.content() if self.holds else self.robot.content_without_targets()
+        parts = (type(self).__qualname__, content, self.torque_limits.tobytes(), self.options())
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def kernel(

@@ -40,7 +40,10 @@ class Gains:
                 action.
         """
         integral = flag("integral", integral)
-        w, z = np.asarray(frequency, dtype=float), np.asarray(damping, dtype=float)
+        try:
+            w, z = np.asarray(frequency, dtype=float), np.asarray(damping, dtype=float)
+        except (TypeError, ValueError):
+            w = z = np.array(np.nan)
         if not ((w > 0) & np.isfinite(w)).all() or not ((z > 0) & np.isfinite(z)).all():
             raise ValueError(
                 f"frequency and damping: expected positive numbers, got {frequency!r} and {damping!r}"

@@ -11,6 +11,7 @@ from linkwise.algorithms import coordinates
 from linkwise.control.bounds import Command, all_finite, commanded, or_zero
 from linkwise.control.controller import Controller, Reference
 from linkwise.control.momentum_observer import MomentumObserver, Observed, positive
+from linkwise.given_numbers import Numbers
 from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, where
 
@@ -53,8 +54,7 @@ class Guarded(Controller):
             raise ValueError(
                 f"reaction: expected one of {', '.join(REACTIONS)} or a function, got {reaction!r}"
             )
-        if not isinstance(delay, int) or delay < 0:
-            raise ValueError(f"delay: expected a whole number from 0 on, got {delay!r}")
+        delay = Numbers().whole("delay", delay)
         robot, other = law.robot, observer.robot
         if (robot.nq, robot.dof) != (other.nq, other.dof):
             raise ValueError(f"observer: its model has {other.dof} joints, that of the law has {robot.dof}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from linkwise.control.controller import Controller
+from linkwise.given_numbers import Numbers
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar
 
@@ -37,8 +36,7 @@ class ConstantTorque(Controller):
     feedback = False
 
     def __init__(self, robot: Robot, torque):
-        values = np.array(np.broadcast_to(np.asarray(torque, dtype=float), (robot.dof,)))
-        super().__init__(robot, {"torque": values}, torque_limits=False)
+        super().__init__(robot, {"torque": Numbers().each("torque", torque, robot.dof)}, torque_limits=False)
 
     def control(self, links, gains, q, qd, reference, memory, period):
         return list(gains["torque"]), []

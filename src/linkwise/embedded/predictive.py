@@ -29,6 +29,7 @@ GUARD_WORDS = {
     "period": "since the last sample, and until the next one [s]",
     "speed": "limits of speed [rad/s or m/s]",
     "believed": "positions and velocities that are believed",
+    "modelled": "positions and velocities for the acceleration: by the model where a reading does not change",
     "disturbance": "accelerations that the model misses [rad/s^2 or m/s^2]",
     "verdict": "code (0: no fault, 1: readings that cannot be, 2: a joint that stands still though it should "
     "move), its joint or -1, whether a reading was not believed, whether there has been a state",

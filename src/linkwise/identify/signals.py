@@ -12,6 +12,7 @@ import numpy as np
 
 from linkwise.errors import needed
 from linkwise.flags import flag
+from linkwise.given_numbers import Numbers
 from linkwise.identify.clock import read_clock
 from linkwise.identify.cutoff import choose_cutoff
 from linkwise.identify.derivatives import Motion, low_pass, method_named
@@ -120,8 +121,8 @@ def condition(
     """
     if len(log) < 20:
         raise LogError(f"{log.name}: {len(log)} samples; expected at least 20")
-    if decimation is not None and not (isinstance(decimation, int) and decimation > 0):
-        raise ValueError(f"decimation: expected a positive whole number, got {decimation!r}")
+    if decimation is not None:
+        decimation = Numbers().whole("decimation", decimation, 1)
     clock = read_clock(log.t, log.q)
     record = [*log.notes, clock.note]
     qd = log.qd if flag("use_velocities", use_velocities) else None

@@ -15,15 +15,20 @@ from linkwise.compiler.program import Dtype
 from linkwise.compiler.room import in_one_room
 from linkwise.functions import Function, Setting
 from linkwise.looped.christoffel import christoffel
-from linkwise.looped.slopes import inverse_dynamics_derivatives, mass_matrix
+from linkwise.looped.coriolis import coriolis_matrix
+from linkwise.looped.regressor import regressor
+from linkwise.looped.slopes import coefficients, inverse_dynamics_derivatives, mass_matrix
 from linkwise.looped.solutions import forward_dynamics_derivatives, inverse_mass_matrix
 
 LOOPED: dict[str, Callable[[Function, Setting, Procedure], ProcedureNest]] = {
     "christoffel": christoffel,
+    "coefficients": coefficients,
+    "coriolis_matrix": coriolis_matrix,
     "mass_matrix": mass_matrix,
     "inverse_mass_matrix": inverse_mass_matrix,
     "inverse_dynamics_derivatives": inverse_dynamics_derivatives,
     "forward_dynamics_derivatives": forward_dynamics_derivatives,
+    "regressor": regressor,
 }
 """By the names of functions; which of their algorithms are loops is in ``Function.looped``."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from linkwise.algorithms import coriolis, coupling, joint_terms
+from linkwise.algorithms import coriolis, coupling, equation, joint_terms
 from linkwise.algorithms.derivatives import axes_and_composites, forces_of
 from linkwise.algorithms.kinematics import link_poses
 from linkwise.compiler.graph import Graph
@@ -23,7 +23,7 @@ from linkwise.compiler.loops import (
 from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.functions import Function, Setting
 from linkwise.looped.parts import A, I, Loops, Matrix, each, numbers_of, rows, spatial
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar
 from linkwise.spatial import RigidInertia, Symmetric, Vector
 
@@ -46,6 +46,27 @@ def mass_matrix(function: Function, setting: Setting, made: Procedure) -> Proced
     body = [
         *loops.zeros(Array(output, "output", n * n)),
         axes_and_inertias(loops, setting),
+        *rotor_inertias(loops, setting, place),
+        *masses(loops, place),
+    ]
+    return loops.nest(function, setting, scratch_of(links), body)
+
+
+def coefficients(function: Function, setting: Setting, made: Procedure) -> ProcedureNest:
+    """M as above, and the gravity torques written out."""
+    links, n = setting.links(), setting.model.dof
+    loops = Loops(links, made)
+    output, torques = function.shapes(setting.model)
+    place = _entries_of(output, n)
+
+    def gravity(q: Any) -> list[list[Scalar]]:
+        tau = equation.gravity_torques(links, coupling.expanded(links, q, positions=True))
+        return [coupling.reduced(links, flat(tau), (True,))]
+
+    body = [
+        *loops.zeros(Array(output, "output", n * n)),
+        axes_and_inertias(loops, setting),
+        loops.step(gravity, [cells("q", setting.model.nq)], [cells(torques, n)], apart=True),
         *rotor_inertias(loops, setting, place),
         *masses(loops, place),
     ]

@@ -43,6 +43,11 @@ class Contact:
         nearest: only so many candidates, in every state those that are nearest to the ground; None: all of them. The
             time of a step grows with the cube of the number of candidates.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
+        stiffness: of a soft contact [N/m], for each candidate; None: it is rigid.
+        damping: of a soft contact [N·s/m].
+        torsional_friction: moment against spinning about the normal over the normal force [m]; about 2/3 of μ times the
+            radius of the area that touches.
+        rolling_friction: moment against rolling over the normal force [m].
         name: in messages and in ``contact_names``; by default the frame's.
     """
 
@@ -58,6 +63,10 @@ class Contact:
     other_shapes: Sequence[Shape] = field(default=(), kw_only=True)
     nearest: int | None = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
+    stiffness: float | None = field(default=None, kw_only=True)
+    damping: float = field(default=0.0, kw_only=True)
+    torsional_friction: float = field(default=0.0, kw_only=True)
+    rolling_friction: float = field(default=0.0, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self):
@@ -68,6 +77,22 @@ class Contact:
         put(self, "restitution", finite(f"{label}: restitution", self.restitution))
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{label}: restitution: expected a number from 0 to 1, got {self.restitution!r}")
+        for what in ("torsional_friction", "rolling_friction"):
+            put(self, what, coefficient(f"{label}: {what}", getattr(self, what)))
+        put(self, "damping", finite(f"{label}: damping", self.damping))
+        if self.stiffness is not None:
+            put(self, "stiffness", finite(f"{label}: stiffness", self.stiffness))
+        if self.damping < 0.0 or (self.stiffness is not None and self.stiffness <= 0.0):
+            raise ModelError(
+                f"{label}: expected a stiffness above 0 [N/m] and a damping of at least 0 [N·s/m], got "
+                f"{self.stiffness!r} and {self.damping!r}"
+            )
+        if self.stiffness is None and self.damping:
+            raise ModelError(f"{label}: damping: a rigid contact has none; give stiffness= [N/m] as well")
+        if self.stiffness is not None and self.restitution:
+            raise ModelError(
+                f"{label}: restitution: a soft contact bounces as its damping says; leave it out"
+            )
         put(self, "radius", finite(f"{label}: radius", self.radius))
         if self.radius < 0.0:
             raise ModelError(f"{label}: radius: expected at least 0 [m], got {self.radius!r}")
@@ -90,6 +115,11 @@ class Contact:
                 raise ModelError(f"{label}: nearest: expected a whole number above 0, got {self.nearest!r}")
             if self.other is not None:
                 raise ModelError(f"{label}: nearest: only for contacts with the ground")
+            if self.torsional_friction or self.rolling_friction:
+                raise ModelError(
+                    f"{label}: nearest: not together with torsional_friction and rolling_friction, which belong to one "
+                    "link each; give the contacts one by one"
+                )
         if self.length is not None:
             put(self, "length", finite(f"{label}: length", self.length))
             if self.length < 0.0 or len(points) > 1:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from linkwise.compiler.arrays import as_reals
 from linkwise.errors import ShapeError
+from linkwise.given_numbers import Numbers, shown
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 
@@ -23,7 +23,7 @@ def finite(name: str, value: Any) -> np.ndarray:
     """Finite real numbers of any shape."""
     array = numbers(name, value)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers, got {_shown(array)}")
+        raise ValueError(f"{name}: expected finite numbers, got {shown(array)}")
     return array
 
 
@@ -37,15 +37,7 @@ def number(name: str, value: Any, *, positive: bool = False, unit: str = "") -> 
     return float(array)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number from ``least`` on."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        found = least - 1
-    if isinstance(value, (bool, np.bool_)) or found < least:
-        raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
-    return found
+whole = Numbers().whole
 
 
 def duration(value: Any, name: str = "duration") -> float:
@@ -77,7 +69,7 @@ def limits(name: str, values: Any, dof: int) -> np.ndarray:
     if array.shape not in ((), (dof,)):
         raise ShapeError(f"{name}: expected one number or shape ({dof},), got {array.shape}")
     if not (array >= 0).all():
-        raise ValueError(f"{name}: expected limits that are not negative, got {_shown(array)}")
+        raise ValueError(f"{name}: expected limits that are not negative, got {shown(array)}")
     return np.array(np.broadcast_to(array, (dof,)))
 
 
@@ -109,8 +101,3 @@ def shaped(name: str, value: Any, *shape: int) -> np.ndarray:
         listed = ", ".join(map(str, shape))
         raise ShapeError(f"{name}: expected shape (..., {listed}), got {array.shape}")
     return array
-
-
-def _shown(values: np.ndarray) -> str:
-    text = np.array2string(values, threshold=8, separator=", ")
-    return text if len(text) <= 80 else text[:77] + "…"

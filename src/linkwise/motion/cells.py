@@ -78,6 +78,11 @@ class Cells(ABC):
         return self
 
     @property
+    def edges(self) -> np.ndarray:
+        """Shares of cells next to their ends in which third derivatives are not those of the path, (cells,)."""
+        return np.zeros(len(self.lengths))
+
+    @property
     def fractions(self) -> np.ndarray:
         """σ at the grid points, as fractions of the whole."""
         ends = np.concatenate([[0.0], np.cumsum(self.lengths)])
@@ -261,6 +266,10 @@ class PathCells(Cells):
     @property
     def along(self) -> JointPath:
         return self.path
+
+    @property
+    def edges(self) -> np.ndarray:
+        return np.maximum(self.low - self.nodes[:-1], self.nodes[1:] - self.high) / self.span
 
     @property
     def resting(self) -> np.ndarray:

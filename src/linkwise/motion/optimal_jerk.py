@@ -60,7 +60,8 @@ class Smooth:
         step = np.clip(
             0.1 * np.minimum(rho, 1 - rho), 1e-5, 1e-3
         )  # derivatives grow towards vanishing tangents
-        near = np.clip(rho, step, 1 - step)
+        edge = 2 * step + self.cells.edges[self.first + cell]
+        near = np.clip(rho, edge, 1 - edge)
         before, after = (self.cells.at(self.first + cell, near + side * step).qdd for side in (-1, 1))
         third = (after - before) / (2 * step * h)[..., np.newaxis]
         return (

@@ -24,6 +24,7 @@ SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound fr
 ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
 BLOCK = 2048  # cells that are evaluated together: their values fit into a cache
 UNCLEAR = 0.05  # of a limit: the same for values that are far from it
+ASIDE = 1e-8  # of a cell: so far from its ends it is evaluated
 SLOWINGS = 4  # attempts at a slower motion
 
 
@@ -113,31 +114,37 @@ def exceeded(
     cells, (cells, points, rows).
     """
     for points in POINTS if left.size else ():
-        values = values_at(left, points)
-        greatest, least = values.max(axis=1), values.min(axis=1)
+        values = np.ascontiguousarray(
+            values_at(left, points).swapaxes(0, 1)
+        )  # points first: quick to go over
+        greatest, least = values.max(axis=0), values.min(axis=0)
         spread = SPREAD * (greatest - least)
-        over, bound = np.full(len(left), -np.inf), np.zeros(len(left))
+        bound, beyond = np.zeros(len(left)), np.zeros(len(left), dtype=bool)
         row, place = np.zeros(len(left), dtype=int), np.zeros(len(left), dtype=int)
         for side, limit, near in ((1.0, high, greatest), (-1.0, low, -least)):
             cell, column = np.nonzero(near + spread > side * limit)
             if not cell.size:
                 continue
-            some = (side * (values[cell, :, column] - limit[column, np.newaxis])) / scale[column, np.newaxis]
-            highest, peak = some.max(axis=1), _bound(some)
-            order = np.argsort(peak, kind="stable")  # of several rows of a cell the worst is entered last
-            order = order[peak[order] > np.maximum(bound[cell[order]], 0.0)]
-            cell, column = cell[order], column[order]
-            bound[cell], over[cell], row[cell] = peak[order], highest[order], column
-            place[cell] = some[order].argmax(axis=1)
-        odd = np.abs(values[:, 1::2] - _between(values[:, ::2])).max(axis=1)
+            some = (side * (values[:, cell, column] - limit[column])) / scale[column]
+            highest, peak = some.max(axis=0), _bound(some)
+            beyond[cell[peak > 0]] = True
+            # a row that is not certain, such as a torque that jumps where friction does, must not hide one that is
+            certain = (peak > 0) & (peak - highest <= SETTLED * highest)
+            if points == POINTS[-1]:
+                certain |= (peak > 0) & (highest > 0)
+            order = np.flatnonzero(certain)
+            order = order[
+                np.argsort(peak[order], kind="stable")
+            ]  # of several rows of a cell the worst is entered last
+            order = order[peak[order] > bound[cell[order]]]
+            bound[cell[order]], row[cell[order]] = peak[order], column[order]
+            place[cell[order]] = some[:, order].argmax(axis=0)
+        odd = np.abs(values[1::2] - _between(values[::2])).max(axis=0)
         unclear = (odd > UNCLEAR * scale).any(axis=1)  # wherever the limits are
-        beyond = bound > 0
-        sure = beyond & (bound - over <= SETTLED * over)
-        if points == POINTS[-1]:
-            sure |= beyond & (over > 0)
+        sure = bound > 0
         if sure.any():
             k = np.flatnonzero(sure)
-            yield Peaks(left[k], k, row[k], place[k], values[k, place[k], row[k]], bound[k])
+            yield Peaks(left[k], k, row[k], place[k], values[place[k], k, row[k]], bound[k])
         left = left[(beyond | unclear) & ~sure]
         if not left.size:
             break
@@ -184,9 +191,13 @@ def _both(x: np.ndarray) -> np.ndarray:
 
 
 def _evenly(x: np.ndarray, points: int) -> np.ndarray:
-    """ρ at times that are evenly spaced in cells with these x at their ends, (cells, points)."""
+    """ρ at times that are evenly spaced in cells with these x at their ends, (cells, points).
+
+    Joints turn back at ends of cells. Friction there is that of the direction inside, so that the round-off of a speed
+    of zero does not choose it.
+    """
     first, last = np.sqrt(x[:, :1]), np.sqrt(x[:, 1:])
-    z, total = np.linspace(0.0, 1.0, points), first + last
+    z, total = np.linspace(ASIDE, 1.0 - ASIDE, points), first + last
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, z * (2 * first + (last - first) * z) / total, z)
 
@@ -239,27 +250,27 @@ def value_rows(limits: Limits, moment: Moment, threads: int | None) -> np.ndarra
 
 
 def _bound(over: np.ndarray) -> np.ndarray:
-    """The greatest value between points, of (rows, points): parabolas through three, and how far they may be off."""
-    before, here, after = over[:, :-2], over[:, 1:-1], over[:, 2:]
+    """The greatest value between points, of (points, rows): parabolas through three, and how far they may be off."""
+    before, here, after = over[:-2], over[1:-1], over[2:]
     slope, bend = 0.5 * (after - before), before - 2 * here + after
     with np.errstate(all="ignore"):
         top = np.where((bend < 0) & (np.abs(slope) < -bend), here - 0.5 * slope * slope / bend, here)
     top = np.maximum(top, np.maximum(before, after))
-    off = PARABOLA * np.abs(np.diff(bend, axis=1))
-    found = np.maximum((top[:, 1:] + off).max(axis=1), (top[:, :-1] + off).max(axis=1))
-    odd = np.abs(over[:, 1::2] - _between(over[:, ::2]))  # what every second point would not have told
-    rough = np.where(odd > ROUGH, top[:, ::2] + odd, -np.inf)
-    return np.maximum(found, rough.max(axis=1))
+    off = PARABOLA * np.abs(np.diff(bend, axis=0))
+    found = np.maximum((top[1:] + off).max(axis=0), (top[:-1] + off).max(axis=0))
+    odd = np.abs(over[1::2] - _between(over[::2]))  # what every second point would not have told
+    rough = np.where(odd > ROUGH, top[::2] + odd, -np.inf)
+    return np.maximum(found, rough.max(axis=0))
 
 
 def _between(values: np.ndarray) -> np.ndarray:
-    """Values in the middle between points, axis 1, by cubics through four of them."""
-    inner = 0.5625 * (values[:, 1:-2] + values[:, 2:-1]) - 0.0625 * (values[:, :-3] + values[:, 3:])
+    """Values in the middle between points, the first axis, by cubics through four of them."""
+    inner = 0.5625 * (values[1:-2] + values[2:-1]) - 0.0625 * (values[:-3] + values[3:])
     first, last = (
-        0.3125 * part[:, 0] + 0.9375 * part[:, 1] - 0.3125 * part[:, 2] + 0.0625 * part[:, 3]
-        for part in (values[:, :4], values[:, :-5:-1])
+        0.3125 * part[0] + 0.9375 * part[1] - 0.3125 * part[2] + 0.0625 * part[3]
+        for part in (values[:4], values[:-5:-1])
     )
-    return np.concatenate([first[:, np.newaxis], inner, last[:, np.newaxis]], axis=1)
+    return np.concatenate([first[np.newaxis], inner, last[np.newaxis]])
 
 
 def slower_part(

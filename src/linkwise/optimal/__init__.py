@@ -1,5 +1,6 @@
 """Optimal motion: a problem of costs and limits, solved by differential dynamic programming (FDDP)."""
 
+from linkwise.explained import explain
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.controller import Predictive
 from linkwise.optimal.costs import (
@@ -52,3 +53,5 @@ __all__ = [
     "solve",
     "solve_many",
 ]
+
+explain(globals(), "optimal")

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from linkwise.scalar import Scalar, where
 
 GROWTH = 10.0  # of the regularisation after a rejected step
-DECAY = 0.4  # after an accepted one
+DECAY = 0.4  # after a long one
+SHORT, LONG = 0.05, 0.3  # steps up to which it grows, and beyond which it shrinks
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
 HUGE = 1e30  # no merit is larger
 PART = 0.1  # of the promised decrease that is enough
@@ -52,15 +53,17 @@ def chosen(before: Scalar, merits: Sequence[Scalar], promised: Sequence[Scalar])
     return [where(found > 0.5, a, b) for a, b in zip(first, least, strict=True)]
 
 
-def regularised(mu: Scalar, accepted: Scalar) -> Scalar:
-    """The regularisation of the next iteration; it vanishes below the smallest value.
+def regularised(mu: Scalar, taken: Scalar) -> Scalar:
+    """The regularisation of the next iteration: less after a long step, more after none or a short one.
+
+    It vanishes below the smallest value.
 
     Args:
         mu: that of this iteration.
-        accepted: 1 if a step was taken, else 0.
+        taken: step size that was taken; 0: none.
     """
     less = DECAY * mu
     less = where(less < 0.5 * SMALLEST, 0.0 * less, less)
     more = GROWTH * mu
     more = where(more < SMALLEST, SMALLEST, where(more < LARGEST, more, LARGEST))
-    return where(accepted > 0.5, less, more)
+    return where(taken > LONG, less, where(taken > SHORT, mu, more))

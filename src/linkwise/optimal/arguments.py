@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.given_numbers import Numbers
 
 
 class ProblemError(LinkwiseError, ValueError):
     """A problem cannot be right; the message names the argument, what was expected and what was given."""
 
 
+_checks = Numbers(ProblemError)
+number, whole = _checks.number, _checks.whole
+
+
 def numbers(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """Finite numbers of a shape."""
-    try:
-        found = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ProblemError(f"{name}: expected numbers, got {value!r:.80}") from None
-    if shape is not None and found.shape != shape:
-        raise ProblemError(f"{name}: expected shape {shape}, got {found.shape}")
-    if not np.isfinite(found).all():
-        place = np.argwhere(~np.isfinite(found))[0].tolist()
-        raise ProblemError(f"{name}: expected finite numbers, got {found[tuple(place)]} at {place}")
-    return found
-
-
-def number(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
-    """One finite number, from ``least`` on or beyond ``above``."""
-    found = float(numbers(name, value, ()))
-    if found < least or found <= above:
-        wanted = f"from {least:g} on" if least > -math.inf else f"above {above:g}"
-        raise ProblemError(f"{name}: expected a number {wanted}, got {found:g}")
-    return found
+    given = _checks.array(name, value)
+    if shape is not None and given.shape != shape:
+        raise ProblemError(f"{name}: expected shape {shape}, got {given.shape}")
+    return given
 
 
 def table(name: str, value: Any, size: int, rows: int, *, finite: bool = True) -> np.ndarray:
@@ -49,12 +38,7 @@ def table(name: str, value: Any, size: int, rows: int, *, finite: bool = True) -
 
 def weights(name: str, value: Any, size: int) -> np.ndarray:
     """One number for all or (size,), none of them negative."""
-    found = numbers(name, value)
-    if found.shape not in ((), (size,)):
-        raise ProblemError(f"{name}: expected one number or {size}, got shape {found.shape}")
-    if (found < 0).any():
-        raise ProblemError(f"{name}: expected weights from 0 on, got {found.min():g}")
-    return np.array(np.broadcast_to(found, (size,)))
+    return _checks.each(name, value, size, least=0.0)
 
 
 def poses(name: str, value: Any, rows: int, turned: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from linkwise.errors import ShapeError
 from linkwise.flags import flag
 from linkwise.once import once
 from linkwise.optimal import arguments, watching
-from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT
 from linkwise.optimal.problem import LOWER, UPPER, Problem
@@ -36,7 +36,6 @@ from linkwise.optimal.standard import (
     tip_distance,
 )
 from linkwise.robot import Robot
-from linkwise.simulate.arguments import whole
 
 PLANNED, KEPT, STOPPED, NOT_CONVERGING = "planned", "kept", "stopped", "not converging"
 """Where torques come from: the newest plan, an older one, the stop, the stop because the target is not approached."""
@@ -179,7 +178,7 @@ class Predictive:
         self.samples += 1
         since = 0.0 if self._time is None else t - self._time
         self._period, self._time = since if since > 0.0 else self._period or self.problem.step, t
-        state, disturbance, fault, self._memory = self.guard.watch(
+        state, self._modelled, disturbance, fault, self._memory = self.guard.watch(
             q, qd, self._caused, np.array([since]), self._limits["speed"], self._memory
         )
         code, joint, doubted, known = fault.tolist()
@@ -373,7 +372,7 @@ class Predictive:
                 self.reason = self._short
         low, high = self._torque_limits()
         tau, self._caused, action = self.guard.command(
-            x, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
+            x, self._modelled, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
             *self._limits.values(),
         )  # fmt: skip
         self.action = float(action[0])

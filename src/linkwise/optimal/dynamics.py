@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows
 
 SEMI_IMPLICIT = "semi_implicit_euler"
+PARTS_FROM = 12
+"""Velocity coordinates from which derivatives of a step are computed with loops: written out, their solutions with the
+mass matrix would be most of the program."""
 LEAST_SPEED = 0.01  # [rad/s or m/s] over which dry friction changes its direction
 
 
@@ -177,7 +180,7 @@ class Dynamics:
 
     def acceleration(self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """q̈ [rad/s² or m/s²]."""
-        return self._outputs("forward_dynamics", "kalman", q, qd, tau)["qdd"]
+        return self._outputs("forward_dynamics", "kalman", q=q, qd=qd, tau=tau)["qdd"]
 
     def next_state(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """x one step later."""
@@ -192,12 +195,60 @@ class Dynamics:
         """The next state and its derivatives; x and u are symbols."""
         if not self.structured:
             return self._differentiated(x, u)
-        n, h = self.dof, self.step
         q, qd, _ = self.split(x)
-        by_q, by_qd, by_u = self.acceleration_slopes(x, u)
+        slopes = self.acceleration_slopes(x, u)
         # the mass matrix is there already, except where the graph is differentiated
         method = "kalman" if self._by_graph else "compound_link"
-        qdd = self._outputs("forward_dynamics", method, q, qd, self.torques(u))["qdd"]
+        qdd = self._outputs("forward_dynamics", method, q=q, qd=qd, tau=self.torques(u))["qdd"]
+        return self._step_of(x, u, qdd, *slopes)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the derivatives of a step are worth loops: ``equation`` and ``equation_slopes``, and solutions with
+        the mass matrix between them, in place of ``linearised``."""
+        return self.dof >= PARTS_FROM and self.structured and not (self._by_graph or self.remembers)
+
+    @once
+    def blocks(self) -> list[range]:
+        """Velocity coordinates of every ball and floating joint: there q' is no sum of q and h q̇'."""
+        found, at = [], 0
+        for link in self._leaders:
+            if link.free:
+                found.append(range(at, at + len(link.axes)))
+            at += len(link.axes)
+        return found
+
+    def equation(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
+        """(M, τ − bias) of M q̈ = τ − bias."""
+        q, qd, _ = self.split(x)
+        rest = [0.0] * self.dof
+        M = self._outputs("mass_matrix", "compound_link", q=q)["mass_matrix"]
+        bias = self._outputs("inverse_dynamics", "newton_euler", q=q, qd=qd, qdd=rest)["tau"]
+        return M, [a - b for a, b in zip(self.torques(u), bias, strict=True)]
+
+    def equation_slopes(self, x: Sequence[Scalar], qdd: Sequence[Scalar]) -> Rows:
+        """Derivatives of M q̈ + bias by (q along the velocity coordinates, q̇), where q̈ is held."""
+        q, qd, _ = self.split(x)
+        by_q, by_qd, _ = self._outputs(
+            "inverse_dynamics_derivatives", "newton_euler", q=q, qd=qd, qdd=qdd
+        ).values()
+        return [[*a, *b] for a, b in zip(by_q, by_qd, strict=True)]
+
+    def stepped(self, x: Sequence[Scalar], u: Sequence[Scalar], qdd: Sequence[Scalar]) -> Linearised:
+        """The next state for known accelerations, and how positions follow from velocities; ``velocity`` is empty."""
+        return self._step_of(x, u, qdd, [], [], [])
+
+    def _step_of(
+        self,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        qdd: Sequence[Scalar],
+        by_q: Rows,
+        by_qd: Rows,
+        by_u: Rows,
+    ) -> Linearised:
+        n, h = len(by_q), self.step
+        q, qd, _ = self.split(x)
         rows: Rows = []
         for i in range(n):
             own = [h * v + (1.0 if i == j else 0.0) for j, v in enumerate(by_qd[i])]
@@ -219,7 +270,7 @@ class Dynamics:
             by_q = self.along_velocities(q, [row[:nq] for row in rows])
             return by_q, [row[nq : nq + n] for row in rows], [row[nq + n :] for row in rows]
         by_q, by_qd, by_tau = self._outputs(
-            "forward_dynamics_derivatives", "compound_link", q, qd, self.torques(u)
+            "forward_dynamics_derivatives", "compound_link", q=q, qd=qd, tau=self.torques(u)
         ).values()
         return by_q, by_qd, [[row[k] for k in self.driven] for row in by_tau]
 
@@ -231,13 +282,15 @@ class Dynamics:
 
     # -- parts
 
-    def _outputs(self, name: str, algorithm: str, q, qd, tau) -> dict[str, Any]:
+    def _outputs(self, name: str, algorithm: str, **given: Sequence[Scalar]) -> dict[str, Any]:
         from linkwise.evaluation import outputs_of
 
         setting = Setting(
             self.robot, friction=self.friction, base_parameters=True, stabilization=self.stabilization
         )
-        return outputs_of(FUNCTIONS[name], setting, algorithm, q=list(q), qd=list(qd), tau=list(tau))
+        return outputs_of(
+            FUNCTIONS[name], setting, algorithm, **{key: list(value) for key, value in given.items()}
+        )
 
     def _grouped(self, q: Sequence[Scalar]) -> list[Any]:
         """Positions joint by joint, of those with coordinates of their own."""

@@ -26,7 +26,7 @@ from linkwise.control.controller import traced_kernel
 from linkwise.functions import mechanism_of
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
-from linkwise.optimal import watching
+from linkwise.optimal import braking, watching
 from linkwise.optimal.costs import Point
 from linkwise.optimal.limits import StateLimits
 from linkwise.optimal.rotations import (
@@ -48,19 +48,8 @@ AS_PLANNED, LIMITED, BRAKED = 0.0, 1.0, 2.0
 """What was done with the torques of a plan."""
 FAR = 1e9
 """In place of limits that are infinite."""
-SPEED_SHARE = 0.9
-"""Of the speed limit that plans may use: the rest is for what the model and the sensors miss."""
-APPROACH = 0.3
-"""Of the distance to a limit of speed that a sample may use: models of half the inertia, and a sample of delay, do not
-overshoot."""
-BRAKING_SHARE = 0.5
-"""Of the torque that is left, with which a joint must be able to stop."""
-STOP_RATE = 20.0
-"""[1/s] at which velocities decay in the stop."""
 SHORTEST = 5e-3
 """[s] ahead that are checked at least: a sample that comes late does no harm."""
-SLACK = 0.02
-"""Of the speed limit, by which the check may be missed before all joints are braked."""
 REVERSAL = 0.02
 """[rad/s or m/s] over which the compensation of dry friction changes its direction."""
 INTENDED = 0.05
@@ -160,6 +149,7 @@ class Guard:
     def guarded(
         self,
         state: Sequence[Scalar],
+        modelled: Sequence[Scalar],
         torque: Sequence[Scalar],
         disturbance: Sequence[Scalar],
         stop: Scalar,
@@ -174,6 +164,7 @@ class Guard:
 
         Args:
             state: positions and velocities, 2n scalars.
+            modelled: those of ``watching``, for what the torques cause.
             torque: of the plan, for the model without disturbance, m scalars.
             disturbance: accelerations that the model misses.
             stop: 1: brake, whatever the plan says.
@@ -195,20 +186,33 @@ class Guard:
         most: list[Scalar] = [0.0] * n
         for k, a, b in zip(d.driven, low, high, strict=True):
             least[k], most[k] = a + missed[k], b + missed[k]
-        wanted = self._within(d.torques([or_zero(t) for t in torque]), least, most)
+        wanted = braking.within(d.torques([or_zero(t) for t in torque]), least, most)
         if not self.whole:
-            braking = self._braking(M, bias, v, least, most, h)
-            sent = [where(stop > 0.5, b, w) for b, w in zip(braking, wanted, strict=True)]
-            caused = d.acceleration(q, v, sent)
+            k = braking.stop_rate(M, bias, v, least, most, h, d.driven)
+            slower = [b - k * dense.dot(row, v) for b, row in zip(bias, M, strict=True)]
+            slower = braking.within(slower, least, most)
+            sent = [where(stop > 0.5, b, w) for b, w in zip(slower, wanted, strict=True)]
             action: Scalar = where(stop > 0.5, BRAKED, AS_PLANNED)
         else:
             rubbing = Rubbing(self, M, solve, q, v, bias, h)
             sent, action = self._kept(rubbing, wanted, stop, least, most, (lowest, highest, speed))
-            caused = rubbing.accelerations(sent)
         tau = [
             or_zero(clipped(sent[k] - missed[k], a, b)) for k, a, b in zip(d.driven, low, high, strict=True)
         ]
+        caused = self._caused(modelled, tau, disturbance, h)
         return Guarded(tau, [or_zero(a) for a in caused], action)
+
+    def _caused(
+        self, modelled: Sequence[Scalar], tau: Sequence[Scalar], disturbance: Sequence[Scalar], h: Scalar
+    ) -> list[Scalar]:
+        """Accelerations by torques of the motors and the disturbance."""
+        d = self.dynamics
+        q, v = list(modelled[: d.dof]), list(modelled[d.dof :])
+        M, solve, bias = self.model(q, v)
+        sent = [t + dense.dot(row, disturbance) for t, row in zip(d.torques(tau), M, strict=True)]
+        if not self.whole:
+            return d.acceleration(q, v, sent)
+        return Rubbing(self, M, solve, q, v, bias, h).accelerations(sent)
 
     def _kept(
         self,
@@ -231,79 +235,32 @@ class Guard:
         """
         M, v, bias, h = rubbing.M, rubbing.v, rubbing.smooth_bias, rubbing.h
         planned = rubbing.solve([t - b for t, b in zip(wanted, bias, strict=True)])
+        k = braking.stop_rate(M, rubbing.bias, v, least, most, h, self.dynamics.driven)
+        planned = [where(stop > 0.5, -k * x, a) for x, a in zip(v, planned, strict=True)]
         reserve = [maximum(0.0 * b, minimum(t - b, b - s)) for s, t, b in zip(least, most, bias, strict=True)]
         ahead = [
-            self._speeds(x, BRAKING_SHARE * reserve[i] / M[i][i], h, *of_joint)
-            for i, (x, *of_joint) in enumerate(zip(rubbing.q, *limits, strict=True))
+            braking.speeds_that_stop(x, brake, h, *of_joint)
+            for x, brake, *of_joint in zip(rubbing.q, braking.decelerations(M, reserve), *limits, strict=True)
         ]
-        rate = APPROACH / h
+        rate = braking.APPROACH / h
         slowest = [rate * (a - x) for (a, _), x in zip(ahead, v, strict=True)]
         fastest = [rate * (b - x) for (_, b), x in zip(ahead, v, strict=True)]
         changed = [clipped(a, s, f) for a, s, f in zip(planned, slowest, fastest, strict=True)]
-        some: Scalar = 0.0 * h
+        safe = [clipped(0.0 * h, s, f) for s, f in zip(slowest, fastest, strict=True)]
+        safe = [where(stop > 0.5, c, a) for c, a in zip(changed, safe, strict=True)]
+        some: Scalar = where(stop > 0.5, 1.0, 0.0 * h)
         for a, c in zip(planned, changed, strict=True):
             some = where(abs(a - c) > 0.0, 1.0, some)
-        limited = self._within(rubbing.torques(changed, wanted, some), least, most)
-        brake = self._missed(ahead, v, rubbing.accelerations(limited), h, limits[2], stop)
-        braking = self._braking(M, rubbing.bias, v, least, most, h)
-        sent = [where(brake > 0.5, b, t) for b, t in zip(braking, limited, strict=True)]
-        return sent, where(brake > 0.5, BRAKED, where(some > 0.5, LIMITED, AS_PLANNED))
-
-    @staticmethod
-    def _missed(
-        ahead: Sequence[tuple[Scalar, Scalar]],
-        v: Sequence[Scalar],
-        accelerations: Sequence[Scalar],
-        h: Scalar,
-        speed: Sequence[Scalar],
-        stop: Scalar,
-    ) -> Scalar:
-        """1 where accelerations lead some joint out of its speeds ``ahead``, or a stop is asked for."""
-        brake: Scalar = where(stop > 0.5, 1.0, 0.0)
-        for (slow, fast), x, a, limit in zip(ahead, v, accelerations, speed, strict=True):
-            after = x + h * a
-            slack = SLACK * clipped(limit, 0.0, watching.USUAL_SPEED)
-            top, bottom = maximum(fast, x) + slack, minimum(slow, x) - slack
-            brake = where((after <= top) & (after >= bottom), brake, 1.0)
-        return brake
-
-    @staticmethod
-    def _within(torques: Sequence[Scalar], least: Sequence[Scalar], most: Sequence[Scalar]) -> list[Scalar]:
-        return [clipped(t, a, b) for t, a, b in zip(torques, least, most, strict=True)]
-
-    def _braking(
-        self,
-        M: Rows,
-        bias: Sequence[Scalar],
-        v: Sequence[Scalar],
-        least: Sequence[Scalar],
-        most: Sequence[Scalar],
-        h: Scalar,
-    ) -> list[Scalar]:
-        """Torques of q̈ = −k q̇, with the largest k that the limits allow."""
-        momentum = [dense.dot(row, v) for row in M]
-        k = minimum(STOP_RATE + 0.0 * h, APPROACH / h)
-        for i in self.dynamics.driven:
-            p, size = momentum[i], abs(momentum[i])
-            left = where(p > 0.0, bias[i] - least[i], most[i] - bias[i])
-            left = where(left > 0.0, left, 0.0)
-            # left < k·size: the limit decides
-            k = where(left < k * size, left / where(size > 0.0, size, 1.0), k)
-        return self._within([b - k * p for b, p in zip(bias, momentum, strict=True)], least, most)
-
-    def _speeds(
-        self, q: Scalar, brake: Scalar, h: Scalar, lowest: Scalar, highest: Scalar, speed: Scalar
-    ) -> tuple[Scalar, Scalar]:
-        """Least and largest speed one period later from which a joint can stop within its range."""
-        share = SPEED_SHARE * speed
-
-        def towards(distance: Scalar) -> Scalar:
-            left = where(distance > 0.0, distance, 0.0 * distance)
-            step = brake * h
-            # d = v h + v²/2b, so that the period until the brakes act counts
-            return minimum(share, sqrt(2.0 * brake * left + step * step) - step)
-
-        return -towards(q - lowest), towards(highest - q)
+        braked = braking.nearest(M, rubbing.bias, safe, least, most)
+        asked = rubbing.torques(changed, wanted, some)
+        part = braking.part_towards(braked, asked, least, most)
+        sent = [where(part < 1.0, a + part * (b - a), b) for a, b in zip(braked, asked, strict=True)]
+        brake = braking.missed(ahead, v, rubbing.accelerations(sent), h, limits[2])
+        sent = [where(brake > 0.5, a, b) for a, b in zip(braked, sent, strict=True)]
+        some = where(part < 1.0, 1.0, some)
+        brake = where(stop > 0.5, 1.0, brake)
+        action = where(brake > 0.5, BRAKED, where(some > 0.5, LIMITED, AS_PLANNED))
+        return braking.within(sent, least, most), action
 
     def aimed(
         self,
@@ -367,7 +324,8 @@ class Guard:
         """(q, qd, acceleration, period, speed, memory) -> ``watching.Watched``."""
         n, size = self.dynamics.dof, watching.Memory(self.dynamics.dof).size
         sizes = {"q": n, "qd": n, "acceleration": n, "period": 1, "speed": n, "memory": size}
-        shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
+        shapes = {"believed": (2 * n,), "modelled": (2 * n,), "disturbance": (n,)}
+        shapes |= {"verdict": (4,), "next_memory": (size,)}
 
         def function(q, qd, acceleration, period, speed, memory):
             found = watching.watched(
@@ -375,6 +333,7 @@ class Guard:
             )
             return {
                 "believed": found.state,
+                "modelled": found.modelled,
                 "disturbance": found.disturbance,
                 "verdict": [found.fault, found.joint, found.doubted, found.known],
                 "next_memory": found.memory,
@@ -388,6 +347,7 @@ class Guard:
         n, m = self.dynamics.dof, self.dynamics.nu
         sizes = {
             "believed": 2 * n,
+            "modelled": 2 * n,
             "torque": m,
             "disturbance": n,
             "stop": 1,
@@ -398,9 +358,11 @@ class Guard:
         sizes |= {"lowest": n, "highest": n, "speed": n}
         shapes = {"tau": (m,), "acceleration": (n,), "action": (1,)}
 
-        def function(believed, torque, disturbance, stop, period, low, high, lowest, highest, speed):
+        def function(
+            believed, modelled, torque, disturbance, stop, period, low, high, lowest, highest, speed
+        ):
             found = self.guarded(
-                believed, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
+                believed, modelled, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
             )
             return {
                 "tau": found.tau,

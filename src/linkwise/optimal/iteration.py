@@ -1,14 +1,15 @@
-"""Iterations of the solver as one program: loops over the horizon around straight-line pieces, a fixed number of them.
+"""Iterations of the solver as one program, a fixed number of them: what every part of the package runs.
 
     for each iteration
         for each stage (independent of each other): linearise, quadratic cost, gap to the next state
-        for each stage from the last one: the step of ``riccati_loops``
+        for each stage from the last one: the step of ``solve.riccati``
         for each step size (independent): roll out with feedback, clamp, add up cost and gaps
         take the best step size (``acceptance``) by selection
 
 There is no branch on data and no allocation: the same program runs many problems in the lanes of vectors, one problem
 with stages and columns in lanes, as C on a controller and as CUDA, with the same bits. A trajectory whose cost is not a
-number is never taken.
+number is never taken. Its loops are those of ``linkwise.language``: matrices of arms are written out, larger ones stay
+loops.
 """
 
 from __future__ import annotations
@@ -16,44 +17,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from linkwise.algorithms.constraints import computed_in
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.loops import (
-    Array,
-    Declare,
-    Element,
-    For,
-    Place,
-    Register,
-    Statement,
-    Whole,
-    name,
-    whole,
-)
-from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
+from linkwise.compiler.traced_function import TracedFunction
+from linkwise.language import dot, empty, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.riccati_loops import EXPECTED, GRADIENT, LARGEST, SOUND, R, Riccati, Shape
+from linkwise.optimal.arguments import whole as whole_number
 from linkwise.scalar import Scalar, where
-from linkwise.simulate.arguments import whole as whole_number
+from linkwise.solve.factors import ldl, solve
+from linkwise.solve.riccati import Riccati, Shape
 
 if TYPE_CHECKING:
+    from linkwise.compiler.procedure import ProcedureNest
     from linkwise.compiler.program import Dtype
     from linkwise.optimal.problem import Problem
 
-K, T = name("k"), name("t")
-COST, GAP, MU, TAKEN, ACCEPTED = (Register(key) for key in ("cost", "gap", "mu", "taken", "accepted"))
-TRIAL_COST, TRIAL_GAP = Register("trial_cost"), Register("trial_gap")
 FINITE = 3e38
 """A cost or gap of larger magnitude counts as infinite."""
 REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "accepted", "sound")
 """What a problem reports: cost and sum of |gaps| of the result; of the last sweep the largest |∂/∂u| of a free torque,
-the first-order change of the cost, the step size taken (0: none) and whether no pivot was negative; the regularisation
-of the next iteration; how many iterations took a step."""
-
-
+the first-order change of the cost, the step size taken (0: none) and its soundness (1; 0.75 where the costs do not
+determine all torques; 0 where a pivot was negative); the regularisation of the next iteration; how many iterations took
+a step."""
 STEPS = (1.0, 0.5, 0.25, 0.125)
 """Step sizes that are tried."""
+LEAST_STAGES, MOST_STAGES = 4, 16
+"""Of a chunk: so many stages are linearised before their sweep, so that their derivatives stay in a near cache."""
+SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}
+"""In units of the diagonal before the elimination."""
+WRITTEN_OUT = 6000
+"""Operations up to which a loop inside is unrolled, for robots whose equation of motion is written out as well."""
+NAME = "iteration"
 
 
 def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] = STEPS) -> Kernel:
@@ -78,279 +74,265 @@ def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] =
     sizes = tuple(sorted((float(size) for size in steps), reverse=True))
     if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
         raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
-    loops = IterationLoops(problem, count, sizes, "float64")
     own = problem.key()
     key = None if own is None else own + repr((problem.horizon, count, sizes)).encode()
+    inputs = {name: _count(shape) for name, shape in input_shapes(problem).items()}
 
     def build(dtype: Any) -> Any:
-        return IterationLoops(problem, count, sizes, dtype).nest()
+        return iteration_program(problem, count, sizes, dtype)
 
-    return Kernel(NAME, loops.inputs().items(), loops.outputs().items(), "float64", build, key)
-
-
-NAME = "iteration"
+    return Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
 
 
-class IterationLoops:
-    """The statements for one problem."""
+def input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of what is given."""
+    p, N = problem, problem.horizon
+    shapes = {"start": (p.ns,), "parameters": (N + 1, p.np), "multipliers": (N + 1, p.nm)}
+    shapes |= {"states": (N + 1, p.ns), "torques": (N, p.nu), "regularisation": (1,)}
+    return {key: shape for key, shape in shapes.items() if 0 not in shape}
 
-    def __init__(self, problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype):
-        self.problem, self.iterations, self.steps = problem, iterations, tuple(steps)
-        self.made = Procedure(dtype)
-        self.N, self.ns, self.n, self.m = problem.horizon, problem.ns, problem.nx, problem.nu
+
+def output_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of what is computed."""
+    p, N = problem, problem.horizon
+    return {
+        "new_states": (N + 1, p.ns),
+        "new_torques": (N, p.nu),
+        "gains": (N, p.nu, p.nx),
+        "report": (len(REPORT),),
+    }
+
+
+def iteration_program(
+    problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype
+) -> ProcedureNest:
+    """The loops in one precision."""
+
+    def function(**given: Any) -> dict[str, Any]:
+        return Iterations(problem, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
+
+    longest = None if problem.dynamics.in_parts else WRITTEN_OUT
+    traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
+    with computed_in(dtype):
+        return traced.program(dtype)  # type: ignore[return-value]
+
+
+class Iterations:
+    """The trajectory of a problem, and what an iteration does with it."""
+
+    def __init__(self, problem: Problem, steps: Sequence[float], smallest: float, given: dict[str, Any]):
+        self.problem, self.steps, self.given = problem, tuple(steps), given
+        N, tries = problem.horizon, len(steps)
+        self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
         self.shape = stage_shape(problem)
-        self.riccati = Riccati(self.shape, self.N, self.made)
+        s = self.shape
+        self.chunk = chunk_of(N)
+        self.x, self.u = empty(N + 1, self.ns), empty(N, self.m)
+        self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
+        self.slopes = empty(self.chunk, s.full, s.width)
+        self.gradients = empty(self.chunk, s.width)
+        self.hessians = {name: empty(self.chunk, *s.block_shape(name)) for name in s.blocks}
+        self.gaps, self.values = empty(N + 1, self.n), empty(N + 1, 1)
+        self.k, self.K = empty(N, self.m), empty(N, self.m, self.n)
+        self.trial_x, self.trial_u = empty(tries * (N + 1), self.ns), empty(tries * N, self.m)
+        self.merits, self.picks = empty(tries, 2), empty(tries)
+        self.room = (empty(self.m), empty(self.m)) if s.boxed else None
+        self.sizes = empty(tries, 1)
+        for t, size in enumerate(self.steps):
+            self.sizes[t, 0] = size
+        self.riccati = Riccati(s, smallest)
+        self.cost, self.gap, self.taken, self.accepted = (variable(0.0) for _ in range(4))
+        self.mu = variable(given["regularisation"][0])
 
-    def inputs(self) -> dict[str, int]:
-        """Names and sizes of what is given."""
-        p, N = self.problem, self.N
-        found = {"start": p.ns, "parameters": (N + 1) * p.np, "multipliers": (N + 1) * p.nm}
-        found |= {"states": (N + 1) * p.ns, "torques": N * p.nu, "regularisation": 1}
-        return {key: size for key, size in found.items() if size}
+    def run(self, iterations: int) -> dict[str, Any]:
+        """All iterations, and what they leave."""
+        self._take_in()
+        for _ in span(iterations):
+            self._iterate()
+        report = empty(len(REPORT))
+        r = self.riccati
+        cost, gap, sound = self.cost.value, self.gap.value, r.sound.value
+        # a plan whose cost or gap is not finite, because an input is not, is not sound
+        sound = where(abs(cost) + gap <= FINITE, sound, 0.0)
+        values = (cost, gap, r.gradient, r.expected, self.taken, self.mu, self.accepted, sound)
+        for k, value in enumerate(values):
+            report[k] = value
+        return {"new_states": self.x, "new_torques": self.u, "gains": self.K, "report": report}
 
-    def outputs(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of what is computed."""
-        N = self.N
-        return {
-            "new_states": (N + 1, self.ns),
-            "new_torques": (N, self.m),
-            "gains": (N, self.m, self.n),
-            "report": (len(REPORT),),
-        }
-
-    def nest(self) -> ProcedureNest:
-        """The whole program."""
-        p, N, tries = self.problem, self.N, len(self.steps)
-        arrays = [Array(key, "input", size) for key, size in self.inputs().items()]
-        for key, shape in self.outputs().items():
-            size = 1
-            for length in shape:
-                size *= length
-            arrays.append(Array(key, "output", size))
-        arrays.append(Array("step_sizes", "constant", tries))
-        arrays += [Array("p", "scratch", p.np, N + 1)] if p.np else []
-        arrays += [Array("multiplier", "scratch", p.nm, N + 1)] if p.nm else []
-        arrays += [
-            Array("x", "scratch", self.ns, N + 1),
-            Array("u", "scratch", self.m, N),
-            Array("values", "scratch", 1, N + 1),
-            Array("trial_x", "scratch", self.ns, tries * (N + 1)),
-            Array("trial_u", "scratch", self.m, tries * N),
-            Array("merits", "scratch", 2, tries),
-            Array("picks", "scratch", tries),
-            *self.riccati.arrays(),
-        ]
-        body: list[Statement] = [
-            Declare(dict.fromkeys((COST, GAP, TAKEN, ACCEPTED, EXPECTED, GRADIENT, LARGEST), 0.0)),
-            Declare({MU: Element("regularisation", whole(0)), SOUND: 1.0}),
-            *self._taken_in(),
-            For("iteration", whole(0), whole(self.iterations), self._iteration()),
-            *self._given_out(),
-        ]
-        return ProcedureNest(
-            NAME,
-            self.made.dtype,
-            tuple(arrays),
-            body,
-            constants={"step_sizes": self.steps},
-            operations=self.made.operations(body),
-        )
-
-    # -- places
-
-    def _p(self, row: Whole) -> list[Place]:
-        return cells("p", self.problem.np, 0, row)
-
-    def _multipliers(self, row: Whole) -> list[Place]:
-        return cells("multiplier", self.problem.nm, 0, row)
-
-    def _x(self, row: Whole) -> list[Place]:
-        return cells("x", self.ns, 0, row)
-
-    # -- in and out
-
-    def _taken_in(self) -> list[Statement]:
+    def _take_in(self) -> None:
         """Copies of what is given; numbers that are none become the start or zero."""
-        p, N, ns = self.problem, self.N, self.ns
+        given, N = self.given, self.N
+        start = given["start"]
+        self.x[0, :] = start
+        for k in span(1, N + 1, parallel=True):
+            for i in span(self.ns):
+                self.x[k, i] = _finite(given["states"][k, i], start[i])
+        for k in span(N, parallel=True):
+            for i in span(self.m):
+                value = _finite(given["torques"][k, i], 0.0)
+                if self.shape.boxed:
+                    low, high = (given["parameters"][k, at.start + i] for at in self._limits())
+                    value = _within(value, low, high)
+                self.u[k, i] = value
+        for name, table in (("parameters", self.p), ("multipliers", self.multipliers)):
+            if name in given:
+                table[:, :] = given[name]
+        for i in span(self.n):
+            self.gaps[0, i] = 0.0
 
-        def states(given: Any, start: Any) -> list[list[Scalar]]:
-            return [[_finite(a, b) for a, b in zip(given, start, strict=True)]]
+    def _limits(self) -> tuple[slice, slice]:
+        """Where lower and upper torque limits lie among the parameters."""
+        return self.problem.where("torque.lower"), self.problem.where("torque.upper")
 
-        def torques(given: Any) -> list[list[Scalar]]:
-            return [[_finite(a, 0.0) for a in given]]
+    def _iterate(self) -> None:
+        N, riccati, chunk = self.N, self.riccati, self.chunk
+        riccati.clear()
+        self._end()
+        for c in span(N // chunk - 1, -1, -1):
+            if self.problem.dynamics.in_parts:
+                self._linearise_in_parts(c * chunk)
+            else:
+                for r in span(chunk, parallel=True):
+                    self._linearise(r, c * chunk + r)
+            for r in span(chunk - 1, -1, -1):
+                self._sweep(r, c * chunk + r)
+        self.cost.value = self.gap.value = 0.0
+        for k in span(N + 1):
+            reads = [self.cost, self.values[k], self.gap, self.gaps[k]]
+            straight(_sums, reads, [self.cost, self.gap])
+        for t in span(len(self.steps), parallel=True):
+            self._try(t)
+        self._select()
 
-        def same(given: Any) -> list[list[Scalar]]:
-            return [list(given)]
-
-        step = self.made.step
-        start = cells("start", ns)
-        found: list[Statement] = [step(same, [start], [cells("x", ns, 0, whole(0))])]
-        found.append(
-            _each(1, N + 1, step(states, [cells("states", ns, K * ns), start], [self._x(K)], apart=True))
-        )
-        found.append(
-            _each(0, N, step(torques, [cells("torques", self.m, K * self.m)], [cells("u", self.m, 0, K)]))
-        )
-        for key, array, size in (("parameters", "p", p.np), ("multipliers", "multiplier", p.nm)):
-            if size:
-                copied = step(same, [cells(key, size, K * size)], [cells(array, size, 0, K)], apart=True)
-                found.append(_each(0, N + 1, copied))
-        if self.problem.boxed:
-            found.append(_each(0, N, self._clamped()))
-        zeros = step(lambda: [[0.0] * self.n], [], [cells("gaps", self.n, 0, whole(0))])
-        return [*found, zeros]
-
-    def _clamped(self) -> Statement:
-        def clamped(u: Any, limits: Any) -> list[list[Scalar]]:
-            m = self.m
-            return [[_within(a, low, high) for a, low, high in zip(u, limits[:m], limits[m:], strict=True)]]
-
-        places = cells("u", self.m, 0, K)
-        return self.made.step(clamped, [places, self._limits(K)], [places])
-
-    def _limits(self, row: Whole) -> list[Place]:
-        """Lower and upper torque limits of a stage."""
-        if not self.problem.boxed:
-            return []
-        lower, upper = (self.problem.where(f"torque.{side}") for side in ("lower", "upper"))
-        return [*cells("p", self.m, lower.start, row), *cells("p", self.m, upper.start, row)]
-
-    def _given_out(self) -> list[Statement]:
-        N, ns, m, n = self.N, self.ns, self.m, self.n
-
-        def same(given: Any) -> list[list[Scalar]]:
-            return [list(given)]
-
-        def reported(given: Any) -> list[list[Scalar]]:
-            """A plan whose cost or gap is not finite, because an input is not, is not sound."""
-            cost, gap, *others, sound = given
-            return [[cost, gap, *others, where(abs(cost) + gap <= FINITE, sound, 0.0)]]
-
-        step = self.made.step
-        numbers: list[Place] = [COST, GAP, GRADIENT, EXPECTED, TAKEN, MU, ACCEPTED, SOUND]
-        return [
-            _each(0, N + 1, step(same, [self._x(K)], [cells("new_states", ns, K * ns)], apart=True)),
-            _each(0, N, step(same, [cells("u", m, 0, K)], [cells("new_torques", m, K * m)], apart=True)),
-            _each(
-                0,
-                N,
-                step(
-                    same, [cells("feedback", m * n, 0, K)], [cells("gains", m * n, K * (m * n))], apart=True
-                ),
-            ),
-            step(reported, [numbers], [cells("report", len(REPORT))]),
-        ]
-
-    # -- an iteration
-
-    def _iteration(self) -> list[Statement]:
-        N = self.N
-        step = self.made.step
-        cleared: list[Place] = [EXPECTED, GRADIENT, LARGEST, SOUND, COST, GAP]
-        value: list[Place] = [Element("values", whole(0), K)]
-        sums = step(
-            lambda cost, l, gap, d: [[cost[0] + l[0]], [_total(d, gap[0])]],
-            [[COST], value, [GAP], cells("gaps", self.n, 0, K)],
-            [[COST], [GAP]],
-        )
-        riccati = self.riccati
-        k, chunk = riccati.k, riccati.chunk
-        stage = riccati.stage(cells("u", self.m, 0, k), self._limits(k), MU)
-        chunks: list[Statement] = [
-            For("r", whole(0), whole(chunk), [self._linearised(k)], parallel=True, repeatable=True),
-            For("r", whole(chunk - 1), whole(-1), [*riccati.passed_on(k + 1), *stage], whole(-1)),
-        ]
-        return [
-            step(lambda: [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0]], [], [cleared]),
-            self._end(),
-            For("c", whole(N // chunk - 1), whole(-1), chunks, whole(-1)),
-            For("k", whole(0), whole(N + 1), [sums]),
-            self._trials(),
-            *self._selected(),
-        ]
-
-    def _linearised(self, k: Whole) -> Statement:
+    def _linearise(self, r: Any, k: Any) -> None:
         """Rows of the derivatives, quadratic cost and gap of a stage."""
-        problem, shape = self.problem, self.shape
+        problem = self.problem
 
         def linearised(x: Any, u: Any, p: Any, m: Any, following: Any) -> list[list[Scalar]]:
             made = problem.linearised(x, u, p)
-            rows = full_rows(made, shape)
-            cost = problem.stage_quadratic(x, u, p, m)
-            gap = problem.dynamics.difference(following, made.next_state)
-            return [
-                [value for row in rows for value in row],
-                cost.gradient,
-                [cost.hessian[i][j] for i, j in shape.slots],
-                gap,
-                [cost.value],
-            ]
+            rows = [value for row in full_rows(made, self.shape) for value in row]
+            return [rows, *self._expanded(x, u, p, m, following, made.next_state)]
 
-        reads = [self._x(k), cells("u", self.m, 0, k), self._p(k), self._multipliers(k), self._x(k + 1)]
-        writes = [cells("slopes", shape.full * shape.width, 0, R), cells("gradients", shape.width, 0, R)]
-        writes += [cells("hessians", len(shape.slots), 0, R), cells("gaps", self.n, 0, k + 1)]
-        return self.made.step(linearised, reads, [*writes, [Element("values", whole(0), k)]], apart=True)
+        straight(linearised, self._stage(k), [self.slopes[r], *self._expansion(r, k)])
 
-    def _end(self) -> Statement:
+    def _stage(self, k: Any) -> list[Any]:
+        """What the quadratic model of a stage depends on."""
+        return [self.x[k], self.u[k], self.p[k], self.multipliers[k], self.x[k + 1]]
+
+    def _expansion(self, r: Any, k: Any) -> list[Any]:
+        """Where ``_expanded`` is kept."""
+        parts = [self.gradients[r], self.gaps[k + 1], self.values[k]]
+        return [*parts, *(block[r] for block in self.hessians.values())]
+
+    def _expanded(self, x: Any, u: Any, p: Any, m: Any, following: Any, reached: Any) -> list[list[Scalar]]:
+        """Gradient and value of the cost, the gap, and blocks of the Hessian."""
+        cost = self.problem.stage_quadratic(x, u, p, m)
+        gap = self.problem.dynamics.difference(following, reached)
+        blocks = ([cost.hessian[i][j] for i, j in block] for block in self.shape.blocks.values())
+        return [cost.gradient, gap, [cost.value], *blocks]
+
+    def _linearise_in_parts(self, first: Any) -> None:
+        """The same for all stages of a chunk of a large robot: solutions with the mass matrix are loops."""
+        dynamics, s, n, chunk = self.problem.dynamics, self.shape, self.problem.dynamics.dof, self.chunk
+        blocks = dynamics.blocks
+        M, force, qdd = empty(chunk, n, n), empty(chunk, n), empty(chunk, n)
+        L, inverse, rates = empty(chunk, n, n), empty(chunk, n), empty(chunk, n, 2 * n)
+        turns = [[empty(chunk, len(at), len(at)) for at in blocks] for _ in range(2)]
+
+        def equation(x: Any, u: Any) -> list[list[Scalar]]:
+            matrix, net = dynamics.equation(x, u)
+            return [[value for row in matrix for value in row], net]
+
+        def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any) -> list[list[Scalar]]:
+            made = dynamics.stepped(x, u, qdd)
+            by_x = [value for row in dynamics.equation_slopes(x, qdd) for value in row]
+            matrices = [matrix for matrix in (made.turn, made.gain) if matrix is not None]
+            own = [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in blocks]
+            return [by_x, *own, *self._expanded(x, u, p, m, following, made.next_state)]
+
+        for r in span(chunk, parallel=True):
+            straight(equation, [self.x[first + r], self.u[first + r]], [M[r], force[r]])
+        for r in span(chunk):
+            L[r, :, :], inverse[r, :] = ldl(M[r])
+            qdd[r, :] = solve(L[r], inverse[r], force[r])
+        for r in span(chunk, parallel=True):
+            k = first + r
+            own = [block[r] for matrix in turns for block in matrix]
+            straight(expanded, [*self._stage(k), qdd[r]], [rates[r], *own, *self._expansion(r, k)])
+        right = empty(n, s.width)
+        for r in span(chunk):
+            for j in span(2 * n):
+                for i in span(n):
+                    right[i, j] = -rates[r, i, j]
+            for j, driven in enumerate(dynamics.driven):
+                right[:, 2 * n + j] = 0.0
+                right[driven, 2 * n + j] = 1.0
+            by_z = solve(L[r], inverse[r], right)
+            G = self.slopes[r]
+            rows = G if s.shifted else G[n:, :]
+            for i in span(n):
+                for j in span(s.width):
+                    rows[i, j] = self.problem.step * by_z[i, j]
+                rows[i, n + i] = rows[i, n + i] + 1.0
+            if not s.shifted:
+                self._position_rows(G, [[block[r] for block in matrix] for matrix in turns])
+
+    def _position_rows(self, G: Any, turns: Any) -> None:
+        """Rows of δq' = P δq + h J δq̇', from those of δq̇' below them."""
+        dynamics, h, n = self.problem.dynamics, self.problem.step, self.problem.dynamics.dof
+        for at, turn, gain in zip(dynamics.blocks, *turns, strict=True):
+            for i in span(len(at)):
+                for j in span(self.shape.width, parallel=True):
+                    G[at.start + i, j] = h * dot(gain[i, :], G[n + at.start : n + at.stop, j])
+            for i in span(len(at)):
+                for j in span(len(at)):
+                    G[at.start + i, at.start + j] = G[at.start + i, at.start + j] + turn[i, j]
+        edges = [0, *(edge for at in dynamics.blocks for edge in (at.start, at.stop)), n]
+        for first, stop in zip(edges[::2], edges[1::2], strict=True):
+            for i in span(first, stop):
+                for j in span(self.shape.width):
+                    G[i, j] = h * G[n + i, j]
+                G[i, i] = G[i, i] + 1.0
+
+    def _end(self) -> None:
         """The value function at the end of the horizon."""
-        problem, shape, N = self.problem, self.shape, whole(self.N)
-        q, v = shape.shifted, shape.full
+        problem, r, N = self.problem, self.riccati, self.N
+        q = self.shape.shifted
 
         def end(x: Any, p: Any, m: Any) -> list[list[Scalar]]:
             cost = problem.terminal_quadratic(x, p, m)
             H = cost.hessian
+            blocks = ((H[:q], slice(q)), (H[:q], slice(q, None)), (H[q:], slice(q, None)))
             return [
-                [H[i][j] for i in range(q) for j in range(i + 1)],
-                [H[i][q + j] for i in range(q) for j in range(v)],
-                [H[q + i][q + j] for i in range(v) for j in range(i + 1)],
+                *([value for row in rows for value in row[columns]] for rows, columns in blocks),
                 cost.gradient,
                 [cost.value],
             ]
 
-        reads = [self._x(N), self._p(N), self._multipliers(N)]
-        writes = [cells("Vqq", q * (q + 1) // 2), cells("Vqv", q * v), cells("Vvv", v * (v + 1) // 2)]
-        writes += [cells("vx", self.n), [Element("values", whole(0), N)]]
-        return self.made.step(end, reads, writes, apart=True)
+        writes = [r.Vqq, r.Vqv, r.Vvv, r.vx, self.values[N]]
+        straight(end, [self.x[N], self.p[N], self.multipliers[N]], writes)
 
-    def _trials(self) -> Statement:
-        """A rollout for each step size."""
-        N = self.N
-        start = self.made.step(
-            lambda x: [list(x)], [cells("start", self.ns)], [cells("trial_x", self.ns, 0, T * (N + 1))]
-        )
-        end = self.made.step(
-            lambda cost, gap: [[cost[0]], [gap[0]]],
-            [[TRIAL_COST], [TRIAL_GAP]],
-            [[Element("merits", whole(0), T)], [Element("merits", whole(1), T)]],
-            apart=True,
-        )
-        body: list[Statement] = [
-            Declare({TRIAL_COST: 0.0, TRIAL_GAP: 0.0}),
-            start,
-            For("k", whole(0), whole(N), [self._rolled()]),
-            self._rolled_end(),
-            end,
-        ]
-        return For("t", whole(0), whole(len(self.steps)), body, parallel=True, repeatable=True)
+    def _sweep(self, r: Any, k: Any) -> None:
+        """One stage backward."""
+        if self.room is not None:
+            for i in span(self.m):
+                for side, at in zip(self.room, self._limits(), strict=True):
+                    side[i] = self.p[k, at.start + i] - self.u[k, i]
+        riccati = self.riccati
+        riccati.next_value(self.gaps[k + 1], self.mu.value)
+        cost = {name: block[r] for name, block in self.hessians.items()}
+        riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
-    def _rolled(self) -> Statement:
-        """One stage of a rollout."""
+    def _try(self, t: Any) -> None:
+        """A rollout for one step size."""
         problem, N, n, m = self.problem, self.N, self.n, self.m
         dynamics = problem.dynamics
-        row = T * (N + 1) + K
+        cost, left_gap = variable(0.0), variable(0.0)
 
         def rolled(
-            x: Any,
-            old: Any,
-            u: Any,
-            forward: Any,
-            feedback: Any,
-            gap: Any,
-            p: Any,
-            mult: Any,
-            size: Any,
-            so_far: Any,
-        ) -> list[list[Scalar]]:
+            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any,
+            cost: Any, gaps: Any,
+        ) -> list[list[Scalar]]:  # fmt: skip
             (alpha,) = size
             change = dynamics.difference(old, x)
             torques: list[Any] = []
@@ -360,34 +342,13 @@ class IterationLoops:
                     value = value + feedback[i * n + j] * change[j]
                 torques.append(value)
             if problem.boxed:
-                low, high = problem.where("torque.lower"), problem.where("torque.upper")
-                sides = zip(torques, p[low], p[high], strict=True)
-                torques = [_within(value, a, b) for value, a, b in sides]
+                torques = problem.clamped(torques, p)
             left = [(alpha - 1.0) * d for d in gap]
             following = dynamics.moved(problem.next_state(x, torques, p), left)
-            cost = so_far[0] + problem.stage_cost(x, torques, p)
+            total = cost[0] + problem.stage_cost(x, torques, p)
             if problem.nm:
-                cost = cost + problem.penalty(x, p, mult)
-            return [following, torques, [cost, _total(left, so_far[1])]]
-
-        reads = [
-            cells("trial_x", self.ns, 0, row),
-            self._x(K),
-            cells("u", m, 0, K),
-            cells("forward", m, 0, K),
-        ]
-        reads += [
-            cells("feedback", m * n, 0, K),
-            cells("gaps", n, 0, K + 1),
-            self._p(K),
-            self._multipliers(K),
-        ]
-        reads += [[Element("step_sizes", T)], [TRIAL_COST, TRIAL_GAP]]
-        writes = [cells("trial_x", self.ns, 0, row + 1), cells("trial_u", m, 0, T * N + K)]
-        return self.made.step(rolled, reads, [*writes, [TRIAL_COST, TRIAL_GAP]], apart=True)
-
-    def _rolled_end(self) -> Statement:
-        problem, N = self.problem, self.N
+                total = total + problem.penalty(x, p, mult)
+            return [following, torques, [total], [_total(left, gaps[0])]]
 
         def end(x: Any, p: Any, mult: Any, cost: Any) -> list[list[Scalar]]:
             total = cost[0] + problem.terminal_cost(x, p)
@@ -395,16 +356,30 @@ class IterationLoops:
                 total = total + problem.penalty(x, p, mult)
             return [[total]]
 
-        last = whole(N)
-        reads = [cells("trial_x", self.ns, 0, T * (N + 1) + N), self._p(last), self._multipliers(last)]
-        return self.made.step(end, [*reads, [TRIAL_COST]], [[TRIAL_COST]])
+        self.trial_x[t * (N + 1), :] = self.given["start"]
+        for k in span(N):
+            row = t * (N + 1) + k
+            reads = [
+                self.trial_x[row],
+                self.x[k],
+                self.u[k],
+                self.k[k],
+                self.K[k],
+                self.gaps[k + 1],
+                self.p[k],
+            ]
+            reads += [self.multipliers[k], self.sizes[t], cost, left_gap]
+            straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * N + k], cost, left_gap])
+        straight(end, [self.trial_x[t * (N + 1) + N], self.p[N], self.multipliers[N], cost], [cost])
+        self.merits[t, 0], self.merits[t, 1] = cost.value, left_gap.value
 
-    def _selected(self) -> list[Statement]:
+    def _select(self) -> None:
         """Which trial is taken, and the trajectory that stays."""
-        N, tries = self.N, len(self.steps)
+        N, riccati = self.N, self.riccati
 
-        def decided(costs: Any, gaps: Any, now: Any) -> list[list[Scalar]]:
-            cost, gap, mu, largest, sound, accepted, expected = now
+        def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
+            costs, gaps = trials[::2], trials[1::2]
+            (cost,), (gap, mu, largest, sound, accepted, expected) = now, (value[0] for value in further)
             weight = acceptance.WEIGHT * largest
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
@@ -415,31 +390,23 @@ class IterationLoops:
                 any_of = any_of + pick
                 taken = taken + size * pick
                 cost, gap = where(pick > 0.5, c, cost), where(pick > 0.5, g, gap)
-            return [picks, [cost, gap, acceptance.regularised(mu, any_of), taken, accepted + any_of]]
+            more = accepted + any_of
+            return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
 
-        costs = [Element("merits", whole(0), whole(t)) for t in range(tries)]
-        gaps = [Element("merits", whole(1), whole(t)) for t in range(tries)]
-        now: list[Place] = [COST, GAP, MU, LARGEST, SOUND, ACCEPTED, EXPECTED]
-        writes: list[Sequence[Place]] = [cells("picks", tries), [COST, GAP, MU, TAKEN, ACCEPTED]]
-        decision = self.made.step(decided, [costs, gaps, now], writes)
-        return [
-            decision,
-            _each(1, N + 1, self._copied("x", self.ns, N + 1)),
-            _each(0, N, self._copied("u", self.m, N)),
-        ]
+        now = [self.cost, self.gap, self.mu, riccati.largest, riccati.sound, self.accepted, riccati.expected]
+        writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
+        straight(decided, [self.merits, *now], writes)
+        for k in span(1, N + 1, parallel=True):
+            self._copy(self.x[k], [self.trial_x[k + t * (N + 1)] for t in range(len(self.steps))])
+        for k in span(N, parallel=True):
+            self._copy(self.u[k], [self.trial_u[k + t * N] for t in range(len(self.steps))])
 
-    def _copied(self, array: str, size: int, rows: int) -> Statement:
-        tries = len(self.steps)
-
-        def copied(old: Any, picks: Any, *new: Any) -> list[list[Scalar]]:
-            found = list(old)
-            for pick, values in zip(picks, new, strict=True):
-                found = [where(pick > 0.5, b, a) for a, b in zip(found, values, strict=True)]
-            return [found]
-
-        own = cells(array, size, 0, K)
-        new = [cells(f"trial_{array}", size, 0, K + t * rows) for t in range(tries)]
-        return self.made.step(copied, [own, cells("picks", tries), *new], [own])
+    def _copy(self, row: Any, trials: Sequence[Any]) -> None:
+        for i in span(row.shape[0]):
+            value = row[i]
+            for t, trial in enumerate(trials):
+                value = where(self.picks[t] > 0.5, trial[i], value)
+            row[i] = value
 
 
 def stage_shape(problem: Problem) -> Shape:
@@ -448,16 +415,13 @@ def stage_shape(problem: Problem) -> Shape:
     x, u, p = graph.inputs("x", problem.ns), graph.inputs("u", problem.nu), graph.inputs("p", problem.np)
     cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
     size = problem.nx + problem.nu
-    slots = [
-        (i, j)
-        for i in range(size)
-        for j in range(i, size)
-        if graph.lift(cost.hessian[i][j]) is not graph.zero
-    ]
+    entries = frozenset(
+        (i, j) for i in range(size) for j in range(i + 1) if graph.lift(cost.hessian[i][j]) is not graph.zero
+    )
     dynamics = problem.dynamics
     shifts = dynamics.structured and dynamics.flat and not dynamics.remembers
     shifted = dynamics.dof if shifts else 0
-    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, tuple(slots), problem.boxed)
+    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed)
 
 
 def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:
@@ -468,9 +432,18 @@ def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:
     return [[*a, *b] for a, b in zip(A, B, strict=True)]
 
 
-def _each(first: int, stop: int, *body: Statement) -> For:
-    """Stages that do not depend on each other."""
-    return For("k", whole(first), whole(stop), list(body), parallel=True, repeatable=True)
+def chunk_of(horizon: int) -> int:
+    """How many stages are linearised at a time: the largest divisor of the horizon up to ``MOST_STAGES``, if it fills
+    vectors; else all."""
+    size = max(size for size in range(1, MOST_STAGES + 1) if horizon % size == 0)
+    return size if size >= LEAST_STAGES else horizon
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count
 
 
 def _finite(value: Any, instead: Any) -> Scalar:
@@ -479,6 +452,10 @@ def _finite(value: Any, instead: Any) -> Scalar:
 
 def _within(value: Any, low: Any, high: Any) -> Scalar:
     return where(value < low, low, where(value > high, high, value))
+
+
+def _sums(cost: Any, value: Any, gap: Any, gaps: Any) -> list[list[Scalar]]:
+    return [[cost[0] + value[0]], [_total(gaps, gap[0])]]
 
 
 def _total(values: Sequence[Any], start: Any) -> Scalar:

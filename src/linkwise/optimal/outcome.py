@@ -8,84 +8,79 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.optimal.costs import JointTracking, TipTracking
+from linkwise.optimal.descent import GAP, limits_of
+from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Missed, Solution, Violated
 
 if TYPE_CHECKING:
-    from linkwise.optimal.descent import Iterate
+    from linkwise.optimal.descent import Descent
     from linkwise.optimal.problem import Problem
+
+OPEN = GAP["float64"]
 
 NEAR = {"m": 1e-3, "rad": 1e-3, "rad or m": 1e-3}  # a target that is missed by less counts as met
 
 
-def solution(
-    problem: Problem, at: Iterate, m: np.ndarray, limit_tolerance: float, added: float | None = None
-) -> Solution:
-    """The result with everything that is to be said about it; ``added`` is what limits add to the cost of ``at``."""
-    d = problem.dynamics
-    violations = tuple(violated(problem, at.xs, limit_tolerance))
-    missed = tuple(missed_targets(problem, at.xs))
-    converged = at.stationary and not violations
-    message = _words(at, converged, violations)
-    gains = np.zeros((problem.horizon, problem.nu, problem.nx)) if at.gains is None else at.gains
-    cost = at.cost - (penalties(problem, at.xs, m) if added is None else added)
+def solution(problem: Problem, at: Descent, limit_tolerance: float, most: int) -> Solution:
+    """The result of a single problem with everything that is to be said about it."""
+    d, xs = problem.dynamics, at.xs[0]
+    violations = tuple(violated(problem, xs, limit_tolerance))
+    missed = tuple(missed_targets(problem, xs))
+    converged = bool(at.stationary[0]) and not violations
     return Solution(
         problem,
-        at.xs[:, : d.nq].copy(),
-        at.xs[:, d.nq : d.nq + d.dof].copy(),
-        at.us.copy(),
-        np.ascontiguousarray(gains),
-        float(cost),
+        xs[:, : d.nq].copy(),
+        xs[:, d.nq : d.nq + d.dof].copy(),
+        at.us[0].copy(),
+        at.gains[0].copy(),
+        float(at.cost[0] - added(at)[0]),
         converged,
-        at.iterations,
-        at.gap,
+        int(at.iterations[0]),
+        float(at.gap[0]),
         violations,
         missed,
-        message,
-        np.array(at.history),
-        at.mu,
-        m if problem.nm else None,
+        _words(at, converged, violations, most),
+        np.array(at.history)[:, 0],
+        float(at.mu[0]),
+        at.m[0] if problem.nm else None,
     )
 
 
-def _words(at: Iterate, converged: bool, violations: tuple[Violated, ...]) -> str:
+def _words(at: Descent, converged: bool, violations: tuple[Violated, ...], most: int) -> str:
     if converged:
-        text = f"converged after {at.iterations} iterations"
-        if at.singular:
-            text += (
-                f"; the costs do not determine all torques, a regularisation of {at.mu:.2g} does: "
-                "add a cost of effort for a unique solution"
-            )
+        text = f"converged after {at.iterations[0]} iterations"
+        if at.of("sound")[0] < 1.0:
+            text += "; the costs do not determine all torques: add a cost of effort for a unique solution"
         return text
-    parts = [at.why] if at.why else []
+    parts: list[str] = []
+    if at.iterations[0] >= most:
+        parts.append(f"{most} iterations were not enough")
+    elif at.stuck[0]:
+        parts.append("no step makes the cost smaller")
     if violations:
         parts.append(
-            "limits that no motion nearby keeps: " if at.stationary else "limits that are not kept yet: "
+            "limits that no motion nearby keeps: " if at.stationary[0] else "limits that are not kept yet: "
         )
         parts[-1] += "; ".join(map(str, violations[:5]))
-    if at.gap > 1e-9:
-        parts.append(f"a gap of {at.gap:.2g} is left between the states and the dynamics")
+    if at.gap[0] > OPEN:
+        parts.append(f"gaps of {at.gap[0]:.2g} are left between the states and the dynamics")
     return "not converged: " + "; ".join(parts or ["the multipliers of the limits still change"])
 
 
-def penalties(problem: Problem, xs: np.ndarray, m: np.ndarray) -> float:
-    """What limits add to the cost that was minimised."""
-    if not problem.nm:
-        return 0.0
-    from linkwise.optimal.code import code_of
-
-    c = np.asarray(code_of(problem).limits(xs, problem.p))
-    lam, mu, inverse = m[:, :-2], m[:, -2:-1], m[:, -1:]
-    force = lam + mu * c
-    return float(np.where(force > 0, c * (lam + 0.5 * mu * c), -0.5 * inverse * lam**2).sum())
+def added(at: Descent) -> np.ndarray:
+    """What limits add to the costs that were minimised, (B,)."""
+    if not at.problem.nm:
+        return np.zeros(len(at.x0))
+    m = at.m[:, 1:]
+    value, _, _ = walled(at.limits(), m[..., :-2], m[..., -2:-1], m[..., -1:])
+    return np.asarray(value).sum(axis=(1, 2))
 
 
 def violated(problem: Problem, xs: np.ndarray, tolerance: float) -> list[Violated]:
     """Every limit that is exceeded by more than the tolerance, at its worst; the largest first."""
     if not problem.nm:
         return []
-    from linkwise.optimal.code import code_of
-
-    c = np.asarray(code_of(problem).limits(xs, problem.p))
+    c = np.asarray(limits_of(problem)(xs, problem.p))
     found = []
     for k, (what, unit) in enumerate(problem.limit_words):
         t = int(np.argmax(c[:, k]))

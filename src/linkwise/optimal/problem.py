@@ -23,14 +23,13 @@ from linkwise.flags import flag
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
 from linkwise.optimal import arguments
-from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised, walled
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
-from linkwise.simulate.arguments import whole
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.summaries import Summarised, Summary
 
@@ -361,14 +360,14 @@ class Problem(Summarised):
         """
         if self.barrier:
             total: Scalar = 0.0
-            for c in self.stage_limits(x, p):
-                total = total + walled(c, *m[-2:])[0]
+            for c, multiplier in zip(self.stage_limits(x, p), m[:-2], strict=True):
+                total = total + walled(c, multiplier, *m[-2:])[0]
             return total
         return penalised(self.stage_limits(x, p), m)
 
     def with_barrier(self) -> Problem:
-        """The same problem with barriers in place of the augmented Lagrangian of its limits; m ends with their height
-        and edge, see ``quadratic.walled``."""
+        """The same problem with barriers that have multipliers in place of the augmented Lagrangian of its limits, see
+        ``quadratic.walled``."""
         made = copy.copy(self)
         made.barrier = True
         return made

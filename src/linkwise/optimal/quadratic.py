@@ -53,8 +53,8 @@ def least_squares(
         pulls = [w * r for w, r in zip(weights, terms.residuals, strict=True)]
     elif barrier:
         value, pulls, weights = 0.0, [], []
-        for c in terms.residuals:
-            wall = walled(c, *multipliers[-2:])
+        for c, multiplier in zip(terms.residuals, multipliers[:-2], strict=True):
+            wall = walled(c, multiplier, *multipliers[-2:])
             value = _sum(value, wall[0])
             pulls.append(wall[1])
             weights.append(wall[2])
@@ -94,26 +94,25 @@ def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar
     return total
 
 
-def walled(c: Scalar, height: Scalar, edge: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Value, slope and curvature of the barrier t/(−c) of a limit c ≤ 0, continued by a parabola from −c = ``edge`` on.
+def walled(c: Any, multiplier: Any, mu: Any, inverse: Any) -> tuple[Any, Any, Any]:
+    """Value, slope and curvature of (λ/μ) φ(μ c): a parabola near and beyond the limit c ≤ 0, a hyperbola inside.
+
+    φ(t) = t + t²/2 from t = −1/2 on and 1/(1 − 2t) − 7/8 below; φ, φ' and φ'' are continuous, φ(0) = 0 and φ'(0) = 1, as
+    A. Ben-Tal and M. Zibulevsky ask for ("Penalty/barrier multiplier methods for convex programming problems", 1997).
 
     Args:
         c: the limit's function.
-        height: t; 0 where the limit does not count.
-        edge: distance from the limit at which the parabola begins, above 0.
+        multiplier: λ ≥ 0; 0 where the limit does not count.
+        mu: μ; distances below 1/(2μ) count as near.
+        inverse: 1/μ.
     """
-    distance: Any = -c
-    inside = distance > edge
-    at = where(inside, distance, edge)
-    inverse = 1.0 / at
-    slope = height * inverse * inverse
-    curvature = 2.0 * slope * inverse
-    beyond = at - distance
-    return (
-        height * inverse + beyond * (slope + 0.5 * curvature * beyond),
-        slope + curvature * beyond,
-        curvature,
-    )
+    t = mu * c
+    near = t > -0.5
+    q = 1.0 / (0.5 - where(near, -0.5, t))
+    value = where(near, t + 0.5 * (t * t), 0.5 * q - 0.875)
+    slope = where(near, 1.0 + t, 0.5 * (q * q))
+    curvature = where(near, 1.0 + 0.0 * t, q * (q * q))
+    return inverse * (multiplier * value), multiplier * slope, (multiplier * mu) * curvature
 
 
 def exact(point: Point, value: Scalar, scale: float) -> Quadratic:

@@ -1,8 +1,8 @@
-"""Motions of least cost: descents (``descent``), with limits of states and tips around them.
+"""Motions of least cost: descents (``descent``), with multipliers of limits around them; one problem or many at once.
 
-Limits of states and tips are kept by barriers (``barrier``), then made exact by an augmented Lagrangian (J. Nocedal and
-S. Wright, "Numerical Optimization", ch. 17): multipliers λ ← max(0, λ + μ c) after every inner solution, and a larger
-penalty μ where the violation does not shrink.
+Limits c ≤ 0 of states and tips add (λ/μ) φ(μ c) to the cost (``quadratic.walled``): smooth, so that a descent takes a
+few iterations, finite outside of the limits, and exact, because the multipliers λ ← λ φ'(μ c) of the next round take
+over what the barrier held back. μ grows where a violation does not shrink.
 """
 
 from __future__ import annotations
@@ -11,17 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.optimal import barrier, outcome
-from linkwise.optimal.arguments import ProblemError, number, numbers
-from linkwise.optimal.code import Code, code_of
-from linkwise.optimal.descent import Iterate, minimised
+from linkwise.errors import ConvergenceError
+from linkwise.optimal import outcome
+from linkwise.optimal.arguments import ProblemError, number, numbers, whole
+from linkwise.optimal.descent import Descent, step_of
 from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Solution
-from linkwise.simulate.arguments import whole
 
-PENALTY, MOST_PENALTY, HARDER = 10.0, 1e9, 10.0  # of limits: the first, the largest, the factor
-SHRINKING = 0.25  # of the violation between two updates of the multipliers, with which the penalty stays
-ROUNDS = 25  # updates of the multipliers
+PENALTY, MOST_PENALTY = 3.0, 1e7  # μ: the first and the largest
+HARDER = 4.0  # growth of μ
+FIRST = 1e-3  # the first multipliers, in units of the cost of the first guess
+LEAST, MOST = 0.3, 10.0  # change of a multiplier in one round
+SHRINKING = 0.25  # of the violation between two rounds, with which μ stays
+ROUNDS = 40  # updates of the multipliers
+ROUGHLY, FINER = (
+    1e-3,
+    1e-3,
+)  # relative improvement at which a round ends: at most, and by what is left of the limits
+HELD_BACK = 1e-7  # of the cost, that multipliers of limits which are not reached may hold back
 
 
 def solve(
@@ -58,96 +66,121 @@ def solve(
     most = whole("iterations", iterations, 1)
     tolerance = number("tolerance", tolerance, above=0.0)
     limit_tolerance = number("limit_tolerance", limit_tolerance, above=0.0)
-    code = code_of(problem)
-    at = _first(code, problem, states, torques)
-    m = _first_multipliers(problem, multipliers)
+    N = problem.horizon
+    if torques is not None:
+        torques = numbers("torques", torques, (N, problem.nu))[None]
+    if states is not None:
+        states = numbers("states", states, (N + 1, problem.ns))[None]
+    m = None if multipliers is None else numbers("multipliers", multipliers, (N + 1, problem.nm))[None]
+    at = Descent(
+        problem,
+        problem.x0[None],
+        problem.p[None],
+        *guess(problem, problem.x0[None], problem.p[None], states, torques),
+        _table(problem, 1),
+        threads=1,
+    )
+    minimised(at, most, tolerance, limit_tolerance, m)
+    if at.failed[0]:
+        xs, us = guess(problem, problem.x0[None], problem.p[None], states, torques)
+        raise ConvergenceError(outcome.why_not_a_number(problem, xs[0], us[0]))
+    return outcome.solution(problem, at, limit_tolerance, most)
+
+
+def minimised(
+    at: Descent, most: int, tolerance: float, limit_tolerance: float, m: np.ndarray | None = None
+) -> None:
+    """Solve all problems of a batch.
+
+    Args:
+        at: the first guesses, which become the solutions.
+        most: iterations of each problem in all.
+        tolerance: as for ``solve``.
+        limit_tolerance: as for ``solve``.
+        m: multipliers to begin with, of similar problems.
+    """
+    problem, count = at.problem, len(at.x0)
+    active = np.ones(count, bool)
     if not problem.nm:
-        minimised(code, problem, at, m, most, tolerance)
-        return outcome.solution(problem, at, m, limit_tolerance)
-    if multipliers is not None:
-        _exact(code, problem, at, m, most, tolerance, limit_tolerance)
-        return outcome.solution(problem, at, m, limit_tolerance)
-    return barrier.solution(problem, at, m, most, tolerance, limit_tolerance, _exact)
-
-
-def _exact(
-    code: Code,
-    problem: Problem,
-    at: Iterate,
-    m: np.ndarray,
-    most: int,
-    tolerance: float,
-    limit_tolerance: float,
-) -> bool:
-    """The augmented Lagrangian, from multipliers m, which are changed; whether limits and complementarity hold."""
-    worst = np.inf
+        at.minimise(problem, active, np.full(count, tolerance), most)
+        return
+    walls = problem.with_barrier()
+    if m is not None:
+        at.m[:] = m
+    else:
+        at.m[:, 1:, -2], at.m[:, 1:, -1] = PENALTY, 1.0 / PENALTY
+        at.m[:, 1:, :-2] = (FIRST * scale_of(at))[:, None, None]
+    enough = np.full(count, tolerance if m is not None else max(tolerance, ROUGHLY))
+    worst = np.full(count, np.inf)
     for _ in range(ROUNDS):
-        at.mu, at.stationary = 0.0, False
-        minimised(code, problem, at, m, most, tolerance)
-        c = np.asarray(code.limits(at.xs, problem.p))[1:]
-        violation = max(0.0, float(c.max(initial=0.0)))
-        lam, mu = m[1:, :-2], m[1, -2]
-        slack = float(np.abs(np.maximum(c, -lam / mu)).max(initial=0.0))
-        if at.stationary and slack <= limit_tolerance:
-            return True
-        if at.iterations >= most or (violation > limit_tolerance and mu >= MOST_PENALTY):
-            return False
-        lam = np.maximum(0.0, lam + mu * c)
-        if slack > SHRINKING * worst:
-            mu = min(mu * HARDER, MOST_PENALTY)
-        worst = slack
-        m[1:, :-2], m[1:, -2], m[1:, -1] = lam, mu, 1.0 / mu
-    return False
+        at.minimise(walls, active, enough, most)
+        c = at.limits()
+        lam, mu = at.m[:, 1:, :-2], at.m[:, 1, -2]
+        _, slope, _ = walled(c, lam, mu[:, None, None], 1.0)
+        violation = np.maximum(c.max(axis=(1, 2)), 0.0)
+        force = np.clip(slope, LEAST * lam, MOST * lam)
+        added = outcome.added(at)
+        held = (force * np.abs(c)).sum(axis=(1, 2))
+        fine = at.stationary & (enough <= tolerance) & (violation <= limit_tolerance)
+        fine &= held <= HELD_BACK * np.abs(at.cost - added) + 1e-15
+        hopeless = (violation > limit_tolerance) & (mu >= MOST_PENALTY)
+        active = active & ~fine & ~hopeless & (at.iterations < most) & ~at.failed
+        if not active.any():
+            return
+        mu = np.where(violation > SHRINKING * worst, np.minimum(mu * HARDER, MOST_PENALTY), mu)
+        worst = np.where(active, violation, worst)
+        at.m[active, 1:, :-2] = force[active]
+        at.m[active, 1:, -2], at.m[active, 1:, -1] = mu[active, None], 1.0 / mu[active, None]
+        left = np.maximum(violation, held / (np.abs(at.cost - added) + 1e-15))
+        enough = np.where(active, np.clip(FINER * left, tolerance, np.minimum(enough, ROUGHLY)), enough)
 
 
-# -- first guesses ----------------------------------------------------------------------------------------------------
+def scale_of(at: Descent) -> np.ndarray:
+    """|cost| of the first guesses, without limits."""
+    N, problem = at.problem.horizon, at.problem
+    rows = [list(np.moveaxis(table, -1, 0)) for table in (at.xs[:, :N], at.us, at.p[:, :N])]
+    with np.errstate(all="ignore"):
+        running: Any = problem.stage_cost(*rows)
+        last: Any = problem.terminal_cost(list(at.xs[:, N].T), list(at.p[:, N].T))
+        total = np.abs(np.sum(np.broadcast_to(running, (len(at.x0), N)), axis=1) + last)
+    return np.where(np.isfinite(total), total, 1.0) + 1e-12
 
 
 def first_guess(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """(states, torques) that ``solve`` begins with: the start at rest, and the torques that hold it."""
-    at = _first(code_of(problem), problem, None, None)
-    return at.xs, at.us
+    xs, us = guess(problem, problem.x0[None], problem.p[None], None, None)
+    return xs[0], us[0]
 
 
-def _first(code: Code, problem: Problem, states: Any, torques: Any) -> Iterate:
-    N, robot, d = problem.horizon, problem.robot, problem.dynamics
+def guess(
+    problem: Problem, x0: np.ndarray, p: np.ndarray, states: np.ndarray | None, torques: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(states (B, horizon + 1, ns), torques (B, horizon, m)) to begin with; what is None is made from the starts."""
+    N, d, count = problem.horizon, problem.dynamics, len(x0)
     if torques is None:
-        q, rest = problem.x0[: d.nq], np.zeros(d.dof)
-        hold = np.asarray(robot.inverse_dynamics(q, rest, rest))[list(d.driven)]
-        us = np.tile(np.where(np.isfinite(hold), hold, 0.0), (N, 1))
-    else:
-        us = numbers("torques", torques, (N, problem.nu)).copy()
+        rest = np.zeros((count, d.dof))
+        hold = np.asarray(problem.robot.inverse_dynamics(x0[:, : d.nq], rest, rest))[:, list(d.driven)]
+        torques = np.repeat(np.where(np.isfinite(hold), hold, 0.0)[:, None], N, axis=1)
+    us = np.array(np.broadcast_to(torques, (count, N, problem.nu)))
     if problem.boxed:
-        us = np.clip(us, problem.p[:-1, problem.where(LOWER)], problem.p[:-1, problem.where(UPPER)])
-    if states is None:
-        xs = np.tile(problem.x0, (N + 1, 1))
-        xs[1:, d.nq : d.nq + d.dof] = 0.0
-        xs[1:, d.nq + d.dof :] = us[:, : d.remembered]
-        if problem.nu < d.dof and np.isfinite(moved := _rolled_out(code, problem, us)).all():
-            xs = moved  # a floating base does not stay where it is
-    else:
-        xs = numbers("states", states, (N + 1, problem.ns)).copy()
-        xs[0] = problem.x0
-    return Iterate(xs, us)
+        us = np.clip(us, p[:, :-1, problem.where(LOWER)], p[:, :-1, problem.where(UPPER)])
+    if states is not None:
+        xs = np.array(np.broadcast_to(states, (count, N + 1, problem.ns)))
+        xs[:, 0] = x0
+        return xs, us
+    xs = np.repeat(x0[:, None], N + 1, axis=1)
+    xs[:, 1:, d.nq : d.nq + d.dof] = 0.0
+    xs[:, 1:, d.nq + d.dof :] = us[:, :, : d.remembered]
+    if problem.nu < d.dof:  # a floating base does not stay where it is
+        moved, step = xs.copy(), step_of(problem)
+        with np.errstate(all="ignore"):
+            for k in range(N):
+                moved[:, k + 1] = step(moved[:, k], us[:, k])
+        sound = np.isfinite(moved).all(axis=(1, 2))
+        xs[sound] = moved[sound]
+    return xs, us
 
 
-def _rolled_out(code: Code, problem: Problem, us: np.ndarray) -> np.ndarray:
-    """The states that torques lead to."""
-    N, nx, nu = len(us), problem.nx, problem.nu
-    still = {"k": np.zeros((N, nu)), "K": np.zeros((N, nu, nx))}
-    xs = np.tile(problem.x0, (N + 1, 1))
-    with np.errstate(all="ignore"):
-        return code.trials(
-            xs, us, still, np.zeros((N, nx)), np.ones(1), problem.p, np.zeros((N + 1, problem.nm))
-        )[0][0]
-
-
-def _first_multipliers(problem: Problem, given: Any) -> np.ndarray:
-    """Zeros and the first penalty; nothing at the start, which is given."""
-    rows, nm = problem.horizon + 1, problem.nm
-    if given is not None:
-        return numbers("multipliers", given, (rows, nm)).copy()
-    m = np.zeros((rows, nm))
-    if nm:
-        m[1:, -2], m[1:, -1] = PENALTY, 1.0 / PENALTY
-    return m
+def _table(problem: Problem, count: int) -> np.ndarray:
+    """Of multipliers; nothing counts at the start, which is given."""
+    return np.zeros((count, problem.horizon + 1, problem.nm))

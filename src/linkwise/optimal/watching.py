@@ -3,11 +3,13 @@
 Every sample is compared with the state that the last torques should have led to. A reading that no working sensor gives
 (it is not a number, or further from the prediction than the arm can be) is replaced by the prediction; several of them
 in a row are a fault. So is a position that stays the same, bit by bit, while torques should have moved the joint: a
-frozen encoder, or a joint that is blocked. A fault stays until the memory is set to zeros; the joints in question then
-go on as predicted, so that the arm can be braked.
+frozen encoder, or a joint that is blocked. Where it should be by now is asked of the model, from there on and not from
+the reading: an arm that stands upright falls. A fault stays until the memory is set to zeros; the joints in question
+then go on as predicted, so that the arm can be braked.
 
 Where readings are believed, the difference between measured and predicted velocities is integrated to a constant
 acceleration that the model misses (a payload, other masses, friction): a disturbance observer of one time constant.
+What it says while a position does not change may come from an encoder that is frozen, so control does not use it yet.
 """
 
 from __future__ import annotations
@@ -41,9 +43,14 @@ what that makes in a sample."""
 STILL_MOTION, STILL_SPEED, STILL_START = (0.05, 0.02), 0.25, 0.1
 """Predicted motion [rad], [m] of a joint whose position does not change that is a fault; or a tenth of it at a quarter
 of the speed limit."""
+STILL_TIME = 0.1
+"""[s] that a position does not change before disturbances of other joints count: at the start all are learnt."""
 FADING = 1.0
 """[s] over which the predicted motion of a joint whose position does not change is forgotten."""
-PARTS = ("position", "velocity", "disturbance", "before", "still_speed", "still_motion", "raw", "lost")
+PARTS = (
+    *("position", "velocity", "disturbance", "apparent", "lesson", "before"),
+    *("still_speed", "still_motion", "still_time", "suspect", "raw", "lost"),
+)
 SINGLES = ("bad", "fault", "joint", "known")
 
 
@@ -75,6 +82,9 @@ class Watched:
 
     state: list[Scalar]
     """Positions and velocities to control with: measured, or predicted where a reading is not believed."""
+    modelled: list[Scalar]
+    """Positions and velocities by the model of joints whose readings do not change; of others those above. What torques
+    cause is asked there: an arm that stands upright falls further from where it has fallen to."""
     disturbance: list[Scalar]
     """Accelerations that the model misses [rad/s² or m/s²]."""
     fault: Scalar
@@ -94,10 +104,19 @@ class _Reading:
 
     position: Scalar
     velocity: Scalar
+    modelled: tuple[Scalar, Scalar]
     disturbance: Scalar
+    apparent: Scalar
+    """The disturbance that readings show, whether other joints are suspected or not."""
+    lesson: Scalar
+    """What this sample adds to it, once the next one shows that the position still changes."""
     before: Scalar
     still_speed: Scalar
     still_motion: Scalar
+    still_time: Scalar
+    """[s] since the position last changed."""
+    suspect: Scalar
+    """1 where the joint should have moved a little since its position last changed."""
     doubted: Condition
     frozen: Condition
 
@@ -145,9 +164,9 @@ def watched(
     fresh = (old["known"] <= 0.5) | (period > LONGEST)
     h = clipped(or_zero(period), 0.0, LONGEST)
     unrest: Scalar = 0.0 * h
-    for value in old["disturbance"]:
+    for value in old["apparent"]:
         unrest = unrest + value
-    suspected = _suspected(q, old, revolute, 0.0 * h)
+    suspected = _suspected(q, old, 0.0 * h)
     readings = [
         _reading(
             *(q[i], qd[i], or_zero(acceleration[i]), h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
@@ -165,6 +184,7 @@ def watched(
     parts = _kept(q, good, readings, verdict, old)
     return Watched(
         [*parts["position"], *parts["velocity"]],
+        [*(reading.modelled[0] for reading in readings), *(reading.modelled[1] for reading in readings)],
         parts["disturbance"],
         verdict.fault,
         verdict.joint,
@@ -174,14 +194,11 @@ def watched(
     )
 
 
-def _suspected(q: Sequence[Scalar], old: dict[str, Any], revolute: Sequence[bool], zero: Scalar) -> Scalar:
+def _suspected(q: Sequence[Scalar], old: dict[str, Any], zero: Scalar) -> Scalar:
     """1 where some joint should have moved a little and has not: nothing is learnt until that is clear."""
     suspected = zero
-    for i, turns in enumerate(revolute):
-        still = abs(q[i] - old["raw"][i]) <= 0.0
-        suspected = where(
-            still & (abs(old["still_motion"][i]) > STILL_START * STILL_MOTION[not turns]), 1.0, suspected
-        )
+    for x, raw, suspect in zip(q, old["raw"], old["suspect"], strict=True):
+        suspected = where((abs(x - raw) <= 0.0) & (suspect > 0.5), 1.0, suspected)
     return suspected
 
 
@@ -215,9 +232,13 @@ def _kept(
         "position": [reading.position for reading in readings],
         "velocity": [reading.velocity for reading in readings],
         "disturbance": [reading.disturbance for reading in readings],
+        "apparent": [reading.apparent for reading in readings],
+        "lesson": [reading.lesson for reading in readings],
         "before": [reading.before for reading in readings],
         "still_speed": [reading.still_speed for reading in readings],
         "still_motion": [reading.still_motion for reading in readings],
+        "still_time": [reading.still_time for reading in readings],
+        "suspect": [reading.suspect for reading in readings],
         "raw": [where(good, x, last) for x, last in zip(q, old["raw"], strict=True)],
         "lost": [
             where(verdict.begins & (reading.doubted | reading.frozen), 1.0, last)
@@ -245,6 +266,7 @@ def _reading(
     believed = good & (fresh | plausible) & (old["lost"] <= 0.5)
     # a position that does not change, bit by bit, while torques, or a tachometer, say that the joint moves
     same = (abs(q - old["raw"]) <= 0.0) & had_one
+    still_time = where(same, old["still_time"] + h, 0.0)
     fade = 1.0 - (1.0 / FADING) * h
     free_speed = fade * old["still_speed"] + h * acceleration
     measured_faster = good & (abs(qd) > abs(free_speed))
@@ -254,24 +276,39 @@ def _reading(
     fast = (abs(free_speed) > STILL_SPEED * speed) & (abs(free_motion) > STILL_START * most)
     moving = fast | (abs(free_motion) > most)
     if not rubs:
-        moving = moving | (abs(unrest - old["before"]) > UNREST)
+        moving = moving | ((still_time > STILL_TIME) & (abs(unrest - old["before"]) > UNREST))
     frozen = same & moving & (old["lost"] <= 0.5)
+    suspect = where(abs(free_motion) > STILL_START * most, 1.0, old["suspect"])
     position = where(frozen, q + free_motion, where(believed, q, x))
     # a tachometer may still work where an encoder does not; a speed of exactly zero may come from the encoder
     tachometer = good & lost & fast_enough & (abs(qd) > 0.0)
     velocity = where(frozen, along, where(believed | tachometer, qd, v))
-    missed = old["disturbance"] + clipped((qd - v) / (TIME_CONSTANT + h), -LESSON, LESSON)
-    strained = abs(missed) > LARGEST
-    missed = clipped(missed, -LARGEST, LARGEST)
-    # nothing is learnt from a position that does not change: it would hide that it should
-    learnt = where(fresh | same | (suspected > 0.5), 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
+    # nothing is learnt from a position that does not change: it would hide that it should. A sample counts when the
+    # position changes again: the first reading of a frozen encoder is that of a working one, but for its speed of zero
+    apparent = old["apparent"] + where(fresh | same, 0.0, old["lesson"])
+    strained = abs(apparent) > LARGEST
+    apparent = clipped(apparent, -LARGEST, LARGEST)
+    known = old["disturbance"]
+    learnt = where(fresh | same, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
+    beyond = qd - v - h * (apparent - known)
+    certain = where(same | (suspected > 0.5), 0.0, 1.0) > 0.5
+    apart = same & (old["lost"] <= 0.5)
     return _Reading(
         position,
         velocity,
-        where(learnt, missed, old["disturbance"]),
-        where(same, old["before"], unrest),
-        where(same, free_speed, velocity),
+        (where(apart, q + free_motion, position), where(apart, along, velocity)),
+        where(certain, known + clipped(apparent - known, -LESSON, LESSON), known),
+        apparent,
+        where(
+            learnt,
+            clipped(beyond / (TIME_CONSTANT + 2.0 * h), -LESSON, LESSON),
+            where(same, old["lesson"], 0.0),
+        ),
+        where(still_time > STILL_TIME, old["before"], unrest),
+        where(same, free_speed, where(abs(v) > abs(velocity), v, velocity)),
         where(same, free_motion, 0.0),
+        still_time,
+        where(same, suspect, 0.0),
         where(believed, where(learnt & strained, 1.0, 0.0), where(lost, 0.0, 1.0)) > 0.5,
         frozen,
     )

@@ -24,7 +24,7 @@ typedef struct {
     double working[PARAMETERS]; /* the parameters for the state that the arm is in */
 
     /* used by the synchronous task alone */
-    double memory[WATCH_MEMORY], state[2 * N], disturbance[N], caused[N];
+    double memory[WATCH_MEMORY], state[2 * N], modelled[2 * N], disturbance[N], caused[N];
     int64_t watched_cycle; /* of the last sample */
 } planning;
 #endif

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping
 
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.given_numbers import Numbers
 from linkwise.robot import Robot
 
 FOLLOWING = (0.5, 0.25)  # [rad], [m]: default distance from the reference that stops the loop
@@ -21,6 +21,9 @@ LONGEST_STOP = 60.0  # [s]
 
 class SettingsError(LinkwiseError, ValueError):
     """A setting of the real-time loop is invalid or missing; the message names it."""
+
+
+whole = Numbers(SettingsError).whole
 
 
 def positive_time(name: str, value: object) -> float:
@@ -36,17 +39,6 @@ def stop_duration(value: object) -> float:
     found = _number("stop_time", value)
     if not 0 <= found <= LONGEST_STOP:
         raise SettingsError(f"stop_time: expected 0 to {LONGEST_STOP:g} seconds, got {value!r}")
-    return found
-
-
-def whole(name: str, value: object, highest: int) -> int:
-    """A whole number from 0 to ``highest``."""
-    try:
-        found = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        found = -1
-    if not 0 <= found <= highest:
-        raise SettingsError(f"{name}: expected a whole number from 0 to {highest}, got {value!r}")
     return found
 
 

@@ -145,7 +145,8 @@ static fault watched(run_state *r, int64_t cycle, row *out)
     double lowest[N], highest[N], speed[N], verdict[4], next[WATCH_MEMORY];
     double elapsed = r->set->period * (double)(cycle - p->watched_cycle);
     state_limits(r->set, lowest, highest, speed);
-    watch(out->q, out->qd, p->caused, &elapsed, speed, p->memory, p->state, p->disturbance, verdict, next);
+    watch(out->q, out->qd, p->caused, &elapsed, speed, p->memory, p->state, p->modelled, p->disturbance, verdict,
+          next);
     memcpy(p->memory, next, sizeof next);
     p->watched_cycle = cycle;
     if (verdict[0] <= 0.5 && verdict[3] > 0.5)
@@ -274,7 +275,7 @@ static fault planned(run_state *r, row *out, double *tau)
             return (fault){TORQUE_NAN, i, wanted[i]};
     }
     state_limits(r->set, lowest, highest, speed);
-    guard(own->state, wanted, own->disturbance, &stop, &period, p->low, p->high, lowest, highest, speed, tau, own->caused,
-          &action);
+    guard(own->state, own->modelled, wanted, own->disturbance, &stop, &period, p->low, p->high, lowest, highest, speed, tau,
+          own->caused, &action);
     return no_fault;
 }

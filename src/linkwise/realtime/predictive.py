@@ -17,7 +17,7 @@ from linkwise.optimal import watching
 from linkwise.optimal.controller import CLOSED, STUBBORN, fixed_multipliers
 from linkwise.optimal.costs import TipTracking
 from linkwise.optimal.guard import FAR, Guard
-from linkwise.optimal.iteration import REPORT, IterationLoops
+from linkwise.optimal.iteration import REPORT, iteration_program
 from linkwise.optimal.problem import LOWER, UPPER, Problem
 from linkwise.optimal.standard import (
     EFFORT,
@@ -99,7 +99,7 @@ class PredictivePrograms(TwoRatePrograms):
     def source(self) -> str:
         """The whole C file."""
         problem = self.problem
-        loops = in_one_room(IterationLoops(problem, self.iterations, self.steps, "float64").nest())
+        loops = in_one_room(iteration_program(problem, self.iterations, self.steps, "float64"))
         (room,) = (array for array in loops.arrays if array.kind == "scratch")
         numbers: dict[str, Any] = {
             "JOINTS": self.dof,
@@ -217,13 +217,13 @@ class PredictiveController(TwoRateController):
         self.oldest_plan = 0.5 * length if oldest_plan is None else positive_time("oldest_plan", oldest_plan)
         if self.oldest_plan > length:
             raise SettingsError(f"oldest_plan: a plan is {length:g} s long, got {oldest_plan:g}")
-        self.first_iterations = max(1, whole("first_iterations", first_iterations, 10_000))
+        self.first_iterations = max(1, whole("first_iterations", first_iterations, 0, 10_000))
         self.programs = PredictivePrograms(
             problem,
             self.programs.plant_robot,
             self.period,
             steps=steps,
-            iterations=max(1, whole("iterations", iterations, 1000)),
+            iterations=max(1, whole("iterations", iterations, 0, 1000)),
             frequency=frequency,
             speed=self.limits["speed"],
         )

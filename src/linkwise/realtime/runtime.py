@@ -94,9 +94,9 @@ class TwoRateController:
             raise SettingsError(f"background: expected one time or two, got {background!r}")
         self.background = tuple(positive_time("background", each) for each in both)
         self.limits = joint_limits(model, limits, simulated=simulated)
-        self.deadlines = whole("deadlines", deadlines, 2**31 - 1)
-        self.priority = whole("priority", priority, 99)
-        self.core = None if core is None else whole("core", core, 1023)
+        self.deadlines = whole("deadlines", deadlines, 0, 2**31 - 1)
+        self.priority = whole("priority", priority, 0, 99)
+        self.core = None if core is None else whole("core", core, 0, 1023)
         self.oldest = 10 * max(self.background) if oldest is None else positive_time("oldest", oldest)
         self.patience = positive_time("patience", patience)
         if stop not in STOP_MODES:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from linkwise.compiler.arrays import is_foreign
 from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.given_numbers import Numbers
 from linkwise.robot import Robot
 
 DECAY = 20.0  # [1/s] of errors of constraints, where no rate is given
@@ -19,45 +19,8 @@ class SimulationError(LinkwiseError, ValueError):
     """An argument of a simulation cannot be right; the message names it."""
 
 
-def array(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> np.ndarray:
-    """Finite numbers of any shape, from ``least`` on or beyond ``above``."""
-    try:
-        found = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise SimulationError(f"{name}: expected numbers, got {value!r}") from None
-    if not (np.isfinite(found) & (found >= least) & (found > above)).all():
-        wanted = (
-            f" from {least:g} on" if least > -math.inf else f" above {above:g}" if above > -math.inf else ""
-        )
-        raise SimulationError(f"{name}: expected finite numbers{wanted}, got {_shown(found)}")
-    return found
-
-
-def number(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
-    """One finite number."""
-    found = array(name, value, least=least, above=above)
-    if found.shape != ():
-        raise SimulationError(f"{name}: expected one number, got {_shown(found)}")
-    return float(found)
-
-
-def per_joint(name: str, value: Any, dof: int, **bounds: float) -> np.ndarray:
-    """One number for all joints, or one for each; shape (n,)."""
-    found = array(name, value, **bounds)
-    if found.shape not in ((), (dof,)):
-        raise SimulationError(f"{name}: expected one number or {dof}, got shape {found.shape}")
-    return np.array(np.broadcast_to(found, (dof,)))
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number from ``least`` on."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise SimulationError(f"{name}: expected a whole number, got {value!r}") from None
-    if found < least:
-        raise SimulationError(f"{name}: expected a whole number from {least} on, got {found}")
-    return found
+_checks = Numbers(SimulationError)
+array, number, per_joint, whole = _checks.array, _checks.number, _checks.each, _checks.whole
 
 
 def multiple(name: str, time: Any, unit: float, what: str, least: int) -> int:
@@ -112,14 +75,4 @@ def stabilization(robot: Robot, value: Any) -> float | str:
 
 def accuracy(value: Any) -> float | None:
     """Of contacts: a residual above 0; None is the default."""
-    if value is None:
-        return None
-    found = number("accuracy", value, least=0.0)
-    if not found:
-        raise SimulationError("accuracy: expected a number above 0, got 0")
-    return found
-
-
-def _shown(values: np.ndarray) -> str:
-    text = np.array2string(values, threshold=8, separator=", ")
-    return text if len(text) <= 80 else text[:77] + "…"
+    return None if value is None else number("accuracy", value, above=0.0)

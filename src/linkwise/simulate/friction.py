@@ -178,6 +178,17 @@ def dry_friction_impulses(
     )
 
 
+def held_still(
+    links: Mechanism, M: list[list[Scalar]], qdd: Sequence[Scalar], moving: Sequence[Scalar]
+) -> list[Scalar]:
+    """Accelerations where friction holds the joints with a 0 in ``moving``, from those that all would have."""
+    if all(isinstance(m, float) and m > 0.5 for m in moving):
+        return list(qdd)
+    nothing: list[Scalar] = [0.0] * len(qdd)
+    x = _given_who_slides(links, M, qdd, moving, nothing, nothing)
+    return [a + b for a, b in zip(qdd, x, strict=True)]
+
+
 def _decay(link: MovingLink, given: Scalar, mobility: Scalar) -> Scalar:
     """The rate at which friction that changes gradually would slow an axis down near rest; (M⁻¹)_ii is its mobility."""
     speed = joint_terms.direction_speed(link)

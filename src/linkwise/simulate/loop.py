@@ -20,6 +20,8 @@ from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
 from linkwise.functions import FUNCTIONS, mechanism_of
+from linkwise.kernels import shared
+from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.contacts import candidate_count, ground_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.once import once
@@ -31,10 +33,9 @@ from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Source
 
-FUSED_JOINTS = 16
-"""Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
-FUSED_CONTACT = 120_000
-"""The same for robots with contact, in estimated operations of a step."""
+FUSED_OPERATIONS = {"forward_dynamics": 15_000, "contact_step": 120_000}
+"""Estimated operations of an acceleration, or of a step with contact, up to which the loop over time is compiled into
+one kernel without being asked for; larger robots are stepped from Python."""
 CONTACT_NUMBERS = ("contact_friction", "ground_height")
 TOUCH = "touch"
 """Carried by robots with contact, see ``Motion.touched``."""
@@ -91,9 +92,8 @@ class ClosedLoop:
     @property
     def fits_a_kernel(self) -> bool:
         """Whether the loop over time is compiled without being asked for."""
-        if self.touches:
-            return FUNCTIONS["contact_step"].size(self.plant.robot) <= FUSED_CONTACT
-        return self.dof <= FUSED_JOINTS
+        name = "contact_step" if self.touches else "forward_dynamics"
+        return FUNCTIONS[name].size(self.plant.robot) <= FUSED_OPERATIONS[name]
 
     def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
         """The parameters that are not the robot's, with their values: inputs of the kernel."""
@@ -108,6 +108,8 @@ class ClosedLoop:
             found |= self.plant.push.numbers(self.dof)
         if self.touches:
             found |= contact_numbers(self.plant.robot)
+        if (targets := target_values(self.plant.robot.constraints)).size:
+            found[TARGETS] = targets
         return found | self.source.parameters(self.dof)
 
     @once
@@ -214,7 +216,12 @@ class ClosedLoop:
     def motion(self, values: Values) -> Motion:
         """How the plant moves, with symbols where parameters are inputs."""
         return Motion.of(
-            self.plant.robot, self.links(values), self.plant.friction, self.stabilization, self.accuracy
+            self.plant.robot,
+            self.links(values),
+            self.plant.friction,
+            self.stabilization,
+            self.accuracy,
+            values.get(TARGETS),
         )
 
     def advanced(
@@ -250,14 +257,15 @@ class ClosedLoop:
     # -------------------------------------------------------------------------------------------------
 
     def key(self) -> bytes:
-        """Identifies everything that the step computes."""
+        """Identifies everything that the step computes; where frames are held to the world is an input."""
         robot = self.plant.robot
         sensors, drives = self.plant.sensors, self.plant.drives
         parts = (
-            robot.content(), self.plant.friction, self._pushing(), (sensors.noisy, sensors.counts, sensors.differs),
-            (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
-            self.continuous, self.substeps, self.delay, self.varied, self.record, self.stabilization,
-            repr(self.interface), self.payload_frame, self.accuracy,
+            robot.content_without_targets(), self.plant.friction, self._pushing(),
+            (sensors.noisy, sensors.counts, sensors.differs), (drives.ideal, drives.bits is None),
+            self.controller.key(), type(self.source).__name__, self.integrator, self.continuous, self.substeps,
+            self.delay, self.varied, self.record, self.stabilization, repr(self.interface), self.payload_frame,
+            self.accuracy,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 
@@ -275,7 +283,7 @@ class ClosedLoop:
             identity = self.key() if own else self._traced_key()
             made = RolloutKernel("simulation", self.interface, self.program, identity)
             made.origin = (type(self).kernel, (self,))
-            known[key] = made
+            known[key] = shared(self.plant.robot, made, ("simulation", identity))
         return known[key]
 
     def _traced_key(self) -> bytes:
@@ -309,7 +317,7 @@ def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel
     def build(dtype: str):
         return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
 
-    key = hashlib.sha256(repr((robot.content(), integrator)).encode()).digest()
+    key = hashlib.sha256(repr((robot.content_without_targets(), integrator)).encode()).digest()
     made = Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
     made.origin = (step_kernel, (robot, integrator))
     return made

@@ -12,7 +12,7 @@ from linkwise.algorithms.contact import effort, law
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, maximum, where
-from linkwise.simulate.friction import Friction, dry_friction, dry_friction_impulses
+from linkwise.simulate.friction import Friction, dry_friction, dry_friction_impulses, held_still
 from linkwise.simulate.integrators import INTEGRATORS, space_of
 
 PROJECTION = "projection"
@@ -41,9 +41,12 @@ class Motion:
         friction: bool,
         stabilization: float | str,
         accuracy: float | None = None,
+        targets: Sequence[Scalar] | None = None,
     ) -> Motion:
-        scene = law.scene_of(robot, friction) if robot.contact_parts else None
-        return cls(links, friction, constraints.prepared(robot), stabilization, scene, accuracy)
+        """``targets`` of frames that are held to the world, where they are inputs."""
+        held = constraints.prepared(robot, targets)
+        scene = law.scene_of(robot, friction, held) if robot.contact_parts else None
+        return cls(links, friction, held, stabilization, scene, accuracy)
 
     def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
         rate: Any = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
@@ -89,10 +92,14 @@ class Motion:
     def _integrated(self, values: Values, integrator: str, torque, q, qd, h: Scalar):
         space, links = space_of(self.links), self.links
 
-        def move(torque):
-            return INTEGRATORS[integrator](
-                lambda at, q, qd: self.accelerated(q, qd, torque(at, q, qd)).qdd, q, qd, h, space
-            )
+        def move(torque, moving: Sequence[Scalar] | None = None):
+            def acceleration(at, q, qd):
+                found = self.accelerated(q, qd, torque(at, q, qd))
+                return (
+                    found.qdd if moving is None else held_still(links, found.mass_matrix, found.qdd, moving)
+                )
+
+            return INTEGRATORS[integrator](acceleration, q, qd, h, space)
 
         if not (self.friction and joint_terms.has_dry_friction(links)):
             return move(torque)
@@ -107,7 +114,9 @@ class Motion:
             smooth = coordinates.smooth_friction(links, q, qd)
             applied = [a - b for a, b in zip(applied, smooth, strict=True)]
         dry = dry_friction(links, start.mass_matrix, qd, v_free, h, breakaway, applied)
-        new_q, new_qd = move(self._rubbed(torque, dry))
+        # what friction must do to hold a joint changes with the motion of the others, from stage to stage
+        moving = [_if(s, 1.0, where(v * v > 0.0, 1.0, 0.0)) for s, v in zip(dry.sliding, qd, strict=True)]
+        new_q, new_qd = move(self._rubbed(torque, dry), moving)
         # a joint that sticks ends the step at rest; one that was at rest has not moved at all
         stopped = space.moved(q, [(0.5 * h) * v for v in qd])
         sliding = [
@@ -150,4 +159,6 @@ def _where_sliding(links: Mechanism, sliding: Sequence[Scalar], moved, stopped) 
 
 
 def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:
+    if isinstance(sliding, float):
+        return moved if sliding > 0.5 else held
     return where(sliding > 0.5, moved, held)

@@ -17,6 +17,9 @@ from linkwise.algorithms import joint_terms
 from linkwise.compiler.kernel import Kernel
 from linkwise.control import Controller, Reference
 from linkwise.errors import ShapeError
+from linkwise.kernels import evaluate, shared
+from linkwise.model.constraints import TARGETS
+from linkwise.robot import Robot
 from linkwise.simulate.integrators import INTEGRATORS, Space, space_of
 from linkwise.simulate.loop import CONTACT_NUMBERS, ClosedLoop
 from linkwise.simulate.moving import PROJECTION, Motion
@@ -99,7 +102,9 @@ def _advance(
     """A function (q, qd, tau) -> (q, qd) one control period later."""
     n = loop.dof
     names = [
-        name for name in ("step", "substeps", "breakaway", *CONTACT_NUMBERS, *loop.varied) if name in columns
+        name
+        for name in ("step", "substeps", "breakaway", *CONTACT_NUMBERS, TARGETS, *loop.varied)
+        if name in columns
     ]
 
     def period(q, qd, tau, **values):
@@ -109,7 +114,10 @@ def _advance(
     if not loop.fits_a_kernel:
         values: dict[str, Any] = {name: columns[name] for name in names}
         own = loop.motion(values)
-        if n <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):
+        if own.scene is not None:
+            own = TouchingMotion(own.links, own.friction, own.held, own.stabilization, own.scene)
+            object.__setattr__(own, "robot", loop.plant.robot)
+        elif n <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):
             own = CompiledMotion.compiled(loop)
 
         def on_arrays(q, qd, tau):
@@ -128,18 +136,33 @@ def _advance(
         return trace(period, sizes, shapes, name="advance", dtype=dtype)  # type: ignore[arg-type]
 
     plant = loop.plant
-    content = (plant.robot.content(), plant.friction, loop.integrator, loop.substeps, loop.varied)
-    content = (*content, loop.stabilization, loop.accuracy)
-    kernel = Kernel(
-        "advance",
-        sizes.items(),
-        shapes.items(),
-        "float64",
-        build,
-        hashlib.sha256(repr(content).encode()).digest(),
+    content = (
+        plant.robot.content_without_targets(),
+        plant.friction,
+        loop.integrator,
+        loop.substeps,
+        loop.varied,
     )
+    content = (*content, loop.stabilization, loop.accuracy)
+    key = hashlib.sha256(repr(content).encode()).digest()
+    kernel = shared(plant.robot, Kernel("advance", sizes.items(), shapes.items(), "float64", build, key))
     parameters = [_array(columns[name]) for name in names]
     return lambda q, qd, tau: kernel(q, qd, tau, *parameters)
+
+
+class TouchingMotion(Motion):
+    """The motion of a robot with contacts that is too large for one kernel of a whole control period: every step is a
+    call of ``contact_step``."""
+
+    robot: Robot
+
+    def advanced(self, values, integrator, torque, q, qd, h):
+        tau = torque(0.0, q, qd)
+        given = {"q": _array(q), "qd": _array(qd), "tau": _array(tau), "time_step": _array([h])}
+        given |= {name: _array(values[name]) for name in CONTACT_NUMBERS if name in values}
+        options = dict.fromkeys(given, True) | {"friction": self.friction}
+        new_q, new_qd, _ = evaluate("contact_step", self.robot.contact_setting(options), None, given)
+        return _columns(new_q), _columns(new_qd)
 
 
 class CompiledMotion(Motion, Space):
@@ -157,7 +180,12 @@ class CompiledMotion(Motion, Space):
     def compiled(cls, loop: ClosedLoop) -> CompiledMotion:
         robot, plain = loop.plant.robot, loop.motion({})
         nq, n = robot.nq, robot.dof
-        content = (robot.content(), plain.friction, plain.stabilization)
+        content = (robot.content_without_targets(), plain.friction, plain.stabilization)
+        count = loop.interface.parameters.get(TARGETS, 0)
+        targets = {TARGETS: count} if count else {}
+
+        def motion(given: Mapping[str, Any]) -> Motion:
+            return loop.motion(given) if given else plain
 
         def kernel(name: str, function, sizes: dict[str, int], shapes: dict[str, tuple[int, ...]]) -> Kernel:
             def build(dtype: str):
@@ -166,17 +194,22 @@ class CompiledMotion(Motion, Space):
                 return trace(function, sizes, shapes, name=name, dtype=dtype)  # type: ignore[arg-type]
 
             key = hashlib.sha256(repr((name, content)).encode()).digest()
-            return Kernel(name, sizes.items(), shapes.items(), "float64", build, key)
+            return shared(robot, Kernel(name, sizes.items(), shapes.items(), "float64", build, key))
 
         space = space_of(plain.links)
         kernels = (
             kernel(
                 "accelerations",
-                lambda q, qd, tau: {"qdd": plain.accelerated(q, qd, tau).qdd},
-                {"q": nq, "qd": n, "tau": n},
+                lambda q, qd, tau, **given: {"qdd": motion(given).accelerated(q, qd, tau).qdd},
+                {"q": nq, "qd": n, "tau": n, **targets},
                 {"qdd": (n,)},
             ),
-            kernel("projection", plain.projected, {"q": nq, "qd": n}, {"next_q": (nq,), "next_qd": (n,)}),
+            kernel(
+                "projection",
+                lambda q, qd, **given: motion(given).projected(q, qd),
+                {"q": nq, "qd": n, **targets},
+                {"next_q": (nq,), "next_qd": (n,)},
+            ),
             kernel(
                 "moved",
                 lambda q, step: {"next_q": space.moved(q, step)},
@@ -204,14 +237,15 @@ class CompiledMotion(Motion, Space):
 
     def advanced(self, values, integrator, torque, q, qd, h):
         h = np.asarray(h)[..., np.newaxis]
+        targets = [_array(values[TARGETS])] if TARGETS in values else []
 
         def acceleration(at, q, qd):
             acting = torque(at, _columns(*q), _columns(*qd))
-            return [self.kernels["accelerations"](*q, *qd, _array(acting))]
+            return [self.kernels["accelerations"](*q, *qd, _array(acting), *targets)]
 
         (new_q,), (new_qd,) = INTEGRATORS[integrator](acceleration, [_array(q)], [_array(qd)], h, self)
         if self.held and self.stabilization == PROJECTION:
-            new_q, new_qd = self.kernels["projection"](new_q, new_qd)
+            new_q, new_qd = self.kernels["projection"](new_q, new_qd, *targets)
         return _columns(new_q), _columns(new_qd)
 
 

@@ -20,13 +20,14 @@ from linkwise.flags import flag, flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
+from linkwise.model.constraints import TARGETS
 from linkwise.model.contacts import candidate_count
 from linkwise.model.inertia import LABELS
 from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import CONTACT_NUMBERS, FUSED_JOINTS, RECORDABLE, TOUCH, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, RECORDABLE, TOUCH, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -300,7 +301,7 @@ def _check_continuous(loop: ClosedLoop, controller: Any) -> None:
 def _given(loop: ClosedLoop, times: Times, vary: Arrays, q: Any, qd: Any) -> Arrays:
     """Everything that is carried or a parameter, by name, (..., size)."""
     given: Arrays = dict(loop.numbers(times.step, times.substeps))
-    allowed = [*given, *loop.varied]
+    allowed = [name for name in (*given, *loop.varied) if name != TARGETS]  # the robot's, as results say
     for name, value in vary.items():
         if name not in allowed:
             raise UnknownNameError(f"vary: no {name!r}; {suggest(name, ('payload', *allowed))}")
@@ -388,9 +389,12 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
             "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
         )
     if traced and fused is None and not on_device and not loop.fits_a_kernel:
+        size = f"{loop.dof} velocity coordinates"
+        if loop.touches:
+            size = f"{len(loop.plant.robot.contact_parts)} contacts and stops"
         warn(
-            f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates (more "
-            f"than {FUSED_JOINTS}) compiling it takes long. fused=True compiles it, fused=False accepts Python's loop",
+            f"{loop.plant.robot.name}: the loop over time runs in Python; for {size} compiling it takes long. "
+            "fused=True compiles it, fused=False accepts Python's loop",
             SlowWarning,
         )
     return traced and bool(fused or on_device or (fused is None and loop.fits_a_kernel))

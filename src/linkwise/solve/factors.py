@@ -6,10 +6,11 @@ quasidefinite ones (a positive and a negative definite block), which have the fa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from linkwise.language import dot, empty, span, variable
-from linkwise.scalar import maximum, where
+from linkwise.language import empty, less, span, variable
+from linkwise.scalar import maximum, minimum, where
 
 
 def ldl(A: Any) -> tuple[Any, Any]:
@@ -23,28 +24,30 @@ def ldl(A: Any) -> tuple[Any, Any]:
     raw = empty(n, n)  # L D
     for i in span(n):
         for j in span(i):
-            raw[i, j] = A[i, j] - dot(raw[i, :j], L[j, :j])
+            raw[i, j] = less(A[i, j], raw[i, :j], L[j, :j])
             L[i, j] = raw[i, j] * inverse[j]
-        inverse[i] = 1.0 / (A[i, i] - dot(raw[i, :i], L[i, :i]))
+        inverse[i] = 1.0 / less(A[i, i], raw[i, :i], L[i, :i])
     return L, inverse
 
 
 def ldl_of_any(A: Any, smallest: float) -> tuple[Any, Any, Any]:
-    """(L, 1/d, 1 if all pivots are positive else 0) of a matrix that may not be positive definite.
+    """(L, 1/d, soundness) of a matrix that may not be positive definite: 1 if all pivots are positive, 0 if one is
+    negative, else 0.75.
 
-    A pivot counts as positive above ``smallest`` in units of its diagonal entry. Others count as infinite: their
-    direction is left alone, and nothing is NaN.
+    A pivot counts as positive above ``smallest`` in units of its diagonal entry, as negative below the opposite. Those
+    that are not positive count as infinite: their direction is left alone, and nothing is NaN.
     """
     n = A.shape[0]
     L, raw, inverse, sound = empty(n, n), empty(n, n), empty(n), variable(1.0)
     for i in span(n):
         for j in span(i):
-            raw[i, j] = A[i, j] - dot(raw[i, :j], L[j, :j])
+            raw[i, j] = less(A[i, j], raw[i, :j], L[j, :j])
             L[i, j] = raw[i, j] * inverse[j]
-        pivot = A[i, i] - dot(raw[i, :i], L[i, :i])
-        good = pivot > smallest * abs(A[i, i])
+        pivot = less(A[i, i], raw[i, :i], L[i, :i])
+        least = smallest * abs(A[i, i])
+        good = pivot > least
         inverse[i] = where(good, 1.0 / where(good, pivot, 1.0), 0.0)
-        sound.value = where(good, sound.value, 0.0)
+        sound.value = where(good, sound.value, where(pivot >= -least, minimum(sound.value, 0.75), 0.0))
     return L, inverse, sound.value
 
 
@@ -55,38 +58,38 @@ def solve(L: Any, inverse: Any, b: Any) -> Any:
 
 def substituted(L: Any, b: Any) -> Any:
     """L⁻¹ b."""
-    n, x = L.shape[0], empty(*b.shape)
-    for i in span(n):
-        if len(b.shape) == 1:
-            x[i] = b[i] - dot(L[i, :i], x[:i])
-        else:
-            for c in span(b.shape[1], parallel=True):
-                x[i, c] = b[i, c] - dot(L[i, :i], x[:i, c])
+    x = empty(*b.shape)
+    for own, given in columns(x, b):
+        for i in span(L.shape[0]):
+            own[i] = less(given[i], L[i, :i], own[:i])
     return x
 
 
 def back_substituted(L: Any, b: Any) -> Any:
     """L⁻ᵀ b."""
-    n, x = L.shape[0], empty(*b.shape)
-    for i in span(n - 1, -1, -1):
-        if len(b.shape) == 1:
-            x[i] = b[i] - dot(L[i + 1 :, i], x[i + 1 :])
-        else:
-            for c in span(b.shape[1], parallel=True):
-                x[i, c] = b[i, c] - dot(L[i + 1 :, i], x[i + 1 :, c])
+    x = empty(*b.shape)
+    for own, given in columns(x, b):
+        for i in span(L.shape[0] - 1, -1, -1):
+            own[i] = less(given[i], L[i + 1 :, i], own[i + 1 :])
     return x
 
 
 def scaled(factors: Any, b: Any) -> Any:
     """Every row times its factor."""
     x = empty(*b.shape)
-    for i in span(b.shape[0]):
-        if len(b.shape) == 1:
-            x[i] = b[i] * factors[i]
-        else:
-            for c in span(b.shape[1]):
-                x[i, c] = b[i, c] * factors[i]
+    for own, given in columns(x, b):
+        for i in span(b.shape[0]):
+            own[i] = given[i] * factors[i]
     return x
+
+
+def columns(*arrays: Any) -> Iterator[tuple[Any, ...]]:
+    """The columns of matrices with as many columns each, which do not depend on each other; vectors have one."""
+    if len(arrays[0].shape) == 1:
+        yield arrays
+        return
+    for c in span(arrays[0].shape[1], parallel=True):
+        yield tuple(each[:, c] for each in arrays)
 
 
 def largest(x: Any) -> Any:

@@ -1,10 +1,13 @@
 """Arrays in HDF5 files, which MATLAB files of version 7.3 are, too.
 
 Links to other files, data outside the file and filters of plugins are not followed; sizes are known from the shapes.
+The library compares checksums of parts (fletcher32), but takes zeros for parts that its index lacks, and knows nothing
+of a checksum whose description is damaged. So what a file says about its parts is compared with their sizes.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from linkwise.tables.arrays import from_arrays
 from linkwise.tables.table import NumberTable, TableError
 
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])  # deflate, shuffle, fletcher32, szip, nbit, scaleoffset, lzf
+_SHUFFLE, _FLETCHER32 = 2, 3
+_MOST_PARTS = 1000  # of an array that are compared: finding a part takes longer the more there are
 _MOST_OBJECTS = 10_000
 _LONGEST_NAME = 1000  # bytes
 
@@ -46,6 +51,9 @@ def read_hdf5(path: Path) -> NumberTable:
             )
             for name, data in readable.items():
                 try:
+                    if reason := _damaged(package, data):
+                        unusable[name] = reason
+                        continue
                     value = data[()]
                 except Exception as error:
                     unusable[name] = f"cannot be read ({_first_line(error)})"
@@ -117,6 +125,31 @@ def _unreadable(data: Any) -> str:
     used = {plan.get_filter(k)[0] for k in range(plan.get_nfilters())}
     if not used <= _FILTERS:
         return f"packed by a filter that is not read (number {min(used - _FILTERS)})"
+    return ""
+
+
+def _damaged(package: Any, data: Any) -> str:
+    """Why the parts of an array are not those that were written; "" where they seem to be."""
+    if not data.dtype.names and not data.id.get_type().equal(package.h5t.py_create(data.dtype)):
+        return f"its numbers are not stored as {data.dtype} usually is: damaged, or made for another machine"
+    if data.chunks is None or not all(data.shape):
+        return ""
+    wanted = math.prod(-(-size // part) for size, part in zip(data.shape, data.chunks, strict=True))
+    if data.id.get_num_chunks() != wanted:
+        return f"it has {data.id.get_num_chunks()} of {wanted} parts: damaged, or never written to the end"
+    plan = data.id.get_create_plist()
+    filters = {plan.get_filter(k)[0] for k in range(plan.get_nfilters())}
+    plain = filters <= {_SHUFFLE, _FLETCHER32}
+    size = math.prod(data.chunks) * data.dtype.itemsize + (4 if _FLETCHER32 in filters else 0)
+    starts = itertools.product(
+        *(range(0, most, step) for most, step in zip(data.shape, data.chunks, strict=True))
+    )
+    for start in itertools.islice(starts, _MOST_PARTS):
+        part = data.id.get_chunk_info_by_coord(start)
+        if part.byte_offset is None:
+            return f"its part from {start} on is not found: damaged"
+        if (plain and part.size != size) or (_FLETCHER32 in filters and part.filter_mask):
+            return "the size of a part is not that of its numbers: damaged"
     return ""
 
 

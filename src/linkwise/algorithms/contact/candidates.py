@@ -41,6 +41,10 @@ class Candidate:
     restitution: float
     half: tuple[float, float, float] | None = None
     corner: tuple[float, float] = (0.0, 0.0)
+    stiffness: float | None = None
+    damping: float = 0.0
+    torsional_friction: float = 0.0
+    rolling_friction: float = 0.0
     other: int | None = None
     """The other link (−1: the base); None: the ground."""
     pair: ShapePair | None = None
@@ -78,8 +82,15 @@ class Touch:
 def prepared(model: Any) -> list[Candidate]:
     """The candidates of a model on its moving links."""
     found: list[Candidate] = []
-    for each in parts.pairings(model.contact_parts):
-        found += _candidates(model, each)
+    for pairing in parts.pairings(model.contact_parts):
+        contact = pairing.contact
+        law = {
+            "stiffness": contact.stiffness,
+            "damping": contact.damping,
+            "torsional_friction": contact.torsional_friction,
+            "rolling_friction": contact.rolling_friction,
+        }
+        found += [replace(each, **law) for each in _candidates(model, pairing)]
     return found
 
 
@@ -227,6 +238,24 @@ def _centre(links: Mechanism, poses: list[Pose], each: Candidate) -> Vector:
 
 def _moved_by(links: Mechanism, body: int) -> set[int]:
     return {body, *links.ancestors(body)} if body >= 0 else set[int]()
+
+
+def turning_rows(links: Mechanism, q: Sequence[JointValue], each: Candidate, touch: Touch) -> Rows:
+    """Rows of the angular velocity of a candidate's link relative to what it touches, about the axes of the contact."""
+    poses = link_poses(links, q)
+    with stage("contact rows"):
+        moving = each.axes_of(links)
+        behind = set[int]() if each.other is None else _moved_by(links, each.other)
+        rows: Rows = [[], [], []]
+        for k, axis in links.coordinates():
+            column: list[Scalar] = [0.0, 0.0, 0.0]
+            if k in moving:
+                turned = axis_in_base(axis, poses[k]).angular
+                turned = -turned if k in behind else turned
+                column = [*turned] if touch.axes is None else [along.dot(turned) for along in touch.axes]
+            for row, entry in zip(rows, column, strict=True):
+                row.append(entry)
+        return [coupling.reduced(links, row, (True,)) for row in rows]
 
 
 def _velocity_rows(

@@ -13,16 +13,17 @@ from linkwise.algorithms import joint_terms
 from linkwise.algorithms.contact.filtered import Schedule
 from linkwise.algorithms.contact.law import Scene
 from linkwise.algorithms.contact.solver import Effort
+from linkwise.errors import ModelError
 from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
 SINGLE = {1e-2: Effort(2, 1), 1e-3: Effort(2, 1), 1e-6: Effort(2, 2), 1e-12: Effort(6, 3)}
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 5)),
-    1e-3: Effort(filtered=Schedule(1e-6, 17)),
-    1e-6: Effort(filtered=Schedule(1e-12, 33)),
-    1e-12: Effort(filtered=Schedule(1e-14, 33)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 33)),
+    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 33)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 33)),
+    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 33)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""
@@ -63,7 +64,12 @@ def joint_row_count(scene: Scene, links: Mechanism) -> int:
 def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Effort:
     """The least effort of the table for this residual, or the largest one there is."""
     table = SINGLE
-    if is_redundant(scene, links) or joint_row_count(scene, links) > FEW_JOINTS:
+    turning = [each for each in scene.candidates if each.torsional_friction or each.rolling_friction]
+    if turning or is_redundant(scene, links) or joint_row_count(scene, links) > FEW_JOINTS:
         table = HELD if scene.held or links.coupled else REDUNDANT
+        if turning and table is HELD:
+            raise ModelError(
+                "torsional and rolling friction: not for robots with constraints or coupled joints"
+            )
     wanted = DEFAULT_ACCURACY if accuracy is None else accuracy
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

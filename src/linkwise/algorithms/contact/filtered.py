@@ -5,7 +5,7 @@ the covariance K⁻¹ does in a Kalman filter. Newton's steps of ``solver`` have
 contact, equations (2)–(4) there are p⁺ = a − K w⁺ with
 
     open      K = 0                      sticks   K = 1/ε
-    slides    p_n⁺ = p_n − w_n⁺/ε,       p_t⁺ = μ p_n⁺ d + s P (ε p_t − w_t⁺),      s = κ ρ/(1 − κ + κ ρ ε)              (1)
+    slides    p_n⁺ = p_n − w_n⁺/ε,   p_t⁺ = μ p_n⁺ d + s P (ε p_t − w_t⁺),   s = κ ρ/(1 − κ + κ ρ ε)               (1)
 
 so that with r = a − K w − p, and w of the last velocities v,
 
@@ -27,14 +27,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linkwise.algorithms import constraints, dense
-from linkwise.algorithms.contact import solver
-from linkwise.algorithms.contact.solver import JointRow
+from linkwise.algorithms.contact import derivatives, solver
+from linkwise.algorithms.contact.derivatives import Law
+from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk
 from linkwise.joint_laws import is_zero
-from linkwise.scalar import Condition, Scalar, all_of, like, maximum, stage, where, while_loop
+from linkwise.scalar import Condition, Scalar, all_of, like, maximum, negated, stage, where, while_loop
 
 Rows = list[list[Scalar]]
-LAST_PROXIMAL = 1e-8
-"""ε of the step that is differentiated: derivatives have this relative error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Friction against turning: two rows of angular velocity, whose impulses are at most ``coefficient`` [m] times the
+    normal impulse of a contact. The second row is zero for spinning about the normal."""
+
+    contact: int
+    coefficient: float
+    rows: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +57,40 @@ class Touching:
     friction: Sequence[Scalar]
     joints: Sequence[JointRow]
     coordinates: Sequence[int]
+    compliance: Sequence[Scalar]
+    """R of every contact: 0 where it is rigid."""
+    turning: Sequence[Turning] = ()
 
-    def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """w = J v + bias of the contacts, then the velocities of the joint rows."""
-        touching = [b + _dot(row, v) for b, row in zip(self.bias, self.rows, strict=True)]
-        return [*touching, *(v[k] for k in self.coordinates)]
+    @property
+    def before_turning(self) -> int:
+        """Rows before those of ``turning``."""
+        return len(self.rows) + len(self.joints)
+
+    def softened(self, w: list[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
+        """w + R p."""
+        w = list(w)
+        for k, R in enumerate(self.compliance):
+            if not is_zero(R):
+                w[3 * k + 2] = w[3 * k + 2] + R * p[3 * k + 2]
+        return w
+
+    def velocities(self, v: Sequence[Scalar], biased: bool = True) -> list[Scalar]:
+        """w = J v + bias of the contacts, then the velocities of the joint rows; J v alone if not ``biased``."""
+        bias = self.bias if biased else [0.0] * len(self.bias)
+        touching = [
+            _dot(row, v) if is_zero(b) else b + _dot(row, v) for b, row in zip(bias, self.rows, strict=True)
+        ]
+        turning = [_dot(row, v) for each in self.turning for row in each.rows]
+        return [*touching, *(v[k] for k in self.coordinates), *turning]
 
     def pushed(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Jᵀ p."""
         total: list[Scalar] = [0.0] * len(self.M)
-        for row, x in zip(self.rows, p, strict=False):
+        turning = [row for each in self.turning for row in each.rows]
+        own = [*zip(self.rows, p, strict=False), *zip(turning, p[self.before_turning :], strict=True)]
+        for row, x in own:
             total = [t if is_zero(j) else t + j * x for t, j in zip(total, row, strict=True)]
-        for k, x in zip(self.coordinates, p[len(self.rows) :], strict=True):
+        for k, x in zip(self.coordinates, p[len(self.rows) :], strict=False):
             total[k] = total[k] + x
         return total
 
@@ -70,10 +101,12 @@ class Schedule:
 
     Args:
         goal: residual, relative to the velocities without impulses, at which it ends.
+        enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
     """
 
     goal: float
+    enough: float
     most: int
 
     def proximal(self, count: Scalar, last: Scalar) -> Scalar:
@@ -107,8 +140,9 @@ def solve(
         schedule: of the steps.
         start: (impulses, velocities with them) to start from.
     """
-    soft = [solver.inverse_above(x, least) for x in stiff]
-    without = problem.velocities(free)
+    soft = [inverse_above(x, least) for x in stiff]
+    # gaps of contacts that are far away would be most of the velocities with their bias
+    without = problem.velocities(free, biased=False)
     p: list[Scalar] = [0.0 * w for w in without]  # as many lanes as there are states
     v = list(free)
     if start is not None:
@@ -116,24 +150,26 @@ def solve(
     n, size = len(p), len(v)
     merit = _evaluated(problem, stiff, soft, p, problem.velocities(v)).merit
     floor = max(schedule.goal, 100.0 * constraints.round_off())
-    goal = (floor * floor) * dense.dot(without, without)
+    square = dense.dot(without, without)
+    goal, enough = (floor * floor) * square, max(schedule.enough, floor) ** 2 * square
 
-    def body(count: Scalar, near: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+    def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         p, v, best_p = list(state[:n]), state[n : n + size], state[n + size :]
         near = schedule.proximal(count, near)
         at = _evaluated(problem, stiff, soft, p, problem.velocities(v))
         with stage("contact Newton steps"):
             p, v = _stepped(problem, stiff, soft, at, v, near, least)
         merit = _evaluated(problem, stiff, soft, p, problem.velocities(v)).merit
-        better = merit < best
+        better, falls = merit < best, where(merit < 0.25 * best, 1.0, 0.0)
         best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
-        return (count + 1.0, near, where(better, merit, best), *p, *v, *best_p)
+        return (count + 1.0, near, where(better, merit, best), falls, *p, *v, *best_p)
 
-    def active(count: Scalar, _near: Scalar, best: Scalar, *_: Scalar) -> Condition:
-        return all_of(best > goal, count < float(schedule.most))
+    def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
+        rounded = all_of(best <= enough, falls < 0.5)
+        return all_of(all_of(best > goal, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * merit
-    _, _, _, *state = while_loop(active, body, (zero, zero, merit, *p, *v, *p))
+    _, _, _, _, *state = while_loop(active, body, (zero, zero, merit, zero + 1.0, *p, *v, *p))
     return [like(x, 0.0) for x in state[n + size :]]
 
 
@@ -144,8 +180,9 @@ def differentiable(
     p: Sequence[Scalar],
     v: Sequence[Scalar],
     free: Sequence[Scalar],
+    smoothing: float,
 ) -> list[Scalar]:
-    """The impulses with the derivatives of one more step, see ``solver.differentiated``.
+    """The impulses with their derivatives, see ``derivatives``.
 
     Args:
         problem: what touches.
@@ -154,19 +191,39 @@ def differentiable(
         p: impulses, constants for derivatives.
         v: velocities with these impulses.
         free: velocities without.
+        smoothing: of derivatives [m/s].
     """
-    soft = [solver.inverse_above(x, least) for x in stiff]
+    soft = [inverse_above(x, least) for x in stiff]
     at = _evaluated(problem, stiff, soft, list(p), problem.velocities(v))
-    step, moved = _stepped(problem, stiff, soft, at, v, LAST_PROXIMAL, least)
-    merit = _evaluated(problem, stiff, soft, step, problem.velocities(moved)).merit
-    return solver.differentiated(at, step, merit, problem.velocities(free))
+    laws, changes = derivatives.linearised(at, problem.friction, stiff, least, smoothing, problem.compliance)
+    for b, each in enumerate(problem.turning):
+        x = problem.before_turning + 2 * b
+        law, change = derivatives.turning(
+            at, len(problem.friction) + b, x, each.coefficient, changes[3 * each.contact + 2], stiff[x], least
+        )
+        laws.append((*law, laws[each.contact][5]))
+        changes += change
+    # (M + Jᵀ K J) dv = Jᵀ (−K dw + dp_μ), dw at constant impulses
+    matrix = [list(row) for row in problem.M]
+    contacts = len(problem.friction)
+    for k, law in enumerate(laws[:contacts]):
+        _add_information(matrix, problem.rows[3 * k : 3 * k + 3], law)
+    for law, k in zip(laws[contacts:], problem.coordinates, strict=False):
+        matrix[k][k] = matrix[k][k] + law[0]
+    for b, each in enumerate(problem.turning):
+        own = [*each.rows, problem.rows[3 * each.contact + 2]]
+        _add_information(matrix, own, laws[contacts + len(problem.joints) + b], turning=True)
+    right = problem.pushed(changes)
+    moved = eliminated(derivatives.constants(matrix), right)
+    change = _impulse_changes(problem, laws, changes, moved)
+    return derivatives.attached(p, change, at.merit, problem.velocities(free, biased=False))
 
 
 def residuals(
     problem: Touching, stiff: Sequence[Scalar], least: Scalar, p: list[Scalar], v: Sequence[Scalar]
 ) -> list[Scalar]:
     """How far impulses and velocities are from the laws, as velocities."""
-    soft = [solver.inverse_above(x, least) for x in stiff]
+    soft = [inverse_above(x, least) for x in stiff]
     return _evaluated(problem, stiff, soft, p, problem.velocities(v)).residuals
 
 
@@ -176,15 +233,29 @@ def _evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
-) -> solver.Point:
-    return solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
+) -> Point:
+    w = problem.softened(w, p)
+    at = solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
+    if not problem.turning:
+        return at
+    held, directions, residuals = list(at.held), list(at.directions), list(at.residuals)
+    for x, each in enumerate(problem.turning):
+        z, x = 3 * each.contact + 2, problem.before_turning + 2 * x
+        limit = each.coefficient * maximum(p[z] - soft[z] * w[z], 0.0)
+        closed = at.pressed[each.contact]
+        kappa, direction, own = on_disk(p[x : x + 2], w[x : x + 2], stiff[x], soft[x], limit, closed)
+        held.append(kappa)
+        directions.append(direction)
+        residuals += own
+    merit = dense.dot(residuals, residuals)
+    return Point(p, w, at.pressed, held, directions, at.joints, residuals, merit)
 
 
 def _stepped(
     problem: Touching,
     stiff: Sequence[Scalar],
     soft: Sequence[Scalar],
-    at: solver.Point,
+    at: Point,
     v: Sequence[Scalar],
     near: Scalar,
     least: Scalar,
@@ -194,16 +265,17 @@ def _stepped(
     matrix = [list(row) for row in problem.M]
     often = 1.0 / near
     missing: list[Scalar] = []  # r
-    laws: list[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]] = []
+    laws: list[Law] = []
     for k, friction in enumerate(problem.friction):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
         kappa, pressed, (u, s) = at.held[k], at.pressed[k], at.directions[k]
         # ε of a contact is relative to the mean of its three G_kk; 1/ε of one that nothing moves is zero
         mean = (1.0 / 3.0) * (stiff[x] + stiff[y] + stiff[z])
         own = near * mean
-        press = (pressed * often) * solver.inverse_above(mean, least)
+        R = problem.compliance[k]
+        press = (pressed * often) * inverse_above(mean, least) if is_zero(R) else pressed / (own + R)
         loose = stiff[x] * (1.0 - kappa) + kappa * own
-        hold = kappa * solver.inverse_above(loose, near * least)
+        hold = kappa * inverse_above(loose, near * least)
         xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
         along, across = friction * u, friction * s
         normal = pressed * p[z] - press * w[z]
@@ -226,30 +298,64 @@ def _stepped(
         missing.append(where(kappa > 0.0, held, value) - p[row])
         matrix[coordinate][coordinate] = matrix[coordinate][coordinate] + gain
         laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
-    change = eliminated(matrix, problem.pushed(missing))
-    new: list[Scalar] = []
-    for k in range(contacts):
-        xx, xy, yy, along, across, press = laws[k]
-        a, b, c = (_dot(row, change) for row in problem.rows[3 * k : 3 * k + 3])
-        normal = missing[3 * k + 2] - press * c
-        new += [
-            p[3 * k] + (missing[3 * k] - (xx * a + xy * b) - along * (press * c)),
-            p[3 * k + 1] + (missing[3 * k + 1] - (xy * a + yy * b) - across * (press * c)),
-            p[3 * k + 2] + normal,
+    for b, each in enumerate(problem.turning):
+        x, z = problem.before_turning + 2 * b, 3 * each.contact + 2
+        kappa, (u, s) = at.held[contacts + b], at.directions[contacts + b]
+        own = near * stiff[x]
+        hold = kappa * inverse_above(stiff[x] * (1.0 - kappa) + kappa * own, near * least)
+        xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
+        along, across, press = each.coefficient * u, each.coefficient * s, laws[each.contact][5]
+        normal = missing[z] + p[z]
+        pull = own * p[x] - w[x], own * p[x + 1] - w[x + 1]
+        missing += [
+            (xx * pull[0] + xy * pull[1]) + along * normal - p[x],
+            (xy * pull[0] + yy * pull[1]) + across * normal - p[x + 1],
         ]
-    for k, coordinate in enumerate(problem.coordinates):
-        row = 3 * contacts + k
-        new.append(p[row] + (missing[row] - laws[contacts + k][0] * change[coordinate]))
+        laws.append((xx, xy, yy, along, across, press))
+        _add_information(matrix, [*each.rows, problem.rows[z]], laws[-1], turning=True)
+    change = eliminated(matrix, problem.pushed(missing))
+    new = [a + b for a, b in zip(p, _impulse_changes(problem, laws, missing, change), strict=True)]
     return new, [a + b for a, b in zip(v, change, strict=True)]
 
 
-def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar]) -> None:
-    """matrix + Jᵀ K J of one contact: symmetric in the tangents, not where the normal impulse moves the others."""
+def _impulse_changes(
+    problem: Touching, laws: Sequence[Law], missing: Sequence[Scalar], change: Sequence[Scalar]
+) -> list[Scalar]:
+    """Δp = r − K J Δv."""
+    contacts = len(problem.friction)
+    found: list[Scalar] = []
+    for k, (xx, xy, yy, along, across, press) in enumerate(laws[:contacts]):
+        a, b, c = (_dot(row, change) for row in problem.rows[3 * k : 3 * k + 3])
+        normal = press * c
+        found += [
+            missing[3 * k] - (xx * a + xy * b) - along * normal,
+            missing[3 * k + 1] - (xy * a + yy * b) - across * normal,
+            missing[3 * k + 2] - normal,
+        ]
+    for k, coordinate in enumerate(problem.coordinates):
+        found.append(missing[3 * contacts + k] - laws[contacts + k][0] * change[coordinate])
+    for b, each in enumerate(problem.turning):
+        x = problem.before_turning + 2 * b
+        xx, xy, yy, along, across, press = laws[contacts + len(problem.joints) + b]
+        a, d = (_dot(row, change) for row in each.rows)
+        normal = press * _dot(problem.rows[3 * each.contact + 2], change)
+        found += [
+            missing[x] - (xx * a + xy * d) - along * normal,
+            missing[x + 1] - (xy * a + yy * d) - across * normal,
+        ]
+    return found
+
+
+def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: bool = False) -> None:
+    """matrix + Jᵀ K J of one contact: symmetric in the tangents, not where the normal impulse moves the others.
+
+    Of ``turning`` the third row is that of the normal of its contact, whose own part is there already.
+    """
     xx, xy, yy, along, across, press = law
     moving = [j for j in range(len(matrix)) if not all(is_zero(row[j]) for row in rows)]
     first = {j: xx * rows[0][j] + xy * rows[1][j] for j in moving}
     second = {j: xy * rows[0][j] + yy * rows[1][j] for j in moving}
-    left = {j: rows[2][j] + along * rows[0][j] + across * rows[1][j] for j in moving}
+    left = {j: (0.0 if turning else rows[2][j]) + along * rows[0][j] + across * rows[1][j] for j in moving}
     right = {j: press * rows[2][j] for j in moving}
     for place, i in enumerate(moving):
         for j in moving[place:]:
@@ -260,7 +366,7 @@ def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar]) -> None:
 
 
 def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
-    """x with A x = right, eliminated from the last coordinate to the first: entries that are zero by structure stay so."""
+    """x with A x = right, eliminated from the last coordinate to the first: structural zeros stay zeros."""
     A, x, n = [list(row) for row in matrix], list(right), len(matrix)
     inverses: list[Scalar] = [0.0] * n
     for k in reversed(range(n)):

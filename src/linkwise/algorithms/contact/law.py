@@ -14,6 +14,10 @@ hold leaves velocities of zero, and a body at rest stays where it is. The bias o
     max(β g/h, −s)          g < 0: what is inside comes out, by the part β of its depth a step, not faster than s
     e v_n                   where v_n < 0 closes the gap within the step and the restitution is e > 0                (3)
 
+A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, at the end of the step as well:
+
+    w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
+
 A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
@@ -32,8 +36,9 @@ from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
-from linkwise.algorithms.contact.filtered import Schedule, Touching
-from linkwise.algorithms.contact.solver import Effort, JointRow, Problem
+from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
+from linkwise.algorithms.contact.point import JointRow
+from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
@@ -80,6 +85,8 @@ class Given:
     friction: Sequence[Scalar]
     height: Sequence[Scalar]
     start: Sequence[Scalar] | None = None
+    smoothing: float = 0.0
+    """Of derivatives [m/s], see ``derivatives``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +102,8 @@ class Stepped:
     residual: Scalar
 
 
-def scene_of(model: Any, friction: bool = True) -> Scene:
-    """What a model says about contact."""
+def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = None) -> Scene:
+    """What a model says about contact; ``held``: its constraints, where their targets are inputs."""
     places: dict[str, tuple[int, int, Any]] = {}
     coordinate = position = 0
     for joint in model.coordinate_joints:
@@ -106,7 +113,8 @@ def scene_of(model: Any, friction: bool = True) -> Scene:
         StopRow(*places[stop.joint][:2], *_range(places[stop.joint][2]), stop.restitution)
         for stop in stops_of(model.contact_parts)
     ]
-    return Scene(geometry.prepared(model), stops, constraints.prepared(model), friction)
+    held = constraints.prepared(model) if held is None else held
+    return Scene(geometry.prepared(model), stops, held, friction)
 
 
 def step(
@@ -134,11 +142,23 @@ def step(
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     with stage("contact bias"):
         bias: list[Scalar] = [0.0] * len(before)
+        compliance: list[Scalar] = [0.0] * contacts
         for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
             bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+            if each.stiffness is not None:
+                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
     if effort.filtered is not None:
-        filter_problem = Touching(M, rows, bias[: 3 * contacts], given.friction, joints, _places(joint_rows))
-        p, after, residual = _filtered(filter_problem, mobility, v, torques, given.start, effort.filtered)
+        problem = Touching(
+            M,
+            rows,
+            bias[: 3 * contacts],
+            given.friction,
+            joints,
+            _places(joint_rows),
+            compliance,
+            _turning(links, q, scene.candidates, touches),
+        )
+        p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
     else:
         rows = [*rows, *joint_rows]
@@ -156,7 +176,16 @@ def step(
         start = None
         if given.start is not None:
             start = [*given.start, *([0.0] * len(joints))]
-        p, residuals = solver.solve(Problem(delassus, c, given.friction, joints), effort, start)
+        softer = [
+            [
+                x + compliance[i // 3] if i == j and j % 3 == 2 and j < 3 * contacts else x
+                for j, x in enumerate(row)
+            ]
+            for i, row in enumerate(delassus)
+        ]
+        p, residuals = solver.solve(
+            Problem(softer, c, given.friction, joints), effort, start, given.smoothing
+        )
         with stage("velocities after the step"):
             total = [
                 a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
@@ -185,7 +214,7 @@ def _filtered(
     mobility: _Mobility,
     v: Sequence[Scalar],
     torques: Sequence[Scalar],
-    start: Sequence[Scalar] | None,
+    given: Given,
     schedule: Schedule,
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
     """(p, velocities after the step, residual) by ``filtered``."""
@@ -198,27 +227,51 @@ def _filtered(
         free = moved(torques)
     with stage("contact scales"):
         units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
-        halves = [mobility.half(row) for row in [*problem.rows, *units]]
+        turns = [row for each in problem.turning for row in each.rows]
+        halves = [mobility.half(row) for row in [*problem.rows, *units, *turns]]
         stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
         for k in range(0, len(problem.rows), 3):
             stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
+        for k in range(problem.before_turning, len(stiff), 2):
+            stiff[k] = stiff[k + 1] = stiff[k] if is_zero(stiff[k + 1]) else 0.5 * (stiff[k] + stiff[k + 1])
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
-    if start is not None:
-        p = [*start, *([0.0] * len(problem.joints))]
+    if given.start is not None:
+        p = [*given.start, *([0.0] * (len(stiff) - len(given.start)))]
         first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     p = filtered.solve(problem, stiff, least, free, schedule, first)
     with stage("velocities after the step"):
-        p = [like(x, 0.0) for x in solver.projected(problem.friction, p)]
+        p = solver.projected(problem.friction, p)
+        for k, each in enumerate(problem.turning):
+            x = problem.before_turning + 2 * k
+            p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
+        p = [like(x, 0.0) for x in p]
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-        p = filtered.differentiable(problem, stiff, least, p, after, free)
+        p = filtered.differentiable(problem, stiff, least, p, after, free, given.smoothing)
         after = moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
     residuals = filtered.residuals(problem, stiff, least, p, after)
-    unbiased = [
-        w if is_zero(b) else w - b for w, b in zip(problem.velocities(free), problem.bias, strict=False)
-    ]
+    unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _turning(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    candidates: Sequence[Candidate],
+    touches: Sequence[geometry.Touch],
+) -> list[Turning]:
+    """Friction against spinning about the normal, the last axis of a contact, and against rolling about the others."""
+    found: list[Turning] = []
+    for k, (each, touch) in enumerate(zip(candidates, touches, strict=True)):
+        if not (each.torsional_friction or each.rolling_friction):
+            continue
+        about_x, about_y, about_z = geometry.turning_rows(links, q, each, touch)
+        if each.torsional_friction:
+            found.append(Turning(k, each.torsional_friction, [about_z, [0.0] * len(about_z)]))
+        if each.rolling_friction:
+            found.append(Turning(k, each.rolling_friction, [about_x, about_y]))
+    return found
 
 
 def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:
@@ -242,6 +295,13 @@ def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scala
     hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
     # what is inside and would come out faster than it bounces does so
     return where(hits, minimum(restitution * approach, bias), bias)
+
+
+def _soft(gap: Scalar, stiffness: float, damping: float, h: Scalar) -> tuple[Scalar, Scalar]:
+    """(bias, R): w_n + R p_n + bias = 0 is a spring and a damper, p_n = −h (k (g + h w_n) + d w_n), at the end of the
+    step. What is still open may close freely."""
+    firm = stiffness * h + damping
+    return where(gap > 0.0, gap / h, (stiffness / firm) * gap), 1.0 / (h * firm)
 
 
 # -- rows of joints ---------------------------------------------------------------------------------------------------

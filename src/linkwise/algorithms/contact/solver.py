@@ -39,31 +39,15 @@ from typing import Any
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.constraints import softening
+from linkwise.algorithms.contact import derivatives
+from linkwise.algorithms.contact.point import TINY, JointRow, Point, inverse_above, on_disk, selected
 from linkwise.scalar import Condition, Scalar, all_of, like, maximum, minimum, sqrt, stage, where
 
 Rows = list[list[Scalar]]
-TINY = 1e-30
-"""[(N·s)²] keeps the direction of a vanishing impulse finite."""
 SLIDING_STEPS = 2
 """Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
-SOLVED = 1e-6
-"""Residual, relative to velocities without impulses, up to which impulses count as a solution for derivatives."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
-
-
-@dataclass(frozen=True)
-class JointRow:
-    """Bounds of a joint's velocity after the step (stops) and of the impulse of its dry friction; None: there is none.
-
-    ``compliance``: friction that changes its direction gradually is −w/compliance inside its limits.
-    """
-
-    lower: Scalar | None = None
-    upper: Scalar | None = None
-    forward: Scalar | None = None
-    backward: Scalar | None = None
-    compliance: Scalar = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,37 +95,8 @@ class _Scales:
     soft: list[Scalar]
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """An iterate p: w, the choices (κ, d) of every contact and (κ, value, R) of every joint row, residuals and Σ r²."""
-
-    p: list[Scalar]
-    w: list[Scalar]
-    pressed: list[Scalar]
-    """1 for closed contacts, 0 for open ones."""
-    held: list[Scalar]
-    """κ."""
-    directions: Rows
-    joints: Rows
-    residuals: list[Scalar]
-    merit: Scalar
-
-    def unless(self, condition: Condition, other: Point) -> Point:
-        """The other one where the condition holds."""
-        return Point(
-            _if(condition, other.p, self.p),
-            _if(condition, other.w, self.w),
-            _if(condition, other.pressed, self.pressed),
-            _if(condition, other.held, self.held),
-            [_if(condition, b, a) for a, b in zip(self.directions, other.directions, strict=True)],
-            [_if(condition, b, a) for a, b in zip(self.joints, other.joints, strict=True)],
-            _if(condition, other.residuals, self.residuals),
-            where(condition, other.merit, self.merit),
-        )
-
-
 def solve(
-    problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None
+    problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None, smoothing: float = 0.0
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
@@ -169,31 +124,15 @@ def solve(
                 for _ in range(effort.sweeps_between):
                     p, damping = _swept(problem, scales, p, damping)
             at = _evaluated(problem, scales, p)
-    near = max(softening(), effort.proximal[-1]) * scales.mean
-    return _differentiable(problem, scales, at, near), [like(x, 0.0) for x in at.residuals]
+    return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
 
-def _differentiable(problem: Problem, scales: _Scales, at: Point, near: Scalar) -> list[Scalar]:
-    """The impulses, whose derivatives are those of one more of Newton's steps: of the solution, where it is one.
-
-    What that step computes is only part of derivatives. Impulses that are not a solution have none.
-    """
+def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: float) -> list[Scalar]:
     p = [like(x, 0.0) for x in at.p]
-    step = _newton(problem, scales, _evaluated(problem, scales, p), near)
-    return differentiated(at, step, _evaluated(problem, scales, step).merit, problem.c)
-
-
-def differentiated(at: Point, step: Sequence[Scalar], merit: Scalar, c: Sequence[Scalar]) -> list[Scalar]:
-    """The impulses of a point with the derivatives of a further step, where this stays at the solution.
-
-    Args:
-        at: the point.
-        step: impulses after one more step from there.
-        merit: sum of its squared residuals.
-        c: velocities without impulses.
-    """
-    near = merit <= at.merit + (SOLVED * SOLVED) * dense.dot(c, c)
-    return [like(x, where(near, new, 0.0)) for x, new in zip(at.p, step, strict=True)]
+    at = _evaluated(problem, scales, p)
+    laws, changes = derivatives.linearised(at, problem.friction, scales.stiff, scales.least, smoothing)
+    matrix = derivatives.unit_plus_product(laws, problem.G)
+    return derivatives.attached(p, _eliminated(derivatives.constants(matrix), changes), at.merit, problem.c)
 
 
 # -- scales -----------------------------------------------------------------------------------------------------------
@@ -213,12 +152,6 @@ def _scales(problem: Problem) -> _Scales:
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
         return _Scales(mean, least, blocks, stiff, [inverse_above(x, least) for x in stiff])
-
-
-def inverse_above(x: Scalar, floor: Scalar) -> Scalar:
-    """1/x; 0 where x is not above the floor: what nothing moves has no scale, and its impulse stays zero."""
-    moves = x > floor
-    return where(moves, 1.0 / where(moves, x, 1.0), 0.0)
 
 
 def _inverse(S: Rows) -> Rows:
@@ -250,7 +183,7 @@ def _swept(
         sliding, a = _sliding(block, scales.soft[3 * k + 2], free, friction, damping[k])
         sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
         # what parts without an impulse gets none, even where one that wedges it would be another solution
-        p[own] = _if(parts, [0.0, 0.0, 0.0], _if(sticks, stopped, sliding))
+        p[own] = selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
         damping[k] = where(sticks, damping[k], where(parts, damping[k], a))
     for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
@@ -290,7 +223,7 @@ def _sliding(
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
     x, y, normal, _, _ = slid(a)
     normal = maximum(normal, 0.0)
-    x, y = _on_disk((x, y), friction * normal)
+    x, y = on_disk_of((x, y), friction * normal)
     # the normal of what is left of p_t, and as much of that as it still holds
     held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
     part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
@@ -302,7 +235,7 @@ def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
     return all_of(p[2] >= 0.0, p[0] * p[0] + p[1] * p[1] <= limit * limit)
 
 
-def _on_disk(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
+def on_disk_of(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
     """The nearest point to t of the disk of this radius."""
     part = minimum(1.0, limit / sqrt(t[0] * t[0] + t[1] * t[1] + TINY))
     return [part * t[0], part * t[1]]
@@ -351,8 +284,6 @@ def evaluated(
 ) -> Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
-    p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
-
     Args:
         frictions: μ of every contact.
         joint_rows: one for every joint that stops or rubs.
@@ -367,21 +298,14 @@ def evaluated(
         directions: Rows = []
         residuals: list[Scalar] = []
         for k, friction in enumerate(frictions):
-            x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+            x, z = 3 * k, 3 * k + 2
             normal = maximum(p[z] - soft[z] * w[z], 0.0)
-            across = [p[i] - soft[i] * w[i] for i in (x, y)]
-            limit = friction * normal
-            square = across[0] * across[0] + across[1] * across[1]
-            slides = square > limit * limit
-            inverse = 1.0 / sqrt(square + TINY)
             closed = where(normal > 0.0, 1.0, 0.0)
-            kappa = where(slides, limit * inverse, closed)
+            kappa, direction, own = on_disk(p[x:z], w[x:z], stiff[x], soft[x], friction * normal, closed)
             pressed.append(closed)
             held.append(kappa)
-            going = where(slides, closed * inverse, 0.0)
-            directions.append([going * across[0], going * across[1]])
-            open_part = (1.0 - kappa) * stiff[x]
-            residuals += [open_part * p[i] + kappa * w[i] for i in (x, y)]
+            directions.append(direction)
+            residuals += own
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
         joints: Rows = []
         for k, row in enumerate(joint_rows, start=3 * len(frictions)):
@@ -473,7 +397,7 @@ def projected(frictions: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
     for k, friction in enumerate(frictions):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
         p[z] = maximum(p[z], 0.0)
-        p[x], p[y] = _on_disk((p[x], p[y]), friction * p[z])
+        p[x], p[y] = on_disk_of((p[x], p[y]), friction * p[z])
     return p
 
 
@@ -484,10 +408,6 @@ def _raised(S: Rows, more: Scalar) -> Rows:
 
 def _part(start: Sequence[Scalar], end: Sequence[Scalar], part: float) -> list[Scalar]:
     return [a + part * (b - a) for a, b in zip(start, end, strict=True)]
-
-
-def _if(condition: Condition, first: Sequence[Scalar], second: Sequence[Scalar]) -> list[Scalar]:
-    return [where(condition, a, b) for a, b in zip(first, second, strict=True)]
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:

@@ -1,0 +1,78 @@
+"""Same problem, same solution: velocities of contacts beside Pinocchio's ADMM solver and plain sweeps in long doubles.
+
+Problems are those of states of robots that are kicked and fall: a quadruped, a biped with four corners at each foot, a
+box. Where impulses are not unique, the velocities are: these are compared, relative to the largest velocity without
+impulses. A reference counts where it keeps the laws to 1e-10, computed in long doubles; Pinocchio's comes first, then
+``--sweeps`` projected sweeps for those that it does not solve. Coulomb friction may allow two motions: where both
+solutions keep the laws and differ, it is counted as that.
+
+    python benchmarks/contact_solutions.py [--robots legs biped box] [--problems 10000] [--sweeps 2000]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from contact_parts.problems import Problems, problems_of, solved_by_pinocchio, swept
+from contact_parts.robots import loaded, moving_states
+
+SOLVED = 1e-10
+CLOSE = 1e-8
+
+
+def references(problems: Problems, sweeps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(impulses, whether they are a solution, whether they are Pinocchio's)."""
+    p = np.zeros_like(problems.c)
+    found = np.zeros(len(p), dtype=bool)
+    try:
+        import pinocchio as pin
+
+        if hasattr(pin, "ADMMConstraintSolver"):
+            for k in range(len(p)):
+                own = solved_by_pinocchio(pin, problems, k)
+                if own is not None:
+                    p[k], found[k] = own, True
+    except ImportError:
+        print("Pinocchio is not installed")
+    found &= problems.residual(p) < SOLVED
+    others = np.flatnonzero(~found)
+    if len(others) and sweeps:
+        part = Problems(problems.G[others], problems.c[others], problems.friction[others])
+        p[others] = swept(part, sweeps)
+    return p, problems.residual(p) < SOLVED, found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--robots", nargs="*", default=["legs", "biped", "box"])
+    parser.add_argument("--problems", type=int, default=10_000, help="of all robots together")
+    parser.add_argument("--sweeps", type=int, default=2000)
+    options = parser.parse_args()
+    share = -(-options.problems // len(options.robots))
+    for name in options.robots:
+        robot, stand = loaded(name)
+        states = moving_states(robot, stand, -(-share // 10), 100)[:3]
+        states = tuple(part[:share] for part in states)
+        problems = problems_of(robot, states)
+        touching = (problems.c[:, 2::3] < 0.0).any(axis=1)
+        wanted, solved, theirs = references(problems, options.sweeps)
+        own = robot.contact_step(*states, accuracy=1e-12)[2].reshape(len(wanted), -1)
+        residual = problems.residual(own)
+        apart = np.abs(problems.velocities(own) - problems.velocities(wanted)).max(axis=1) / problems.size
+        both = solved & (residual < SOLVED)
+        agree = both & (apart < CLOSE)
+        print(
+            f"{name}: {len(own)} problems, {touching.sum()} with contact; ours keep the laws to 1e-10 in "
+            f"{(residual < SOLVED).sum()}, references in {solved.sum()} ({theirs.sum()} of Pinocchio)"
+        )
+        print(
+            f"  both: {both.sum()}; velocities agree to 1e-8: {agree.sum()}, largest difference of these "
+            f"{apart[agree].max(initial=0.0):.1e}; two solutions: {(both & ~agree).sum()}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""The Riccati recursion of optimal control: from the value function of the next stage to that of this one, and gains.
+
+The recursion is the dual of the Kalman filter's: it runs backward in time over the cost to go as the filter runs forward
+over the covariance.
+
+    control, backward                                  filter, forward
+    V  Hessian of the cost to go                       P  covariance of the estimate
+    A, B  dynamics                                     Aᵀ, Hᵀ  dynamics and measurement, transposed
+    predict:  Qxx = lxx + Aᵀ V' A                      P⁻ = W + A P Aᵀ
+    innovation: Quu = luu + Bᵀ V' B                    S = R + H P⁻ Hᵀ
+    gain:     K = −Quu⁻¹ (lux + Bᵀ V' A)               G = P⁻ Hᵀ S⁻¹
+    update:   V = Qxx + Quxᵀ K                         P = P⁻ − G H P⁻
+
+A stage has rows of which only some are full matrices: δv' = G (δq, δv, δu), and δq' = δq + h δv' where the integrator
+is semi-implicit (``shifted`` rows; otherwise there are none and v is the whole state). In the coordinates (q, v') the
+value function of the next stage has the Hessian
+
+    Pqq = Vqq      Pqv = h Vqq + Vqv      Pvv = h² Vqq + h (Vqv + Vqvᵀ) + Vvv
+
+so that the products need the rows of G alone: Y = Pvv G + (Pvq, 0, 0), then
+
+    Qux = Guᵀ Yx    Quu = Guᵀ Yu    Qqq = Pqq + Yqᵀ Gq + Gqᵀ Pvq    Qqv = Yqᵀ Gv    Qvv = Gvᵀ Yv
+
+each plus the cost's. Quu = L D Lᵀ gives z = L⁻¹ Qux, K = −L⁻ᵀ D⁻¹ z and V = Qxx − zᵀ D⁻¹ z. Symmetric matrices are
+computed by half. With gaps f̄ between the shooting intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile
+framework for multi-contact optimal control", 2020) the gradient of the next value function is taken where the dynamics
+lead: v'⁺ = v' + V' f̄. Limits of controls follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential
+dynamic programming", 2014: the step is the minimum over the box, and rows of K are zero where a control is at its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from linkwise.language import dot, empty, less, span, variable, zeros
+from linkwise.scalar import where
+from linkwise.solve.factors import ldl_of_any, solve
+
+BY_HALF = 12  # rows of a symmetric matrix that are computed by half; of larger ones whole rows, side by side
+PASSES = 4  # over the controls that are held at their limits, in each stage
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a stage, and which entries of the cost's Hessian are not always zero."""
+
+    shifted: int
+    """Rows q' = q + h v'; 0 or as many as ``full``."""
+    full: int
+    """Rows v' that are full."""
+    controls: int
+    step: float
+    """h."""
+    entries: frozenset[tuple[int, int]]
+    """(i, j), i ≥ j, of (x, u)."""
+    boxed: bool
+    """Whether controls have limits."""
+
+    @property
+    def states(self) -> int:
+        return self.shifted + self.full
+
+    @property
+    def width(self) -> int:
+        return self.states + self.controls
+
+    @cached_property
+    def blocks(self) -> dict[str, list[tuple[int, int]]]:
+        """Blocks of the cost's Hessian that are not zero: "qq", "vv" and "uu", of which some are diagonals, "vq", "ux";
+        the entries of each, row by row."""
+        q, v, x, u = (
+            range(*ends)
+            for ends in (
+                (self.shifted,),
+                (self.shifted, self.states),
+                (self.states,),
+                (self.states, self.width),
+            )
+        )
+        blocks = {"qq": (q, q), "vv": (v, v), "uu": (u, u), "vq": (v, q), "ux": (u, x)}
+        found: dict[str, list[tuple[int, int]]] = {}
+        for name, (rows, columns) in blocks.items():
+            places = [(i, j) for i in rows for j in columns]
+            given = [(i, j) for i, j in places if (max(i, j), min(i, j)) in self.entries]
+            if given:
+                found[name] = [(i, i) for i in rows] if all(i == j for i, j in given) else places
+        return found
+
+    def block_shape(self, name: str) -> tuple[int, ...]:
+        """(rows,) of a diagonal, (rows, columns) of a matrix."""
+        places = self.blocks[name]
+        rows = len({i for i, _ in places})
+        return (rows,) if all(i == j for i, j in places) else (rows, len(places) // rows)
+
+
+class Riccati:
+    """Memory of the recursion, and its steps; ``smallest`` is the pivot that counts as positive, by its diagonal."""
+
+    def __init__(self, shape: Shape, smallest: float):
+        s = self.shape = shape
+        self.smallest = smallest
+        n, v, q, m = s.states, s.full, s.shifted, s.controls
+        self.Vqq, self.Vqv, self.Vvv, self.vx = empty(q, q), empty(q, v), empty(v, v), empty(n)
+        self.moved = empty(n)  # gradient of the next value function beyond the gap, by q and v
+        self.ahead = empty(v) if q else self.moved  # by q and v'
+        self.Pqq, self.Pvq = empty(q, q), empty(v, q)
+        self.Pvv = empty(v, v) if q else self.Vvv
+        self.Y = empty(v, s.width)
+        self.Quu, self.qu = empty(m, m), empty(m)
+        self.Qux, self.z, self.scaled = empty(m, n), empty(m, n), empty(m, n)
+        self.expected, self.gradient = variable(0.0), variable(0.0)
+        self.largest, self.sound = variable(0.0), variable(1.0)
+
+    def clear(self) -> None:
+        """Before a sweep: first-order change of the cost, largest |Qu| of a free control, largest multiplier, and the
+        soundness of ``factors.ldl_of_any``."""
+        self.expected.value = self.gradient.value = self.largest.value = 0.0
+        self.sound.value = 1.0
+
+    def next_value(self, gap: Any, mu: Any) -> None:
+        """The value function of the stage that follows, seen from this one.
+
+        Args:
+            gap: f(x, u) less the state that follows (n,).
+            mu: regularisation, in units of the diagonal of V: new states stay near the old ones.
+        """
+        s = self.shape
+        v, q, h = s.full, s.shifted, s.step
+        Vqq, Vqv, Vvv, moved, Pvq, Pvv = self.Vqq, self.Vqv, self.Vvv, self.moved, self.Pvq, self.Pvv
+        for i in span(s.states):
+            self.largest.value = larger(self.largest.value, abs(self.vx[i]))
+        for i in span(q):
+            moved[i] = dot(Vqv[i, :], gap[q:], dot(Vqq[i, :], gap[:q], self.vx[i]))
+        for i in span(v):
+            moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
+        for V in (Vqq, Vvv):
+            for i in span(V.shape[0]):
+                V[i, i] = V[i, i] + mu * abs(V[i, i])
+        for i in span(q):
+            self.ahead[i] = moved[q + i] + h * moved[i]
+        for i in span(q):
+            for j in span(q):
+                self.Pqq[i, j] = Vqq[i, j]
+                Pvq[j, i] = h * Vqq[i, j] + Vqv[i, j]
+        for i in span(q):
+            for j in span(i + 1):
+                Pvv[i, j] = Vvv[i, j] + h * (Pvq[j, i] + Vqv[j, i])
+                Pvv[j, i] = Pvv[i, j]
+
+    def stage(self, G: Any, gradient: Any, H: Mapping[str, Any], room: Any, mu: Any, k: Any, K: Any) -> None:
+        """k and K of δu = k + K δx, and the value function of this stage.
+
+        Args:
+            G: rows of δv' by (δx, δu), (v, n + m).
+            gradient: of the cost by (x, u).
+            H: its Hessian, by the names of ``Shape.blocks``.
+            room: (lowest, largest) change of the controls, two vectors, or None.
+            mu: regularisation, in units of the diagonal of Quu.
+            k: step of the controls (m,), which is written.
+            K: gains (m, n), which are written.
+        """
+        s = self.shape
+        n, v, q, m = s.states, s.full, s.shifted, s.controls
+        Y, Quu, qu, Qux, z, scaled = self.Y, self.Quu, self.qu, self.Qux, self.z, self.scaled
+        for j in span(q, parallel=True):
+            for i in span(v):
+                Y[i, j] = dot(self.Pvv[i, :], G[:, j], self.Pvq[i, j])
+        for j in span(q, s.width, parallel=True):
+            for i in span(v):
+                Y[i, j] = dot(self.Pvv[i, :], G[:, j])
+        symmetric(Quu, H.get("uu"), lambda i, j, cost: dot(G[:, n + i], Y[:, n + j], cost))
+        for i in span(m):
+            Quu[i, i] = Quu[i, i] + mu * abs(Quu[i, i])
+            qu[i] = dot(G[:, n + i], self.ahead, gradient[n + i])
+        free = None
+        if room is None:
+            L, inverse, sound = ldl_of_any(Quu, self.smallest)
+            k[:] = solve(L, inverse, -qu)
+        else:
+            L, inverse, sound, free = within_box(Quu, qu, room, self.smallest, k)
+            for i in span(m):
+                qu[i] = where(pushed(qu[i], room[0][i], room[1][i]), 0.0 * qu[i], qu[i])
+        self.sound.value = where(sound < self.sound.value, sound, self.sound.value)
+        for i in span(m):
+            self.expected += qu[i] * k[i]
+            self.gradient.value = larger(self.gradient.value, abs(qu[i]))
+        crossed = H.get("ux")
+        for j in span(n, parallel=True):
+            for i in span(m):
+                Qux[i, j] = dot(G[:, n + i], Y[:, j], 0.0 if crossed is None else crossed[i, j])
+            self.vx[j] = dot(Qux[:, j], k, dot(G[:, j], self.ahead, gradient[j]))
+            for i in span(m):
+                z[i, j] = less(Qux[i, j] if free is None else Qux[i, j] * free[i], L[i, :i], z[:i, j])
+                scaled[i, j] = z[i, j] * inverse[i]
+            for i in span(m - 1, -1, -1):
+                K[i, j] = less(-scaled[i, j], L[i + 1 :, i], K[i + 1 :, j])
+        for j in span(q):
+            self.vx[j] = self.vx[j] + self.moved[j]
+        self._value(G, H)
+
+    def _value(self, G: Any, H: Mapping[str, Any]) -> None:
+        """V of this stage: the block qv by columns, the symmetric blocks by half."""
+        v, q = self.shape.full, self.shape.shifted
+        Y, z, scaled, mixed = self.Y, self.z, self.scaled, H.get("vq")
+        for j in span(v, parallel=True):
+            for i in span(q):
+                total = dot(Y[:, i], G[:, q + j], 0.0 if mixed is None else mixed[j, i])
+                self.Vqv[i, j] = less(total, scaled[:, i], z[:, q + j])
+
+        def of_positions(i: Any, j: Any, cost: Any) -> Any:
+            total = dot(Y[:, i], G[:, j], self.Pqq[i, j] + cost)
+            return less(dot(G[:, i], self.Pvq[:, j], total), scaled[:, i], z[:, j])
+
+        def of_velocities(i: Any, j: Any, cost: Any) -> Any:
+            return less(dot(G[:, q + i], Y[:, q + j], cost), scaled[:, q + i], z[:, q + j])
+
+        symmetric(self.Vqq, H.get("qq"), of_positions)
+        symmetric(self.Vvv, H.get("vv"), of_velocities)
+
+
+def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:
+    """Set a symmetric matrix to its entries, which are computed by half.
+
+    Args:
+        S: (n, n), which is written.
+        cost: what is added to: a matrix, a diagonal or None.
+        entry: (i, j, what is added to) gives the entry.
+    """
+    n, diagonal = S.shape[0], cost is not None and len(cost.shape) == 1
+
+    def value(i: Any, j: Any) -> Any:
+        return entry(i, j, 0.0 if cost is None or diagonal else cost[i, j])
+
+    if n > BY_HALF:
+        for i in span(n):
+            for j in span(n, parallel=True):
+                S[i, j] = value(i, j)
+    for i in span(n):
+        for j in span(i + 1):
+            S[i, j] = S[i, j] if n > BY_HALF else value(i, j)
+            S[j, i] = S[i, j]
+        if diagonal:
+            S[i, i] = S[i, i] + cost[i]
+
+
+def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tuple[Any, Any, Any, Any]:
+    """The smallest ½ kᵀQk + gradient·k with k between its limits, by ``PASSES`` of an active set method.
+
+    Args:
+        Q: symmetric matrix (m, m).
+        gradient: at k = 0, (m,).
+        room: (lowest, largest) k, two vectors; 0 is between them.
+        smallest: pivot that counts as positive, in units of the diagonal.
+        k: (m,), which is written.
+
+    Returns:
+        (L, 1/D, soundness) of the free entries with ones for those that are held, and 1 for free entries.
+    """
+    m = Q.shape[0]
+    low, high = room
+    below, above, free, fixed, pulled = zeros(m), zeros(m), zeros(m), zeros(m), zeros(m)
+    S = empty(m, m)
+    factors: tuple[Any, Any, Any] = (None, None, None)
+    for i in span(m):
+        below[i] = where((low[i] >= 0.0) & (gradient[i] > 0.0), 1.0, 0.0)
+        above[i] = where((high[i] <= 0.0) & (gradient[i] < 0.0), 1.0, 0.0)
+    for turn in range(PASSES):
+        for i in span(m):
+            free[i] = where(below[i] + above[i] > 0.5, 0.0, 1.0)
+            fixed[i] = where(below[i] > 0.5, low[i], where(above[i] > 0.5, high[i], 0.0 * gradient[i]))
+        for i in span(m):
+            pulled[i] = -(dot(Q[i, :], fixed, gradient[i]) * free[i])
+            for j in span(i):
+                S[i, j] = Q[i, j] * (free[i] * free[j])
+            S[i, i] = Q[i, i] * free[i] + (1.0 - free[i])
+        factors = ldl_of_any(S, smallest)
+        moved = solve(factors[0], factors[1], pulled)
+        for i in span(m):
+            k[i] = moved[i] + fixed[i]
+        if turn < PASSES - 1:
+            for i in span(m):
+                left = dot(Q[i, :], k, gradient[i])  # 0 where free
+                is_free = free[i] > 0.5
+                below[i] = where(is_free, where(k[i] < low[i], 1.0, 0.0), where(left > 0.0, below[i], 0.0))
+                above[i] = where(is_free, where(k[i] > high[i], 1.0, 0.0), where(left < 0.0, above[i], 0.0))
+    return (*factors, free)
+
+
+def pushed(gradient: Any, low: Any, high: Any) -> Any:
+    """Whether an entry at its limit is pushed outwards; ``low`` and ``high`` are what is left to the limits."""
+    return ((low >= 0.0) & (gradient > 0.0)) | ((high <= 0.0) & (gradient < 0.0))
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger one; a where b is not a number."""
+    return where(a < b, b, a)
