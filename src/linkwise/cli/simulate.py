@@ -178,8 +178,7 @@ def command(
         refuse_given(("end", "trajectory", "degrees", "move"), "does not go with --contact and a free base")
         reference: Any = touching.position(loaded, start, "--from")
         first = reference
-        if controller == "computed_torque":
-            controller = JOINT_PD
+        controller = JOINT_PD if controller == "computed_torque" else controller
     else:
         reference, first = _reference(loaded, start, end, trajectory, degrees, move)
     if controller == JOINT_PD and not contact:
@@ -189,16 +188,7 @@ def command(
     periods = duration / (options["control_period"] or options["step"])
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
     found = _simulated(loaded, controller, reference, first, duration, options)
-    assert found.reference is not None
-    table = {"t": found.t} | numbered("q", found.q) | numbered("qd", found.qd) | numbered("tau", found.tau)
-    wanted = np.broadcast_to(found.reference[0], found.q.shape)
-    table |= numbered("qr", wanted)
-    if contact:
-        table |= touching.columns(found)
-    if found.divergence is None:
-        finite(table)
-    else:
-        table = _until_divergence(table)
+    table = _table(found, contact)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
@@ -218,16 +208,37 @@ def command(
             }
         )
         return
-    written = {f"{len(table['t'])} rows": out, "report": report, "figures": figures, "page": page}
-    if not any(written.values()):
+    _say_what_was_written(
+        loaded, controller, found, table, {"rows": out, "report": report, "figures": figures, "page": page}
+    )
+
+
+def _table(found: Result, contact: bool) -> dict[str, np.ndarray]:
+    """A column for each number over time."""
+    assert found.reference is not None
+    table = {"t": found.t} | numbered("q", found.q) | numbered("qd", found.qd) | numbered("tau", found.tau)
+    table |= numbered("qr", np.broadcast_to(found.reference[0], found.q.shape))
+    if contact:
+        table |= touching.columns(found)
+    if found.divergence is not None:
+        return _until_divergence(table)
+    finite(table)
+    return table
+
+
+def _say_what_was_written(
+    robot: Robot, controller: str, found: Result, table: dict[str, np.ndarray], paths: dict[str, str | None]
+) -> None:
+    if not any(paths.values()):
         write_table(None, table)
         return
-    _summary(loaded, controller, found)
-    if contact:
+    _summary(robot, controller, found)
+    if found.robot.contact_names:
         touching.summary(found)
-    for what, path in written.items():
+    for what, path in paths.items():
         if path is not None:
-            say(f"{what} written to {path}")
+            count = f"{len(table['t'])} " if what == "rows" else ""
+            say(f"{count}{what} written to {path}")
 
 
 def _until_divergence(table):
