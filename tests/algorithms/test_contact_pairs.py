@@ -125,13 +125,29 @@ def test_faces_that_lie_on_each_other_get_four_points_inside_of_both():
     np.testing.assert_allclose(gaps, -1e-5, atol=1e-12)
     np.testing.assert_allclose(normals, np.broadcast_to((0.0, 0.0, 1.0), normals.shape), atol=1e-12)
     own = np.einsum("kji,knj->kni", turns, points - at[:, None])
-    assert (np.abs(own[..., :2]) <= np.array([0.06, 0.15]) + 1e-9).all()
-    assert (np.abs(points[..., :2]) <= 0.1 + 1e-9).all()
+    assert (np.abs(own[..., :2]) <= np.array([0.06, 0.15]) + 1e-8).all()
+    assert (np.abs(points[..., :2]) <= 0.1 + 1e-8).all()
     x, y = points[..., 0], points[..., 1]
     order = np.argsort(np.arctan2(y - y.mean(1, keepdims=True), x - x.mean(1, keepdims=True)), axis=1)
     x, y = np.take_along_axis(x, order, 1), np.take_along_axis(y, order, 1)
     area = 0.5 * np.abs((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)).sum(axis=1))
     assert (area > 0.5 * 0.12 * 0.15).all()  # wide support, not a line
+
+
+def test_boxes_of_one_size_on_each_other_keep_four_corners_whatever_round_off_says():
+    rng = np.random.default_rng(6)
+    count = 400
+    size = 10.0 ** rng.uniform(-17, -10.5, (count, 1))  # of the deviations
+    turns = np.array([lw.Transform.from_rpy((0, 0, 0), s * rng.normal(size=3)).rotation for s in size[:, 0]])
+    at = np.array([0.0, 0.0, 0.1]) + size * rng.normal(size=(count, 3))
+    one = placed("box", (0.1, 0.1, 0.1), turns, at)
+    two = placed("box", (0.1, 0.1, 0.1), np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3)))
+    for first, second in ((one, two), (two, one)):
+        gaps, _, points = met(first, second)
+        assert np.abs(gaps).max() < 1e-9
+        np.testing.assert_allclose(np.abs(points[..., :2]), 0.05, atol=1e-8)
+        corners = np.sign(points[..., 0]) + 2 * np.sign(points[..., 1])
+        assert (np.sort(corners, axis=1) == [-3, -1, 1, 3]).all()
 
 
 def test_capsules_along_a_face_or_another_capsule_have_two_points_across_it_one():

@@ -20,6 +20,7 @@ from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, w
 FACE_FIRST = 1e-6
 """An edge or a face of the second box decides where it is better by this part of the smallest edge."""
 _CROSSED = 1e-8  # sin² of the angle of two edges below which they count as parallel
+_RIM = 1e-9  # part of the sizes by which a point may be beyond a face
 _EQUAL = 1e-10  # part of the sizes by which heights differ that count as equal
 _FLAT = 1e-12  # part of a squared length below which points of a face are one
 
@@ -202,10 +203,11 @@ def _clipped(face: _Face, box: Box, far: Scalar) -> list[Point]:
         corners.append((dot(off, face.across), dot(off, face.along), dot(off, face.normal)))
     points: list[Point] = []
     known: list[Condition] = []
+    rim = _RIM * far  # boxes of one size on each other: edges on the rim count, whatever round-off says
     for k, start in enumerate(corners):
         way = minus(corners[(k + 1) % 4], start)
-        low, high = _slab(start[0], way[0], face.width)
-        others = _slab(start[1], way[1], face.depth)
+        low, high = _slab(start[0], way[0], face.width + rim)
+        others = _slab(start[1], way[1], face.depth + rim)
         low, high = maximum(maximum(low, others[0]), 0.0), minimum(minimum(high, others[1]), 1.0)
         inside = low <= high
         points += [add(start, scaled(low, way)), add(start, scaled(high, way))]
@@ -216,7 +218,7 @@ def _clipped(face: _Face, box: Box, far: Scalar) -> list[Point]:
         u, v = x * face.width - corners[0][0], y * face.depth - corners[0][1]
         a, b = inverse * (u * two[1] - v * two[0]), inverse * (v * one[0] - u * one[1])
         points.append((x * face.width, y * face.depth, corners[0][2] + a * one[2] + b * two[2]))
-        known.append(all_of(all_of(a >= 0.0, a <= 1.0), all_of(b >= 0.0, b <= 1.0)))
+        known.append(all_of(all_of(a >= -_RIM, a <= 1.0 + _RIM), all_of(b >= -_RIM, b <= 1.0 + _RIM)))
     return spread(points, known, far)
 
 
