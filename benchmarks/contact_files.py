@@ -134,6 +134,9 @@ def main() -> None:
             continue
         near = np.abs(ours[:2] / theirs[:2] - 1.0).max()
         still = max(ours[2], theirs[2]) < 0.1
+        if not np.isfinite(ours).all():
+            print(f"{name:44} {len(robot.contact_names):10d} diverges")
+            continue
         verdict = f"{'stands' if still else 'moves'}, {100 * near:.2f} % apart"
         print(
             f"{name:44} {len(robot.contact_names):10d} {ours[0]:7.4f} {theirs[0]:7.4f}  {ours[1]:8.2f} "

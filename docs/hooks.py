@@ -46,7 +46,10 @@ REFERENCE = {
         "Constraints and couplings",
         [f"linkwise.{name}" for name in ("Weld", "Point", "Coupling", "Elastic")],
     ),
-    "contact": ("Contact", [f"linkwise.{name}" for name in ("Contact", "Ground", "Stop")]),
+    "contact": (
+        "Contact",
+        [f"linkwise.{name}" for name in ("Contact", "Shape", "Ground", "Stop", "Scene", "Body")],
+    ),
     "fluids": ("Fluids", [f"linkwise.{name}" for name in ("Fluid", "DragBody")]),
     "kernels": (
         "Kernels",

@@ -155,6 +155,14 @@ def test_files_say_what_touches(tmp_path, recwarn):
     pairs = [f"foot{i}:foot{k}" for i in range(4) for k in range(i + 1, 4)]
     assert feet.contact_names == (*(f"foot{k}" for k in range(4)), *pairs)
     assert {contact.friction for contact in feet.contacts} == {0.7}
+    rolling = loaded(
+        dog(
+            ball.format(more='condim="6"').replace('".7"', '".7 .02 .01"'),
+            trunk='contype="0"  conaffinity="0"',
+        )
+    )
+    foot = rolling.contacts[0]
+    assert (foot.friction, foot.torsional_friction, foot.rolling_friction) == (1.0, 0.02, 0.01)
     smooth = loaded(dog(ball.format(more='priority="1" condim="1"'), trunk='contype="0" conaffinity="0"'))
     assert {contact.friction for contact in smooth.contacts[:4]} == {0.0}
     only = dog(

@@ -8,7 +8,8 @@ where few enough are left; else a note says that they are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ FEW_OTHERS = 4
 """The same for all groups but the first one, that of the most friction groups' first member: feet."""
 MOST = 12
 """Candidates up to which pairs of links are taken."""
+TURNING = "torsional and rolling friction"
 _LEVEL = 1e-9
 
 
@@ -37,13 +39,27 @@ class Geom:
     name: str = ""
 
 
+@dataclass(frozen=True, order=True)
+class Rubbing:
+    """Coefficient of Coulomb friction, and moments against spinning and rolling over the normal force [m]."""
+
+    friction: float
+    torsional: float = 0.0
+    rolling: float = 0.0
+
+    @property
+    def turns(self) -> bool:
+        """Whether it acts against turning."""
+        return bool(self.torsional or self.rolling)
+
+
 @dataclass(frozen=True)
 class Touching:
     """Numbers of two geoms that may touch, and their friction."""
 
     first: int
     second: int
-    friction: float
+    friction: Rubbing
 
 
 @dataclass(frozen=True)
@@ -63,9 +79,14 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
     body = [robot.carrier(geom.link)[0] for geom in geoms]
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     floor = next((k for k, geom in enumerate(geoms) if body[k] < 0 and _is_level(robot, geom)), None)
-    grounded: dict[float, list[int]] = {}
+    if robot.constraints or any(relation is not None for relation in robot.followed):
+        pairs, twisting = _without_turning(findings.pairs)
+        notes += [f"{TURNING} is left out of {twisting} pairs: the robot has constraints"] if twisting else []
+    else:
+        pairs = findings.pairs
+    grounded: dict[Rubbing, list[int]] = {}
     others: list[Touching] = []
-    for pair in findings.pairs:
+    for pair in pairs:
         first, second = pair.first, pair.second
         if floor in (first, second) and max(body[first], body[second]) >= 0:
             grounded.setdefault(pair.friction, []).append(second if first == floor else first)
@@ -74,7 +95,7 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
     if findings.ground is not None:
         moving = [k for k in range(len(geoms)) if body[k] >= 0]
         if moving:
-            grounded[findings.ground] = moving
+            grounded[Rubbing(findings.ground)] = moving
     parts: list[Part] = []
     if floor is not None:
         height = _place(robot, geoms[floor]).translation[2]
@@ -82,7 +103,7 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
     elif findings.ground is not None:
         parts.append(Ground(friction=findings.ground))
     count = 0
-    groups = sorted(grounded.items(), key=lambda item: len(item[1]))
+    groups = sorted(grounded.items(), key=lambda item: (len(item[1]), item[0]))
     for number, (friction, members) in enumerate(groups):
         made, candidates = _grounded(geoms, members, friction, FEW if number == 0 else FEW_OTHERS)
         parts += made
@@ -90,8 +111,11 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
         if len(made) == 1 and made[0].nearest is not None:
             total = sum(candidates_of(geoms[k].shape, _PLANE) for k in members)
             notes.append(
-                f"of {total} candidates with the ground (friction {friction:g}) the {candidates} nearest are taken"
+                f"of {total} candidates with the ground (friction {friction.friction:g}) the {candidates} nearest are "
+                "taken"
             )
+            if friction.turns:
+                notes.append(f"{TURNING} of these is left out")
     made, left = _paired(geoms, body, others, MOST - count)
     parts += made
     if left:
@@ -107,18 +131,33 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
 _PLANE = Shape("ground", "plane")
 
 
+def _without_turning(pairs: Sequence[Touching]) -> tuple[list[Touching], int]:
+    """(pairs with Coulomb friction alone, how many had more)."""
+    plain = [replace(pair, friction=Rubbing(pair.friction.friction)) for pair in pairs]
+    return plain, sum(pair.friction.turns for pair in pairs)
+
+
+def _options(friction: Rubbing, name: str) -> dict[str, Any]:
+    return {
+        "friction": friction.friction,
+        "torsional_friction": friction.torsional,
+        "rolling_friction": friction.rolling,
+        "name": name,
+    }
+
+
 def _grounded(
-    geoms: Sequence[Geom], members: Sequence[int], friction: float, few: int
+    geoms: Sequence[Geom], members: Sequence[int], friction: Rubbing, few: int
 ) -> tuple[list[Contact], int]:
     """One contact for each geom, or one for all of them with the nearest candidates."""
     counts = [candidates_of(geoms[k].shape, _PLANE) for k in members]
     if sum(counts) <= FEW:
         return [
-            Contact(geoms[k].link, shapes=[geoms[k].shape], friction=friction, name=geoms[k].label)
+            Contact(geoms[k].link, shapes=[geoms[k].shape], **_options(friction, geoms[k].label))
             for k in members
         ], sum(counts)
     shapes = [geoms[k].shape for k in members]
-    one = Contact(shapes[0].frame, shapes=shapes, friction=friction, nearest=few, name="ground")
+    one = Contact(shapes[0].frame, shapes=shapes, friction=friction.friction, nearest=few, name="ground")
     return [one], few
 
 
@@ -149,8 +188,7 @@ def _paired(
                 second.link,
                 shapes=[first.shape],
                 other_shapes=[second.shape],
-                friction=p.friction,
-                name=f"{first.label}:{second.label}",
+                **_options(p.friction, f"{first.label}:{second.label}"),
             )
         )
     left = f"{unknown} pairs of shapes that are not modelled are left out ({names} …)" if unknown else ""

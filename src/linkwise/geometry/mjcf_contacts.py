@@ -1,8 +1,8 @@
 """What of an MJCF file may touch what: geoms with ``contype``, ``conaffinity``, ``condim``, ``friction``, ``priority``,
 and the pairs that ``<contact>`` names or excludes.
 
-Contact is rigid here, so ``solref``, ``solimp`` and ``margin`` have no meaning; torsional and rolling friction (condim
-4 and 6) are left out, which ``Findings.notes`` says. Height fields, and solids fitted to meshes, are refused by name.
+Contact is rigid here, so ``solref``, ``solimp`` and ``margin`` have no meaning. Friction against spinning and rolling
+is that of condim 4 and 6. Height fields, and solids fitted to meshes, are refused by name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from linkwise.errors import ModelError
-from linkwise.geometry.contact_choice import Findings, Geom, Touching
+from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching
 from linkwise.geometry.mesh_files import MeshFiles
 from linkwise.geometry.mjcf_looks import _Reader as GeomReader
 from linkwise.geometry.solids import joined
@@ -24,12 +24,14 @@ from linkwise.model.xml import Element
 MOST_CORNERS = 16
 """Corners that stand for the convex hull of a mesh."""
 DEFAULT_FRICTION = "1 0.005 0.0001"
+Coefficients = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class _MjcfGeom(Geom):
     """A geom with what decides about its contacts."""
 
+    coefficients: Coefficients = (1.0, 0.005, 0.0001)
     contype: int = 1
     conaffinity: int = 1
     condim: int = 3
@@ -55,25 +57,35 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
             if frozenset((first.link, second.link)) in excluded:
                 continue
             if first.contype & second.conaffinity or second.contype & first.conaffinity:
-                condim, friction = _combined(first, second)
-                pairs[frozenset((i, k))] = Touching(i, k, 0.0 if condim == 1 else friction)
+                pairs[frozenset((i, k))] = Touching(i, k, _rubbing(*_combined(first, second)))
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
-    notes = list(reader.notes)
-    twisting = sorted({geom.label for geom in geoms if geom.condim in (4, 6)})
-    if twisting:
-        notes.append(
-            f"torsional and rolling friction (condim 4 and 6) is left out: {', '.join(twisting[:6])}"
-            + (f" and {len(twisting) - 6} more" if len(twisting) > 6 else "")
-        )
-    return Findings(tuple(geoms), tuple(pairs.values()), tuple(notes))
+    return Findings(tuple(geoms), tuple(pairs.values()), tuple(reader.notes))
 
 
-def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, float]:
+def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
+    """(condim, coefficients): those of the higher priority, else the larger ones."""
     if first.priority != second.priority:
         chosen = first if first.priority > second.priority else second
-        return chosen.condim, chosen.friction
-    return max(first.condim, second.condim), max(first.friction, second.friction)
+        return chosen.condim, chosen.coefficients
+    a, b = first.coefficients, second.coefficients
+    return max(first.condim, second.condim), (max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]))
+
+
+def _rubbing(condim: int, friction: Coefficients) -> Rubbing:
+    """What of the coefficients against sliding, spinning and rolling counts."""
+    return Rubbing(
+        friction[0] if condim > 1 else 0.0,
+        friction[1] if condim > 3 else 0.0,
+        friction[2] if condim > 4 else 0.0,
+    )
+
+
+def _three(text: str) -> Coefficients:
+    """The coefficients of a geom; those that are not given are MuJoCo's."""
+    given, usual = text.split(), DEFAULT_FRICTION.split()
+    x, y, z = (float(number) for number in (*given, *usual[len(given) :])[:3])
+    return x, y, z
 
 
 class _Contacts(GeomReader):
@@ -99,8 +111,14 @@ class _Contacts(GeomReader):
             ends.append(by_name[name])
         condim, friction = _combined(geoms[ends[0]], geoms[ends[1]])
         condim = pair.integer("condim", condim)
-        friction = float(pair.get("friction", str(friction)).split()[0])
-        return Touching(ends[0], ends[1], 0.0 if condim == 1 else friction)
+        if "friction" in pair.attrib:  # sliding along two axes, spinning, rolling about two axes
+            own = [float(number) for number in pair.text_of("friction").split()]
+            friction = (
+                own[0],
+                own[2] if len(own) > 2 else friction[1],
+                own[3] if len(own) > 3 else friction[2],
+            )
+        return Touching(ends[0], ends[1], _rubbing(condim, friction))
 
     def _geoms(
         self, parent: Element, link: str, frame: Transform, childclass: str | None
@@ -153,8 +171,9 @@ class _Contacts(GeomReader):
             link,
             shape,
             label,
-            float(geom.get("friction", DEFAULT_FRICTION).split()[0]),
+            _three(geom.get("friction", DEFAULT_FRICTION))[0],
             geom.get("name", ""),
+            _three(geom.get("friction", DEFAULT_FRICTION)),
             geom.integer("contype", 1),
             geom.integer("conaffinity", 1),
             geom.integer("condim", 3),

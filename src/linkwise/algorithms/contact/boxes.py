@@ -20,6 +20,8 @@ from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, w
 FACE_FIRST = 1e-6
 """An edge or a face of the second box decides where it is better by this part of the smallest edge."""
 _CROSSED = 1e-8  # sin² of the angle of two edges below which they count as parallel
+_RIM = 1e-9  # part of the sizes by which a point may be beyond a face
+_EQUAL = 1e-10  # part of the sizes by which heights differ that count as equal
 _FLAT = 1e-12  # part of a squared length below which points of a face are one
 
 
@@ -121,37 +123,40 @@ def meetings(first: Box, second: Box) -> list[Meeting]:
 
 
 def spread(points: Sequence[Point], known: Sequence[Condition], far: Scalar) -> list[Point]:
-    """Four of points (x, y, height): the lowest, the farthest from it, the farthest from the line through both, and the
-    one that adds most to their triangle.
+    """Four of points (x, y, height): the lowest, the farthest from it, and the farthest on both sides of their line, or
+    the one that adds most to the triangle where there is none on one side.
 
-    Points that are not ``known`` do not count. Where there are fewer than four, others are ``far`` above the lowest.
+    Of equal ones the first counts, so that the impulses of the last step belong to the same points. Points that are not
+    ``known`` do not count. Where there are fewer than four, others are ``far`` above the lowest.
     """
     heights = [where(ok, z, far) for (_, _, z), ok in zip(points, known, strict=True)]
     any_known: Any = known[0]
     for ok in known[1:]:
         any_known = any_known | ok
-    lowest, _ = _largest([-z for z in heights], points)
+    equal, alike = _EQUAL * far, 10.0 * _EQUAL * far * far
+    lowest, _ = _largest([-z for z in heights], points, equal)
     lowest = (lowest[0], lowest[1], where(any_known, lowest[2], far))
     offs = [(x - lowest[0], y - lowest[1]) for x, y, _ in points]
     squares = [where(ok, x * x + y * y, 0.0) for (x, y), ok in zip(offs, known, strict=True)]
-    second, square = _largest(squares, points)
+    second, square = _largest(squares, points, alike)
+    flat = _FLAT * (square + 1e-12)
     line = second[0] - lowest[0], second[1] - lowest[1]
     turns = [where(ok, line[0] * y - line[1] * x, 0.0) for (x, y), ok in zip(offs, known, strict=True)]
-    third, area = _largest([abs(turn) for turn in turns], points)
-    side = where(_turn(lowest, second, third) < 0.0, -1.0, 1.0)
+    left, area = _largest(turns, points, alike)
+    right, opposite = _largest([-turn for turn in turns], points, alike)
+    # all on one side: the point that adds most to the triangle
+    only_right = area <= flat
+    third = _choice(only_right, right, left)
+    side = where(only_right, -1.0, 1.0)
     beyond = [
-        where(
-            ok,
-            -minimum(
-                minimum(side * turn, side * _turn(second, third, point)), side * _turn(third, lowest, point)
-            ),
-            0.0,
-        )
-        for point, turn, ok in zip(points, turns, known, strict=True)
+        where(ok, -minimum(side * _turn(second, third, point), side * _turn(third, lowest, point)), 0.0)
+        for point, ok in zip(points, known, strict=True)
     ]
-    fourth, other = _largest(beyond, points)
+    added, more = _largest(beyond, points, alike)
+    both = all_of(area > flat, opposite > flat)
+    fourth, other = _choice(both, right, added), where(both, opposite, more)
+    area = where(only_right, opposite, area)
     none = lowest[2] + far
-    flat = _FLAT * (square + 1e-12)
     return [
         lowest,
         (second[0], second[1], where(square > 1e-18, second[2], none)),
@@ -198,10 +203,11 @@ def _clipped(face: _Face, box: Box, far: Scalar) -> list[Point]:
         corners.append((dot(off, face.across), dot(off, face.along), dot(off, face.normal)))
     points: list[Point] = []
     known: list[Condition] = []
+    rim = _RIM * far  # boxes of one size on each other: edges on the rim count, whatever round-off says
     for k, start in enumerate(corners):
         way = minus(corners[(k + 1) % 4], start)
-        low, high = _slab(start[0], way[0], face.width)
-        others = _slab(start[1], way[1], face.depth)
+        low, high = _slab(start[0], way[0], face.width + rim)
+        others = _slab(start[1], way[1], face.depth + rim)
         low, high = maximum(maximum(low, others[0]), 0.0), minimum(minimum(high, others[1]), 1.0)
         inside = low <= high
         points += [add(start, scaled(low, way)), add(start, scaled(high, way))]
@@ -212,7 +218,7 @@ def _clipped(face: _Face, box: Box, far: Scalar) -> list[Point]:
         u, v = x * face.width - corners[0][0], y * face.depth - corners[0][1]
         a, b = inverse * (u * two[1] - v * two[0]), inverse * (v * one[0] - u * one[1])
         points.append((x * face.width, y * face.depth, corners[0][2] + a * one[2] + b * two[2]))
-        known.append(all_of(all_of(a >= 0.0, a <= 1.0), all_of(b >= 0.0, b <= 1.0)))
+        known.append(all_of(all_of(a >= -_RIM, a <= 1.0 + _RIM), all_of(b >= -_RIM, b <= 1.0 + _RIM)))
     return spread(points, known, far)
 
 
@@ -293,11 +299,11 @@ def _nearest_on_lines(first: Segment, second: Segment) -> tuple[Scalar, Scalar]:
     return minimum(maximum(s, 0.0), 1.0), minimum(maximum(t, 0.0), 1.0)
 
 
-def _largest(values: Sequence[Scalar], points: Sequence[Point]) -> tuple[Point, Scalar]:
-    """The point of the largest value, the first one of equals."""
+def _largest(values: Sequence[Scalar], points: Sequence[Point], equal: Scalar) -> tuple[Point, Scalar]:
+    """The point of the largest value, the first one of those that differ by less than ``equal``."""
     best, (x, y, z) = values[0], points[0]
     for value, (a, b, c) in zip(values[1:], points[1:], strict=True):
-        better = value > best
+        better = value > best + equal
         best = where(better, value, best)
         x, y, z = where(better, a, x), where(better, b, y), where(better, c, z)
     return (x, y, z), best
