@@ -40,8 +40,8 @@ class Contact:
         edges: of a box about ``offset`` in the axes of the frame [m], shape (3,); no radius.
         shapes: in place of all of these; of several frames where ``nearest`` is given.
         other_shapes: of the other frame, in place of all that it has.
-        nearest: only so many candidates, in every state those that are nearest to the ground; None: all of them. The
-            time of a step grows with the cube of the number of candidates.
+        nearest: only so many candidates, in every state those that are nearest to the ground; None: all of them.
+            Every candidate costs time, whether it touches or not.
         restitution: part of the speed of approach with which the bodies part after an impact, 0 to 1.
         stiffness: of a soft contact [N/m], for each candidate; None: it is rigid.
         damping: of a soft contact [N·s/m].
