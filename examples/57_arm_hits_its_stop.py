@@ -31,8 +31,7 @@ for restitution in (0.0, 0.5):
     for k in range(0, len(result.t), 300):
         angles = np.degrees(result.q[k])
         print(f"  {result.t[k]:.1f} s: {angles[0]:7.2f}° {angles[1]:8.2f}°")
-    print(
-        f"  lowest angle of joint 1: {np.degrees(result.q[:, 0].min()):.4f}°; energy lost: {energy[0] - energy[-1]:.3f} J"
-    )
+    lowest, lost = np.degrees(result.q[:, 0].min()), energy[0] - energy[-1]
+    print(f"  lowest angle of joint 1: {lowest:.4f}°; energy lost: {lost:.3f} J")
     assert result.q[:, 0].min() > LIMIT - 1e-6
     assert np.diff(energy).max() < 0.02

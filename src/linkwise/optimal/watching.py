@@ -293,17 +293,15 @@ def _reading(
     beyond = qd - v - h * (apparent - known)
     certain = where(same | (suspected > 0.5), 0.0, 1.0) > 0.5
     apart = same & (old["lost"] <= 0.5)
+    lesson = clipped(beyond / (TIME_CONSTANT + 2.0 * h), -LESSON, LESSON)
+    lesson = where(learnt, lesson, where(same, old["lesson"], 0.0))
     return _Reading(
         position,
         velocity,
         (where(apart, q + free_motion, position), where(apart, along, velocity)),
         where(certain, known + clipped(apparent - known, -LESSON, LESSON), known),
         apparent,
-        where(
-            learnt,
-            clipped(beyond / (TIME_CONSTANT + 2.0 * h), -LESSON, LESSON),
-            where(same, old["lesson"], 0.0),
-        ),
+        lesson,
         where(still_time > STILL_TIME, old["before"], unrest),
         where(same, free_speed, where(abs(v) > abs(velocity), v, velocity)),
         where(same, free_motion, 0.0),

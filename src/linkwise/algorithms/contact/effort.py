@@ -21,6 +21,8 @@ from linkwise.model.mechanism import Mechanism
 DEFAULT_ACCURACY = 1e-6
 SINGLE = (Effort(1, 1), Effort(2, 1), Effort(1, 2), Effort(2, 2), Effort(3, 2), Effort(4, 3), Effort(6, 3))
 """In the order of their cost."""
+UNMEASURED = (SINGLE[4], SINGLE[-1])
+"""For the default accuracy and for a better one, where there are no numbers to measure."""
 REDUNDANT = {
     1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 33)),
     1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 33)),
@@ -64,13 +66,18 @@ def joint_row_count(scene: Scene, links: Mechanism) -> int:
 
 
 def _of_single(scene: Scene, links: Mechanism, wanted: float) -> Effort:
-    """The least effort for contacts with joints of their own, measured once for a robot."""
+    """The least effort for contacts with joints of their own, measured once for a robot.
+
+    Random states say nothing about stops, which are rare among them, and where a robot is held may be an input.
+    """
+    if scene.stops or scene.held or not scene.candidates:
+        return UNMEASURED[wanted < DEFAULT_ACCURACY]
     known = scene.model.__dict__.setdefault("_contact_efforts", {})
     key = (scene.friction, wanted)
     if key not in known:
         found = measured.least_effort(scene.model, links, scene, SINGLE, wanted)
         if found is None:
-            return SINGLE[-1] if wanted < DEFAULT_ACCURACY else SINGLE[4]
+            return UNMEASURED[wanted < DEFAULT_ACCURACY]
         known[key] = found
     return known[key]
 

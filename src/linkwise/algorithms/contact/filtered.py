@@ -287,17 +287,7 @@ def _stepped(
         ]
         laws.append((xx, xy, yy, along, across, press))
         _add_information(matrix, problem.rows[x : z + 1], laws[-1])
-    for k, (kappa, value, yielding) in enumerate(at.joints):
-        row, coordinate = 3 * contacts + k, problem.coordinates[k]
-        if is_zero(yielding):
-            gain = (kappa * often) * soft[row]
-        else:
-            gain = kappa / (near * stiff[row] + yielding)
-        # κ = 1: w⁺ + R p⁺ = value, κ = 0: p⁺ = value
-        held = p[row] + gain * (value - w[row] - yielding * p[row])
-        missing.append(where(kappa > 0.0, held, value) - p[row])
-        matrix[coordinate][coordinate] = matrix[coordinate][coordinate] + gain
-        laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
+    _add_joints(problem, at, near, stiff, soft, matrix, missing, laws)
     for b, each in enumerate(problem.turning):
         x, z = problem.before_turning + 2 * b, 3 * each.contact + 2
         kappa, (u, s) = at.held[contacts + b], at.directions[contacts + b]
@@ -316,6 +306,31 @@ def _stepped(
     change = eliminated(matrix, problem.pushed(missing))
     new = [a + b for a, b in zip(p, _impulse_changes(problem, laws, missing, change), strict=True)]
     return new, [a + b for a, b in zip(v, change, strict=True)]
+
+
+def _add_joints(
+    problem: Touching,
+    at: Point,
+    near: Scalar,
+    stiff: Sequence[Scalar],
+    soft: Sequence[Scalar],
+    matrix: Rows,
+    missing: list[Scalar],
+    laws: list[Law],
+) -> None:
+    """What stops and dry friction of joints add to a step (2)."""
+    p, w, often = at.p, at.w, 1.0 / near
+    for k, (kappa, value, yielding) in enumerate(at.joints):
+        row, coordinate = 3 * len(problem.friction) + k, problem.coordinates[k]
+        if is_zero(yielding):
+            gain = (kappa * often) * soft[row]
+        else:
+            gain = kappa / (near * stiff[row] + yielding)
+        # κ = 1: w⁺ + R p⁺ = value, κ = 0: p⁺ = value
+        held = p[row] + gain * (value - w[row] - yielding * p[row])
+        missing.append(where(kappa > 0.0, held, value) - p[row])
+        matrix[coordinate][coordinate] = matrix[coordinate][coordinate] + gain
+        laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 def _impulse_changes(

@@ -143,13 +143,7 @@ def step(
     contacts = len(touches)
     with stage("contact velocities"):
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
-    with stage("contact bias"):
-        bias: list[Scalar] = [0.0] * len(before)
-        compliance: list[Scalar] = [0.0] * contacts
-        for k, (touch, each) in enumerate(zip(touches, scene.candidates, strict=True)):
-            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
-            if each.stiffness is not None:
-                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
+    bias, compliance = _biases(touches, scene.candidates, before, h)
     if effort.filtered is not None:
         problem = Touching(
             M,
@@ -164,41 +158,20 @@ def step(
         p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
         velocities = [dense.dot(row, after) for row in rows]
     else:
-        rows = [*rows, *joint_rows]
-        pushed = mobility.half(torques)
-        with stage("Delassus matrix"):
-            halves = [mobility.half(row) for row in rows]
-            scaled = [mobility.scaled(half) for half in halves]
-            delassus = dense.symmetric_product(halves, scaled)
-            free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
-            held = _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h)
-            if held is not None:
-                delassus, free = held.reduced(delassus, free)
-        with stage("contact bias"):
-            c = [a if is_zero(b) else a + b for a, b in zip(free, bias, strict=True)]
-        start = None
-        if given.start is not None:
-            start = [*given.start, *([0.0] * len(joints))]
-        softer = [
-            [
-                x + compliance[i // 3] if i == j and j % 3 == 2 and j < 3 * contacts else x
-                for j, x in enumerate(row)
-            ]
-            for i, row in enumerate(delassus)
-        ]
-        p, residuals = solve(Problem(softer, c, given.friction, joints), effort, start, given.smoothing)
-        with stage("velocities after the step"):
-            total = [
-                a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)
-            ]
-            if held is not None:
-                total = held.added(total, p)
-            change = mobility.finish(mobility.scaled(total))
-            after = [a + b for a, b in zip(v, change, strict=True)]
-            velocities = [
-                f + dense.dot(row, p) for f, row in zip(free[: 3 * contacts], delassus, strict=False)
-            ]
-        residual = _relative(residuals, free)
+        p, after, velocities, residual = _by_delassus(
+            [*rows, *joint_rows],
+            before,
+            bias,
+            compliance,
+            mobility,
+            v,
+            torques,
+            lambda pushed, halves: _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h),
+            lambda delassus, c, start: solve(
+                Problem(delassus, c, given.friction, joints), effort, start, given.smoothing
+            ),
+            None if given.start is None else [*given.start, *([0.0] * len(joints))],
+        )
     new_q, new_qd = _moved(links, q, after, h)
     return Stepped(
         new_q,
@@ -208,6 +181,62 @@ def step(
         [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
         residual,
     )
+
+
+def _biases(
+    touches: Sequence[geometry.Touch], candidates: Sequence[Candidate], before: Sequence[Scalar], h: Scalar
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(what is added to the velocities of all rows, compliance of every contact)."""
+    with stage("contact bias"):
+        bias: list[Scalar] = [0.0] * len(before)
+        compliance: list[Scalar] = [0.0] * len(touches)
+        for k, (touch, each) in enumerate(zip(touches, candidates, strict=True)):
+            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+            if each.stiffness is not None:
+                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
+        return bias, compliance
+
+
+def _by_delassus(
+    rows: Rows,
+    before: Sequence[Scalar],
+    bias: Sequence[Scalar],
+    compliance: Sequence[Scalar],
+    mobility: _Mobility,
+    v: Sequence[Scalar],
+    torques: Sequence[Scalar],
+    reaction: Callable[[list[Scalar], Rows], _Reaction | None],
+    solve: Callable[[Rows, list[Scalar], list[Scalar] | None], tuple[list[Scalar], list[Scalar]]],
+    start: list[Scalar] | None,
+) -> tuple[list[Scalar], list[Scalar], list[Scalar], Scalar]:
+    """(p, velocities after the step, those of contacts, residual) with the Delassus matrix."""
+    pushed = mobility.half(torques)
+    with stage("Delassus matrix"):
+        halves = [mobility.half(row) for row in rows]
+        scaled = [mobility.scaled(half) for half in halves]
+        delassus = dense.symmetric_product(halves, scaled)
+        free = [b + dense.dot(y, pushed) for b, y in zip(before, scaled, strict=True)]
+        held = reaction(pushed, halves)
+        if held is not None:
+            delassus, free = held.reduced(delassus, free)
+    with stage("contact bias"):
+        c = [a if is_zero(b) else a + b for a, b in zip(free, bias, strict=True)]
+    normals = {3 * k + 2: soft for k, soft in enumerate(compliance)}
+    softer = [
+        [x + normals[i] if i == j and i in normals else x for j, x in enumerate(row)]
+        for i, row in enumerate(delassus)
+    ]
+    p, residuals = solve(softer, c, start)
+    with stage("velocities after the step"):
+        total = [a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)]
+        if held is not None:
+            total = held.added(total, p)
+        change = mobility.finish(mobility.scaled(total))
+        after = [a + b for a, b in zip(v, change, strict=True)]
+        velocities = [
+            f + dense.dot(row, p) for f, row in zip(free[: 3 * len(compliance)], delassus, strict=False)
+        ]
+    return p, after, velocities, _relative(residuals, free)
 
 
 def _filtered(
