@@ -136,11 +136,10 @@ def step(
     mobility = _Mobility.of(links, M)
     torques = [h * r for r in coupling.reduced(links, flat(net), (True,))]
     touches = geometry.touches(links, q, scene.candidates, given.height)
-    rows = [row for touch in touches for row in touch.rows]
+    rows, contacts = [row for touch in touches for row in touch.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
     if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
-    contacts = len(touches)
     with stage("contact velocities"):
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     bias, compliance = _biases(touches, scene.candidates, before, h)
