@@ -24,7 +24,7 @@ AnyNest = TypeVar("AnyNest", bound=Nest)
 
 
 def in_one_room(nest: AnyNest, label: str = ROOM) -> AnyNest:
-    """The same loops with all scratch memory in one array, by default ``room``; places in it are known numbers or expressions."""
+    """The same loops with all scratch memory in one array; places in it are known numbers or expressions."""
     scratch = [array for array in nest.arrays if array.kind == "scratch"]
     if not scratch or (len(scratch) == 1 and scratch[0].rows == 1):
         return nest
