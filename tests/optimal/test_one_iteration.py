@@ -31,7 +31,7 @@ def posture(robot: lw.Robot, seed: int, horizon: int, **options) -> optimal.Prob
     rng = np.random.default_rng(seed)
     q0 = robot.integrate(robot.neutral, 0.3 * rng.normal(size=robot.dof))
     goal = robot.integrate(q0, 0.3 * rng.normal(size=robot.dof))
-    rate = {"velocity": 0.0, "velocity_weight": 0.1}
+    rate: dict[str, Any] = {"velocity": 0.0, "velocity_weight": 0.1}
     return optimal.Problem(
         robot,
         horizon=horizon,
