@@ -1,6 +1,8 @@
 """One iteration for one problem and for many: the same result over random trees, judged by the functions of the problem
 on numbers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def posture(robot: lw.Robot, seed: int, horizon: int, **options) -> optimal.Prob
     rng = np.random.default_rng(seed)
     q0 = robot.integrate(robot.neutral, 0.3 * rng.normal(size=robot.dof))
     goal = robot.integrate(q0, 0.3 * rng.normal(size=robot.dof))
-    rate = {"velocity": 0.0, "velocity_weight": 0.1}
+    rate: dict[str, Any] = {"velocity": 0.0, "velocity_weight": 0.1}
     return optimal.Problem(
         robot,
         horizon=horizon,
@@ -46,11 +48,11 @@ def costs_along(found: optimal.Solution, changes: np.ndarray) -> np.ndarray:
     """Costs of the motions whose torques differ by these changes (..., horizon, m)."""
     problem = found.problem
     u = np.moveaxis(found.tau + changes, -1, 0)
-    x = [np.full(changes.shape[:-2], value) for value in problem.x0]
-    total = 0.0
+    x: Any = [np.full(changes.shape[:-2], value) for value in problem.x0]
+    total: Any = 0.0
     for t in range(problem.horizon):
         p = problem.p[t].tolist()
-        torques = list(u[..., t])
+        torques: Any = list(u[..., t])
         total = total + problem.stage_cost(x, torques, p)
         x = problem.next_state(x, torques, p)
     return total + problem.terminal_cost(x, problem.p[-1].tolist())
