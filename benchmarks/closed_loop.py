@@ -19,9 +19,9 @@ import numpy as np
 import linkwise as lw
 from linkwise import identify
 from linkwise.control import GravityPD
-from linkwise.identify.base import base_of
 from linkwise.identify.campaign import true_parameters
-from linkwise.identify.friction import friction_named
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.friction import friction_named
 from linkwise.motion import FourierSeries
 from linkwise.simulate import simulate
 

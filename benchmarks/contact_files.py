@@ -22,7 +22,7 @@ import mujoco
 import numpy as np
 
 import linkwise as lw
-from linkwise.engine_coordinates import coordinates
+from linkwise.robot.engine_coordinates import coordinates
 
 STEP, DURATION = 0.002, 1.0
 FOLDER = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "mjcf"

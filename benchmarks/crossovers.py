@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import linkwise as lw
-from linkwise.compiler import host
+from linkwise.compiler.runtime import host
 from linkwise.records import crossovers
 
 JOINTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20)

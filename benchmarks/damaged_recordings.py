@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise import tables
-from linkwise.tables import TableError
+from linkwise.files import tables
+from linkwise.files.tables import TableError
 
 T = np.arange(40) / 100.0
 COLUMNS = {

@@ -21,7 +21,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.bench import calls
-from linkwise.methods import Method
+from linkwise.robot.methods import Method
 
 LIMIT = 1.0  # [s]
 EXAMPLES = (

@@ -21,8 +21,8 @@ from processors import costs
 
 import linkwise as lw
 from linkwise.compiler.emit.formulas import simplified
-from linkwise.compiler.graph import Node
-from linkwise.compiler.walks import reachable
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.walks import reachable
 from linkwise.embedded import Options, Package
 from linkwise.embedded.processors import BARE, Processor
 

@@ -29,8 +29,8 @@ from linkwise.embedded.coded import Coded
 from linkwise.embedded.entry import EntryError
 from linkwise.embedded.package import support_file
 from linkwise.embedded.reference import states
-from linkwise.functions import FUNCTIONS
-from linkwise.robot import Robot
+from linkwise.functions.table import FUNCTIONS
+from linkwise.robot.robot import Robot
 
 SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 COMPILERS = tuple(name for name in ("gcc", "clang") if shutil.which(name))

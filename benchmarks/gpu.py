@@ -31,7 +31,7 @@ from gpu_parts.tuning import tune, tune_rollout
 
 import linkwise as lw
 from linkwise.compiler.kernel import Kernel
-from linkwise.functions import FUNCTIONS
+from linkwise.functions.table import FUNCTIONS
 from linkwise.gpu import driver, nvrtc
 from linkwise.gpu.device import device_kernel
 

@@ -25,9 +25,9 @@ import numpy as np
 from gpu_parts.measuring import Size, as_tuple, device_seconds, kernel_of, random_states, scalars
 
 import linkwise as lw
-from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import Program
 from linkwise.gpu import driver, nvrtc
 from linkwise.gpu.device import DeviceKernel
 

@@ -24,8 +24,9 @@ import numpy as np
 from predictive_robots import DATA, FILES, MASSES, Subject
 
 import linkwise as lw
-from linkwise.optimal import reaching, watching
-from linkwise.optimal.guard import Bounds, Guard
+from linkwise.optimal import reaching
+from linkwise.optimal.predictive import watching
+from linkwise.optimal.predictive.guard import Bounds, Guard
 
 PERIOD = 4e-3
 USUAL_ACCELERATION = 30.0  # [rad/s² or m/s²] of a joint without torque limit

@@ -39,9 +39,9 @@ from linkwise.identify import (
     identify,
     read_log,
 )
-from linkwise.identify.lag import shifted
-from linkwise.identify.prior import pseudo_inertias
-from linkwise.identify.validation import by_columns
+from linkwise.identify.estimation.lag import shifted
+from linkwise.identify.estimation.prior import pseudo_inertias
+from linkwise.identify.judging.validation import by_columns
 from linkwise.model.dh import DhJoint, chain
 
 BASELINE_SLACK = 1.05  # column (a): within 5 % of every figure

@@ -20,7 +20,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.starts import sampling_range
+from linkwise.motion.kinematics.starts import sampling_range
 
 ROBOTS = ("panda", "ur10e", "puma560", "iiwa14", "stanford")
 

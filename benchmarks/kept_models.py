@@ -37,15 +37,15 @@ import identification
 import numpy as np
 
 import linkwise as lw
-from linkwise.directions import directions_along, torques_along
 from linkwise.identify import Identification, IdentificationWarning, Log, condition, identify, read_log
-from linkwise.identify.base import base_of
-from linkwise.identify.estimators import estimator_named
-from linkwise.identify.friction import friction_named
-from linkwise.identify.lag import shifted
-from linkwise.identify.regression import Observer
-from linkwise.identify.signals import Signals
-from linkwise.identify.validation import by_columns
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.estimators import estimator_named
+from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.estimation.lag import shifted
+from linkwise.identify.estimation.regression import Observer
+from linkwise.identify.judging.validation import by_columns
+from linkwise.identify.recordings.signals import Signals
+from linkwise.robot.directions import directions_along, torques_along
 
 RATE, SECONDS = 250.0, 20.0  # of campaigns [Hz], [s]
 NOISE = 0.02  # of each torque's root mean square

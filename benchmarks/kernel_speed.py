@@ -19,11 +19,11 @@ import numpy as np
 
 from linkwise import scalar as sc
 from linkwise.bench.peak import Peak
-from linkwise.compiler import host, machine
 from linkwise.compiler.emit import blocks
+from linkwise.compiler.ir.program import Program, trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import RUN
-from linkwise.compiler.program import Program, trace
+from linkwise.compiler.runtime import host, machine
 from linkwise.compiler.shapes import nest
 
 

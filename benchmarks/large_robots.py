@@ -85,8 +85,9 @@ def pinocchio_calls(path: Path, base: str) -> dict[str, Callable[[], Any]]:
 
 def measured(robot: Any, name: str, seconds: float) -> tuple[str, float, float, float] | None:
     """(form, seconds to the first result, microseconds a call, error) of a function; None: it is not compiled."""
-    from linkwise import arrays, kernels
-    from linkwise.functions import Setting
+    from linkwise.functions import arrays
+    from linkwise.functions.table import Setting
+    from linkwise.robot import kernels
 
     frame = robot.link_names[-1]
     function, setting, algorithm = kernels._settled(name, Setting(robot, frame=frame), None)
@@ -136,7 +137,7 @@ def main() -> int:
 def table(chosen: argparse.Namespace) -> int:
     """Measure and print one row after the other."""
     import linkwise as lw
-    from linkwise.functions import FUNCTIONS
+    from linkwise.functions.table import FUNCTIONS
 
     failures = 0
     print(

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
-from linkwise.compiler import host, machine
 from linkwise.compiler.emit import peak
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import RUN
+from linkwise.compiler.runtime import host, machine
 
 FUNCTIONS = (
     "inverse_dynamics",

@@ -2,7 +2,7 @@
 
 General links, float64, one thread; medians of interleaved repeats, processor seconds for tracing and compiling.
 Straight-line code is measured as far as compiling it stays bearable. The limit between the two,
-``linkwise.kernels.STRAIGHT_LINE_LIMIT``, is read off this table: below it straight-line code is the faster one, above
+``robot.kernels.STRAIGHT_LINE_LIMIT``, is read off this table: below it straight-line code is the faster one, above
 it loops are, and they compile in a fraction of the time.
 
     python benchmarks/long_chains.py [--links 10,20,40,...] [--repeats 15] [--longest-straight 80] [--json]
@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 import linkwise as lw
-from linkwise import kernels
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot import kernels
 
 LINKS = (10, 20, 30, 40, 50, 60, 80, 120, 200, 400, 1000)
 TASKS = {"inverse_dynamics": "qdd", "forward_dynamics": "tau"}  # the function and its third input

@@ -28,8 +28,8 @@ import numpy as np
 from mjcf_parts.comparing import Disagreement, compare, compare_held
 
 from linkwise.errors import LinkwiseError, ModelError, ModelWarning
-from linkwise.model.mjcf import read_mjcf
-from linkwise.model.mjcf_schema import Account, ElementRule, schema
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.formats.mjcf.schema import Account, ElementRule, schema
 
 BASE = (Path(__file__).parent / "mjcf_parts" / "every_element.xml").read_text()
 VALUES = (

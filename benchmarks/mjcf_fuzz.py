@@ -25,7 +25,7 @@ from mjcf_parts.comparing import Disagreement, compare
 from mjcf_parts.generating import mutated
 
 from linkwise.errors import LinkwiseError, ModelError, ModelWarning
-from linkwise.model.mjcf import read_mjcf
+from linkwise.formats.mjcf.reader import read_mjcf
 from linkwise.model.model import Model
 
 # What MuJoCo refuses and is read here: a pattern of its message, and why.

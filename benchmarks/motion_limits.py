@@ -25,7 +25,7 @@ from motion_parts.paths import CLASSES, HARD, middle
 import linkwise as lw
 from linkwise import motion
 from linkwise.bench.peers.built import pinocchio_model
-from linkwise.engine_coordinates import coordinates
+from linkwise.robot.engine_coordinates import coordinates
 
 KINDS = CLASSES | HARD
 POINTS = 20_001

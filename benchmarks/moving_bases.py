@@ -32,8 +32,8 @@ import numpy as np
 import linkwise as lw
 from linkwise import compat
 from linkwise.bench.clock import is_busy, medians, one_core
-from linkwise.compiler import host
-from linkwise.functions import FUNCTIONS as FUNCTIONS_HERE
+from linkwise.compiler.runtime import host
+from linkwise.functions.table import FUNCTIONS as FUNCTIONS_HERE
 
 ROBOTS = ("go2_description/urdf/go2.urdf", "anymal_b_simple_description/robots/anymal.urdf")
 ROBOTS += ("g1_description/urdf/g1_29dof_rev_1_0.urdf", "talos_data/robots/talos_reduced.urdf")

@@ -17,7 +17,7 @@ import os
 import numpy as np
 
 import linkwise as lw
-from linkwise.optimal.standard import rest_of
+from linkwise.optimal.predictive.standard import rest_of
 from linkwise.realtime import PredictiveController
 
 SWING = 0.15  # [rad or m] on both sides of the rest position

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
-from linkwise.compiler import host
+from linkwise.compiler.runtime import host
 from linkwise.optimal import Effort, JointTracking, Problem, TipTracking, iteration
 from linkwise.optimal.iteration import REPORT
 from linkwise.optimal.many import holding_torques
@@ -200,8 +200,8 @@ def on_large(given: argparse.Namespace) -> None:
 
 
 def on_gpu(given: argparse.Namespace) -> None:
-    from linkwise.compiler.emit import cuda
-    from linkwise.compiler.emit.cuda_procedure import ProcedureFrame
+    from linkwise.compiler.emit.cuda import source as cuda
+    from linkwise.compiler.emit.cuda.procedure import ProcedureFrame
 
     problem = reach(given.robot, given.horizon)
     steps = [float(size) for size in given.steps.split(",")]

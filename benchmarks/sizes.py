@@ -13,7 +13,7 @@ Sizes = dict[str, tuple[int, int]]
 
 
 def part_of(path: str) -> str:
-    """src/linkwise/model/urdf.py -> model/; src/linkwise/robot.py -> single files."""
+    """src/linkwise/model/joint.py -> model/; src/linkwise/compat.py -> single files."""
     first, *rest = path.removeprefix(f"{PACKAGE}/").split("/")
     return f"{first}/" if rest else "single files"
 

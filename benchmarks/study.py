@@ -37,7 +37,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.study import run as running
-from linkwise.study.store import Store
+from linkwise.study.store.folder import Store
 
 sys.path[0] = str(
     Path(__file__).parents[1] / "tests" / "study"
@@ -229,7 +229,7 @@ def scheduling(share: float = 1.0) -> None:
     """
     from processes import Cluster
 
-    from linkwise.study import cluster as engine
+    from linkwise.study.engines import cluster as engine
 
     tables = {**PANDA, "chunk": 64, "keep": REDUCED}
 
@@ -396,9 +396,9 @@ def flips(trials: int) -> None:
     import faults
     from stores import SMALL
 
-    from linkwise.study.engines import LocalEngine
+    from linkwise.study.engines.local import LocalEngine
     from linkwise.study.errors import StoppedError
-    from linkwise.study.verify import verify
+    from linkwise.study.store.verify import verify
 
     class Half(LocalEngine):
         def run(self, plan, store, chunks):
@@ -436,8 +436,8 @@ def power(every: int) -> None:
     import faults
     from stores import contents
 
-    from linkwise.study import files
-    from linkwise.study.verify import verify
+    from linkwise.study.store import files
+    from linkwise.study.store.verify import verify
 
     study = lw.study(faults.TINY)
     warnings.simplefilter("ignore")

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import linkwise as lw
-from linkwise.compiler import threads
+from linkwise.compiler.runtime import threads
 
 CALLS = 3  # of one turn
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_dynamics_derivatives")

@@ -31,8 +31,8 @@ STEPS = 20
 def texts(quick: bool) -> dict[str, dict[str, Any]]:
     """LLVM text of many programs, with what a call must know."""
     import linkwise as lw
-    from linkwise import kernels
-    from linkwise.compiler import host
+    from linkwise.compiler.runtime import host
+    from linkwise.robot import kernels
 
     found: dict[str, dict[str, Any]] = {}
     robot = lw.load("two_link" if quick else "panda")
@@ -107,8 +107,8 @@ def written_by(source: Path, quick: bool) -> dict[str, dict[str, Any]]:
 
 def raced(pair: list[dict[str, Any]], repeats: int) -> dict[str, Any]:
     """Best times of both [ns per state, s to compile], and whether they give the same bits."""
-    from linkwise.compiler import machine
     from linkwise.compiler.native import RUN
+    from linkwise.compiler.runtime import machine
 
     compiling, codes = [np.inf, np.inf], {}
     for _ in range(3):

@@ -10,7 +10,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.algorithms import newton_euler
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 
 robot = lw.load("puma560")
 states = np.random.default_rng(0).uniform(-2, 2, (3, 2048, robot.dof))

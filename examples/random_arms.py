@@ -6,7 +6,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.algorithms import conjugate_gradient, newton_euler
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism, Turn
 from linkwise.spatial import RigidInertia, Symmetric, Vector
 

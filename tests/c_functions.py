@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linkwise.compiler.loops import Nest
+from linkwise.compiler.ir.loops import Nest
 
 
 def call_c(kernel, folder: Path, *given: np.ndarray) -> list[np.ndarray]:

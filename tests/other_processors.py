@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 
-from linkwise.compiler import host
+from linkwise.compiler.runtime import host
 
 KERNELS = {"SkylakeX": 512, "Zen": 256, "Haswell": 256, "Sandybridge": 128, "Nehalem": 128}
 """Of OpenBLAS, with the vectors [bits] of the processors that they were written for."""

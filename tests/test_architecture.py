@@ -14,72 +14,10 @@ ROOT = Path(linkwise.__file__).parent
 # parts named before it.
 # Imports inside functions count too. Imports under TYPE_CHECKING do not: they are gone when the code runs.
 ORDER = (
-    *(
-        "children",
-        "foreign",
-        "errors",
-        "version",
-        "system",
-        "summaries",
-        "flags",
-        "given_numbers",
-        "described",
-        "wrong_arguments",
-        "explained",
-        "scalar",
-        "spatial",
-        "language",
-        "solve",
-        "scan_order",
-        "forks",
-        "identity",
-        "once",
-        "products",
-    ),
-    *("outputs", "tables", "settings", "joint_laws", "model", "geometry", "algorithms", "compiler", "linear"),
-    *(
-        "parameters",
-        "base_parameters",
-        "algorithm_names",
-        "contact_functions",
-        "function_sizes",
-        "functions",
-        "evaluation_motion",
-        "contact_evaluation",
-        "evaluation",
-        "swept",
-        "looped",
-        "arrays",
-        "gpu",
-        "frameworks",
-        "kernels",
-        "combined",
-    ),
-    *(
-        "diagnose",
-        "directions",
-        "methods",
-        "constrained",
-        "contacting",
-        "inspection",
-        "conveniences",
-        "guesses",
-        "preparation",
-        "robot",
-        "loading",
-        "user",
-        "ode",
-        "engine_coordinates",
-        "compat",
-        "collision",
-        "motion",
-        "control",
-        "simulate",
-        "optimal",
-        "realtime",
-        "embedded",
-        "systems",
-    ),
+    *("core", "errors", "version", "arguments", "scalar", "spatial", "language", "files"),
+    *("joint_laws", "model", "formats", "geometry", "algorithms", "compiler", "solve"),
+    *("functions", "gpu", "frameworks", "robot", "compat"),
+    *("collision", "motion", "control", "simulate", "optimal", "realtime", "embedded", "systems"),
     *(
         "records",
         "claims",
@@ -97,71 +35,24 @@ ORDER = (
 
 # Parts that may import less than the order allows: the lowest are independent of robots, and the compiler of models.
 ALLOWED = {
-    "children": set(),
-    "foreign": set(),
-    "errors": {"foreign"},
+    "core": set(),
+    "errors": {"core"},
     "version": set(),
-    "system": set(),
-    "flags": {"errors"},
-    "given_numbers": {"errors"},
-    "described": set(),
-    "wrong_arguments": {"errors"},
-    "explained": {"errors", "wrong_arguments"},
+    "arguments": {"errors"},
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
-    "language": {"flags", "scalar"},
-    "scan_order": set(),
-    "forks": set(),
-    "identity": {"system"},
-    "once": {"forks"},
-    "products": set(),
-    "outputs": {"foreign", "errors", "system"},
-    "tables": {"errors"},
-    "settings": {"errors"},
+    "language": {"arguments", "scalar"},
+    "files": {"core", "errors"},
     "joint_laws": {"errors", "scalar"},
-    "model": {
-        "foreign",
-        "errors",
-        "flags",
-        "scalar",
-        "spatial",
-        "scan_order",
-        "joint_laws",
-        "outputs",
-        "products",
-        "settings",
-    },
-    "geometry": {"errors", "model", "products"},
+    "model": {"core", "errors", "arguments", "scalar", "spatial", "joint_laws"},
+    "formats": {"core", "errors", "arguments", "files", "joint_laws", "model"},
+    "geometry": {"core", "errors", "model", "formats"},
     "algorithms": {"errors", "scalar", "spatial", "language", "joint_laws", "model"},
-    "solve": {"language", "scalar"},
-    "compiler": {
-        "children",
-        "foreign",
-        "errors",
-        "system",
-        "flags",
-        "scalar",
-        "spatial",
-        "language",
-        "scan_order",
-        "once",
-        "outputs",
-        "forks",
-        "identity",
-    },
-    "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
-    "frameworks": {"errors", "forks", "compiler", "gpu"},
-    "report": {
-        "foreign",
-        "errors",
-        "explained",
-        "flags",
-        "version",
-        "summaries",
-        "outputs",
-        "model",
-        "geometry",
-    },
+    "compiler": {"core", "errors", "arguments", "scalar", "spatial", "language", "files"},
+    "solve": {"core", "scalar", "language", "compiler"},
+    "gpu": {"core", "errors", "arguments", "scalar", "compiler"},
+    "frameworks": {"core", "errors", "compiler", "gpu"},
+    "report": {"core", "errors", "arguments", "version", "files", "model", "geometry"},
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.
@@ -345,8 +236,26 @@ def test_help_needs_no_table_library():
     code = "import sys; from linkwise.cli import main; main(['--help']); print('modules:', *sys.modules)"
     loaded = set(fresh(code).split("modules:")[1].split())
     assert not {name.split(".")[0] for name in loaded} & (HEAVY - {"click"})
-    wanted = {f"linkwise.cli.{name}" for name in ("app", "ending", "headings", "layout", "streams", "warned")}
+    support = ("ending", "headings", "layout", "streams", "warned")
+    wanted = {
+        "linkwise.cli.app",
+        "linkwise.cli.support",
+        *(f"linkwise.cli.support.{name}" for name in support),
+    }
     assert not {name for name in loaded if name.startswith("linkwise.cli.")} - wanted
+
+
+def test_folders_have_a_size_that_can_be_read():
+    """And say what is in them: a newcomer finds the file from the question."""
+    for folder in {path.parent for path in MODULES.values()}:
+        files = [path for path in folder.glob("*.py") if path.stem != "__init__"]
+        assert len(files) <= 27, (
+            f"{folder.name} has {len(files)} files: make folders of what belongs together"
+        )
+        text = (
+            ast.get_docstring(_parsed(folder / "__init__.py")) if (folder / "__init__.py").is_file() else ""
+        )
+        assert text or not files, f"{folder.name}/__init__.py does not say what is in it"
 
 
 def test_files_say_what_they_are_and_stay_small():

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import tables
 from linkwise.errors import LinkwiseError
-from linkwise.settings import MOST_PARTS, parse_toml
+from linkwise.files import tables
+from linkwise.files.settings import MOST_PARTS, parse_toml
 
 MEMORY = 400  # MiB that reading one file may take
 SECONDS = 20  # of processor time
@@ -29,7 +29,7 @@ import json, os, resource, sys, warnings
 from pathlib import Path
 import numpy
 import linkwise as lw
-from linkwise import tables
+from linkwise.files import tables
 from linkwise.errors import LinkwiseError
 from linkwise.geometry.meshes import read_mesh
 import scipy.io, h5py, pyarrow.parquet, trimesh, zstandard, lz4.frame

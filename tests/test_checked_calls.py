@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.functions import ITERATED, Setting
-from linkwise.kernels import evaluate
+from linkwise.functions.table import ITERATED, Setting
+from linkwise.robot.kernels import evaluate
 
 CHAIN = lw.general_chain(4)
 HELD = CHAIN.with_constraints([lw.Point(CHAIN.default_frame(), [0.3, 0.2, 0.5])])

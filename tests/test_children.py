@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import linkwise as lw
-from linkwise import children
 from linkwise.cli.app import COMMANDS
+from linkwise.core import children
 
 ROOT = Path(lw.__file__).parent
 FOLDER_OF_PACKAGE = str(ROOT.parent)
@@ -79,7 +79,8 @@ g = ["mean"]
 DRIVER = """
 import json, sys
 from linkwise.cli.app import run
-from linkwise.compiler import background, native
+from linkwise.compiler.runtime import background
+from linkwise.compiler import native
 native.LARGE = 1  # every program is compiled in the background
 started = []
 job = background.Job
@@ -195,7 +196,7 @@ def test_the_command_itself_imports_nothing_from_the_current_folder(hostile, tmp
 
 def child(folder, tmp_path, program, *arguments, setup="", flags=("-P",), **variables):
     """What a child prints that a process prepared by ``setup`` starts."""
-    text = f"import sys\n{setup}\nfrom linkwise import children\nimport subprocess\n" + (
+    text = f"import sys\n{setup}\nfrom linkwise.core import children\nimport subprocess\n" + (
         f"command = children.command({program!r}, *{arguments!r})\n"
         "done = subprocess.run(command, env=children.environment(), capture_output=True, text=True)\n"
         "print(done.stdout, done.stderr)\n"
@@ -261,8 +262,8 @@ def test_functions_of_users_are_found_in_the_current_folder_where_this_process_f
 
 STARTERS = {
     "subprocess": {
-        *("bench/cold.py", "bench/peers/c_loop.py", "compiler/background.py", "embedded/stack.py"),
-        *("realtime/build.py", "study/guarded.py", "systems/fmu.py", "tour/code.py"),
+        *("bench/cold.py", "bench/peers/c_loop.py", "compiler/runtime/background.py", "embedded/stack.py"),
+        *("realtime/build.py", "study/engines/guarded.py", "systems/fmu.py", "tour/code.py"),
     },
     "multiprocessing": set(),
     "concurrent.futures.process": set(),
@@ -270,7 +271,7 @@ STARTERS = {
     "pty": set(),
 }
 """Modules that start processes, and the files that may import them."""
-PYTHON = {"compiler/background.py", "bench/cold.py", "study/guarded.py"}
+PYTHON = {"compiler/runtime/background.py", "bench/cold.py", "study/engines/guarded.py"}
 """Files whose processes are Python: they use ``children.command``. All others run C compilers."""
 
 
@@ -295,7 +296,7 @@ def test_no_other_place_starts_python():
                 )
                 starts |= {name} if is_start else set()
     assert found == STARTERS
-    assert executable == {"children.py"}
+    assert executable == {"core/children.py"}
     assert not starts
     users = {name for name in found["subprocess"] if "children.command" in (ROOT / name).read_text("utf-8")}
     assert users == PYTHON

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import compat, control, motion, tables
+from linkwise import compat, control, motion
 from linkwise.bench.peers.built import pinocchio_model
+from linkwise.files import tables
 from linkwise.simulate import Drives, Plant, Sensors, simulate
 
 

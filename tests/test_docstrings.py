@@ -3,7 +3,7 @@
 import inspect
 import re
 
-from linkwise.described import SHARED, described
+from linkwise.arguments.described import SHARED, described
 from public_functions import public_functions
 
 EXCEPTIONS = {

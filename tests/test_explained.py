@@ -99,7 +99,7 @@ def test_warnings_name_the_line_of_the_caller():
 def test_bugs_of_the_library_are_called_bugs(monkeypatch):
     """Arguments that fit did not cause it: the error keeps its type and its traceback."""
     broken = functools.partial(operator.getitem, {}, "a table of ours")  # in C: no line of a user
-    monkeypatch.setattr("linkwise.model.files.bundled_names", broken)
+    monkeypatch.setattr("linkwise.formats.files.bundled_names", broken)
     with pytest.raises(KeyError, match="a table of ours") as caught:
         lw.load("two_link")
     assert not isinstance(caught.value, lw.LinkwiseError)

@@ -11,7 +11,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import collision, control, gpu, identify, motion, optimal, realtime, report, simulate, view
-from linkwise.flags import flag, flag_or_none
+from linkwise.arguments.flags import flag, flag_or_none
 from linkwise.model import Model
 from linkwise.model.generators import general_chain, random_model
 from public_functions import public_functions

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import linkwise as lw
-from linkwise import foreign
 from linkwise.cli.app import run as linkwise
 from linkwise.compiler.emit import TARGETS
+from linkwise.core import foreign
 from linkwise.embedded import Package, package
 from linkwise.systems.fmu import Fmu
 from linkwise.systems.ros2_control import Ros2Controller
@@ -399,9 +399,10 @@ SECURITY = ROOT.parents[1] / "SECURITY.md"
 def test_the_list_of_places_is_complete():
     """Every module that writes foreign text is in the table of SECURITY.md, with every function of ``foreign``."""
     text = SECURITY.read_text("utf-8").partition("## Where foreign text is written")[2]
-    listed = set(re.findall(r"`([\w/]+\.py)`", text)) - {"foreign.py", "tests/test_foreign.py"}
+    listed = set(re.findall(r"`([\w/]+\.py)`", text)) - {"core/foreign.py", "tests/test_foreign.py"}
     importing = re.compile(
-        r"^ *from linkwise import (?:[\w, ]+, )?foreign\b|^ *from linkwise\.foreign import", re.MULTILINE
+        r"^ *from linkwise\.core import (?:[\w, ]+, )?foreign\b|^ *from linkwise\.core\.foreign import",
+        re.MULTILINE,
     )
     writing = {
         path.relative_to(ROOT).as_posix()
@@ -425,10 +426,10 @@ MARKUP_WITHOUT_FOREIGN_TEXT = {
     **dict.fromkeys(("report/sections.py", "tour/page.py"), "names of functions of Linkwise as headings"),
     **dict.fromkeys(("view/plotted.py", "view/tabs/push.py"), "numbers, and parts that are escaped before"),
     **dict.fromkeys(("compiler/emit/c.py", "bench/subject.py"), "names that are spelt, and numbers"),
-    **dict.fromkeys(("study/chunks.py", "study/results.py", "view/scene.py"), "messages, not markup"),
+    **dict.fromkeys(("study/engines/chunks.py", "study/results.py", "view/scene.py"), "messages, not markup"),
 }
 """Files that put values between tags or into comments of C without an escape, and why they may; the readers of robot
-files in ``model`` and ``geometry`` name tags in their messages."""
+files in ``formats`` and ``geometry`` name tags in their messages."""
 
 
 def test_modules_that_write_markup_or_comments_escape_what_they_insert():
@@ -438,7 +439,9 @@ def test_modules_that_write_markup_or_comments_escape_what_they_insert():
     without = set()
     for path in ROOT.rglob("*.py"):
         text, name = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
-        if escaping.search(text) or (name.startswith(("model/", "geometry/")) and "writer" not in name):
+        if escaping.search(text) or (
+            name.startswith(("model/", "formats/", "geometry/")) and "writer" not in name
+        ):
             continue
         for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.JoinedStr) or len(node.values) < 2:

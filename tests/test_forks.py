@@ -4,8 +4,8 @@ import subprocess
 import sys
 import threading
 
-from linkwise import forks
-from linkwise.once import once
+from linkwise.core import forks
+from linkwise.core.once import once
 
 # The main thread forks at several moments of what another thread does; every child does the same and must end.
 SCRIPT = """

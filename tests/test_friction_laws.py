@@ -10,9 +10,9 @@ import pytest
 
 import linkwise as lw
 from linkwise import control, motion
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
+from linkwise.formats.toml.reader import read_toml
 from linkwise.joint_laws import load
-from linkwise.model.dh_toml import read_toml
 from linkwise.model.joint import Joint
 from linkwise.realtime.program import TwoRatePrograms
 from linkwise.simulate import simulate, simulate_adaptive

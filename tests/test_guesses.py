@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import guesses
-from linkwise.robot import Robot
+from linkwise.arguments import guesses
+from linkwise.robot.robot import Robot
 
 TRIED = (
     "fk ik rnea aba crba n nv q_limits random_configuration com forward_kinematics dynamics inertia coriolis gravload "
@@ -185,7 +185,7 @@ def test_signatures_help_and_completion_are_the_same_after_a_call():
         ("lw.identify(robot, 'log.csv')", r"is a module: use linkwise.identify.identify"),
         ("lw.view(robot)", r"is a module: use linkwise.view.show"),
         ("lw.identify.load_log('x')", "read_log"),
-        ("lw.robot('panda')", r"is a module: use linkwise.load\('panda'\)"),
+        ("lw.robot.robot('panda')", r"is a module: use linkwise.load\('panda'\)"),
         ("lw.Robot('panda')", r"use linkwise.load\('panda'\)"),
         ("lw.Stanford()", r"use linkwise.load\('stanford'\)"),
         ("lw.SE3(0, 0, 1)", "linkwise.Transform"),

@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from linkwise import identity
+from linkwise.core import identity
 
 
 def test_every_file_of_the_package_counts():
     files = identity.package_files()
-    assert {"robot.py", "study/native.py", "compiler/cache.py"} <= set(files)
+    assert {"robot.py", "study/engines/native.py", "compiler/runtime/cache.py"} <= set(files)
     assert any(path.endswith(".toml") for path in files), "data files, too"
     assert not any("__pycache__" in path for path in files)
     assert identity.package_digest() == identity.tree_digest(files)

@@ -9,11 +9,11 @@ import pytest
 
 import linkwise as lw
 from linkwise import control, joint_laws, motion
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
+from linkwise.formats.toml.reader import read_toml
+from linkwise.formats.urdf.reader import read_urdf
 from linkwise.joint_laws.direction import direction
-from linkwise.model.dh_toml import read_toml
 from linkwise.model.joint import Joint
-from linkwise.model.urdf import read_urdf
 from linkwise.realtime.program import TwoRatePrograms
 from linkwise.simulate import simulate, simulate_adaptive
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import linkwise
-from linkwise import linear, products
+from linkwise.core import products
+from linkwise.solve import linear
 from other_processors import environments
 
 
@@ -112,34 +113,35 @@ def test_products_have_the_shapes_of_numpy():
 
 
 SEARCHES = [
-    "excitation",
-    "excitation_basis",
-    "excitation_criteria",
-    "excitation_limits",
-    "quasi_newton",
-    "base",
-    "rank",
-    "solvers",
-    "regression",
-    "estimators",
-    "weights",
-    "coloured",
-    "clustered",
-    "reduction",
-    "significance",
-    "screening",
-    "friction",
-    "friction_choice",
-    "gauss_newton",
-    "lag",
+    "excitation/motions",
+    "excitation/basis",
+    "excitation/criteria",
+    "excitation/limits",
+    "estimation/quasi_newton",
+    "estimation/base",
+    "estimation/rank",
+    "estimation/solvers",
+    "estimation/regression",
+    "estimation/estimators",
+    "estimation/weights",
+    "estimation/coloured",
+    "estimation/clustered",
+    "estimation/reduction",
+    "estimation/significance",
+    "judging/screening",
+    "estimation/friction",
+    "estimation/friction_choice",
+    "loop/gauss_newton",
+    "estimation/lag",
 ]  # modules of identify that search, choose or estimate
 
 
 def test_searches_use_no_blas():
     """``@``, ``np.dot``, ``np.linalg`` and SciPy's optimisers round differently on every processor."""
     folder = Path(linkwise.__file__).parent / "identify"
+    files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.py")}
     for name in SEARCHES:
-        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(files[name].read_text(encoding="utf-8"))):
             where = f"{name}:{getattr(node, 'lineno', 0)}"
             assert not isinstance(node, ast.MatMult), f"{name} multiplies matrices by @"
             if isinstance(node, ast.Attribute):
@@ -152,7 +154,7 @@ SCRIPT = """
 import hashlib, json
 import numpy as np
 import linkwise as lw
-from linkwise import linear
+from linkwise.solve import linear
 from linkwise.identify import Noise, excite, identify, simulated_log
 
 def digest(*arrays):

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, kernels
 from linkwise.algorithms import gravity_compensation
-from linkwise.compiler.procedure import ProcedureNest
-from linkwise.functions import Setting, function_named
+from linkwise.compiler.trace.procedure import ProcedureNest
+from linkwise.functions import arrays
+from linkwise.functions.looped import LOOPED
+from linkwise.functions.table import Setting, function_named
 from linkwise.joint_laws import world_rotor
-from linkwise.looped import LOOPED
+from linkwise.robot import kernels
 
 
 def _floating() -> lw.Robot:

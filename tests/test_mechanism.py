@@ -154,8 +154,8 @@ def crossed(angle: float, straight: float) -> Robot:
 
 def test_a_file_that_means_a_right_angle_gets_one():
     """1.57079632679 costs as much as π/2, and gives the same torques to the digits that were written."""
-    from linkwise.functions import FUNCTIONS, Setting
-    from linkwise.kernels import kernel
+    from linkwise.functions.table import FUNCTIONS, Setting
+    from linkwise.robot.kernels import kernel
 
     def cost(robot):
         return kernel(FUNCTIONS["inverse_dynamics"], Setting(robot), "newton_euler").operations.total

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler import dispatch
-from linkwise.methods import SLOT, Method
-from linkwise.robot import Robot
+from linkwise.compiler.runtime import dispatch
+from linkwise.robot.methods import SLOT, Method
+from linkwise.robot.robot import Robot
 
 METHODS = [name for name, method in inspect.getmembers(Robot) if isinstance(method, Method)]
 CONSTRAINED = ("constraint_jacobian", "constraint_errors", "delassus_matrix")
@@ -103,7 +103,7 @@ def test_known_calls_do_not_go_through_python(robots, name, monkeypatch):
         method(*args, **options)
         method(*batch, **options)
     monkeypatch.setattr(getattr(Robot, name), "function", None)
-    monkeypatch.setattr("linkwise.compiler.arrays.as_reals", None)
+    monkeypatch.setattr("linkwise.compiler.runtime.arrays.as_reals", None)
     for options in every:
         method(*args, **options)
         method(*batch, **options)

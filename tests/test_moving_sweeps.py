@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import Joint, Link, Robot, arrays, kernels
-from linkwise.compiler import interpret, shapes
-from linkwise.compiler.emit import cuda
-from linkwise.compiler.sweeps import SweptProgram
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise import Joint, Link, Robot
+from linkwise.compiler import shapes
+from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.sweeps import SweptProgram
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot import kernels
 from strategies import body, direction, pose
 
 sys.path.append(str(Path(__file__).parent / "gpu"))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import linkwise
-from linkwise.once import once
+from linkwise.core.once import once
 
 
 class Slow:
@@ -106,7 +106,7 @@ def test_a_new_kernel_is_called_while_another_thread_asks_for_its_source():
 
 
 def test_no_lock_is_left():
-    from linkwise.once import _busy
+    from linkwise.core.once import _busy
 
     class Fails:
         @once

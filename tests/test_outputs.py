@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import linkwise as lw
-from linkwise import outputs
+from linkwise.files import outputs
 
 SOURCES = str(Path(lw.__file__).parent.parent)
 LINKWISE = [sys.executable, "-m", "linkwise"]
@@ -300,7 +300,7 @@ def test_every_output_is_checked_before_the_work(tmp_path):
 
 WRITER = """
 import errno, os, sys, time
-from linkwise import outputs
+from linkwise.files import outputs
 if sys.argv[2] == "named":
     usual = os.open
     def without(path, flags, *rest, **options):
@@ -398,7 +398,8 @@ def test_a_study_says_how_to_go_on(tmp_path):
 def test_a_command_in_compiled_code_ends_soon():
     code = """
 import ctypes, sys, click
-from linkwise.cli import app, ending
+from linkwise.cli import app
+from linkwise.cli.support import ending
 ending.GRACE = 0.2
 @click.command()
 def wait():

@@ -8,7 +8,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import TraceError, UnknownNameError
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.model.generators import record_robot
 
 

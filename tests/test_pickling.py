@@ -10,7 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.control import Gains, GravityPD
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.simulate.loop import step_kernel
 
 PUBLIC = [

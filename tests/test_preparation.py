@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler import host
+from linkwise.compiler.runtime import host
 
 LANES = {name: host.lanes(name) for name in ("float64", "float32")}
 
@@ -73,7 +73,7 @@ def test_in_the_background(robot, monkeypatch):
     assert handle.progress == 1.0
     monkeypatch.setenv("LINKWISE_CACHE", "")  # nothing is read again, and nothing compiled
     monkeypatch.setattr(
-        "linkwise.compiler.machine.compile_text", lambda *a, **k: pytest.fail("compiled again")
+        "linkwise.compiler.runtime.machine.compile_text", lambda *a, **k: pytest.fail("compiled again")
     )
     assert robot.inverse_dynamics(*args).tobytes() == wanted.tobytes()
     assert robot.gravity_torques(args).shape == (3, 2)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays
 from linkwise.algorithms import udu_prediction
 from linkwise.cli import main
-from linkwise.compiler import interpret
-from linkwise.functions import FUNCTIONS, Setting, mechanism_of
+from linkwise.compiler.ir import interpret
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
 from linkwise.records import counts, crossovers, page, papers
 from linkwise.records.polynomial import Polynomial
 from linkwise.records.published import PUBLISHED, best

@@ -3,8 +3,8 @@
 import pytest
 
 import linkwise as lw
+from linkwise.files.settings import REQUIRED, Settings, parse_toml, read_toml
 from linkwise.identify import Layout, LogError
-from linkwise.settings import REQUIRED, Settings, parse_toml, read_toml
 from linkwise.study.errors import StudyError
 
 
@@ -78,7 +78,7 @@ def test_files_that_are_no_toml_for_everyone(tmp_path, data, reason):
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("linkwise.settings.MAX_BYTES", 10)
+    monkeypatch.setattr("linkwise.files.settings.MAX_BYTES", 10)
     (tmp_path / "long.toml").write_text("a = 1234567890")
     with pytest.raises(lw.LinkwiseError, match=r"long\.toml: more than the 10 bytes"):
         read_toml(tmp_path / "long.toml", lw.LinkwiseError)

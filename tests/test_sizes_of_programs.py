@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import kernels
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot import kernels
 
 ROBOTS = {
     "panda": lambda: lw.load("panda"),
@@ -36,7 +36,7 @@ def test_estimates_are_within_a_small_factor(robot, name):
 
 
 def test_a_tree_costs_less_than_a_chain_of_as_many_joints():
-    from linkwise.function_sizes import extent
+    from linkwise.functions.sizes import extent
 
     assert extent(lw.general_chain(12)) == (12, 144, 144)
     links, pairs, dense = extent(ROBOTS["tree"]())

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, kernels
 from linkwise.algorithms import kalman
 from linkwise.control import Gains, GravityPD
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot import kernels
 from linkwise.simulate import simulate
 
 LARGE = ["g1_29dof_with_hand_rev_1_0", "icub", "romeo", "talos_full_v2", "tiago"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.summaries import MOST_ROWS, Summarised, Summary, described
+from linkwise.core.summaries import MOST_ROWS, Summarised, Summary, described
 
 MODULES = (
     *(
@@ -26,10 +26,15 @@ MODULES = (
         "linkwise.simulate",
         "linkwise.view",
         "linkwise.study",
-        "linkwise.ode",
+        "linkwise.robot.ode",
     ),
 )
-OTHERS = ("linkwise.diagnose", "linkwise.base_parameters", "linkwise.study.results", "linkwise.study.api")
+OTHERS = (
+    "linkwise.robot.diagnose",
+    "linkwise.functions.base_parameters",
+    "linkwise.study.results",
+    "linkwise.study.api",
+)
 
 
 def public_classes():

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, kernels
-from linkwise.compiler.sweeps import SweptProgram
+from linkwise.compiler.ir.sweeps import SweptProgram
 from linkwise.errors import LinkwiseError
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot import kernels
 
 SWEPT = [(name, algorithm) for name, function in FUNCTIONS.items() for algorithm in function.swept]
 

@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import outputs, system
-from linkwise.compiler import image, machine
 from linkwise.compiler.emit import blocks
+from linkwise.compiler.runtime import image, machine
 from linkwise.compiler.shapes import nest
-from linkwise.study.journal import Journal
+from linkwise.core import system
+from linkwise.files import outputs
+from linkwise.study.store.journal import Journal
 
 SOURCES = str(Path(lw.__file__).parent.parent)
 
@@ -90,8 +91,8 @@ PROGRAM = """
 import numpy as np, warnings
 warnings.simplefilter("error")
 import linkwise as lw
-from linkwise import outputs
-from linkwise.compiler import image, machine, native_threads
+from linkwise.files import outputs
+from linkwise.compiler.runtime import image, machine, native_threads
 
 folder = sys.argv[1]
 robot = lw.load("two_link")
@@ -125,7 +126,7 @@ print(json.dumps(found))
 
 SECOND = """
 import numpy as np, linkwise as lw
-from linkwise.compiler import machine
+from linkwise.compiler.runtime import machine
 machine.compile_text = None  # everything is in the cache
 q = np.linspace(0.1, 1.0, 2 * 4000).reshape(-1, 2)
 print(json.dumps(lw.load("two_link").inverse_dynamics(q[0], q[1], q[2]).tolist()))

@@ -13,10 +13,10 @@ import cupy
 import numpy as np
 
 import linkwise as lw
-from linkwise import kernels
 from linkwise.compiler.kernel import Kernel
-from linkwise.contact_functions import CONTACT_FUNCTIONS
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot import kernels
 
 DTYPES = ("float32", "float64")
 QUICK = {"states": 64, "steps": 5, "repeats": 2}  # sizes under --quick

@@ -21,8 +21,8 @@ from gpu_parts.measuring import Size, device_seconds, host_seconds, kernel_of, r
 from linkwise.bench import subject as subjects
 from linkwise.bench.peers import find
 from linkwise.bench.peers.base import INPUTS, Peer
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import Program
 
 LIBRARIES = {"frax": 1 << 20, "mjx": 1 << 16, "adam": 1 << 16}  # and the number of states that each is given
 COMPARED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")

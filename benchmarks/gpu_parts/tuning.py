@@ -12,9 +12,9 @@ import cupy
 import linkwise as lw
 from gpu_parts.closed_loops import robots_of
 from gpu_parts.measuring import device_seconds, random_states
-from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.gpu import driver, nvrtc
 from linkwise.gpu.device import DeviceKernel

@@ -7,11 +7,11 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 
-from linkwise import arrays
-from linkwise.functions import Setting, function_named
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
 from linkwise.model.model import Model
 from linkwise.model.transform import Transform
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 TOLERANCE = 1e-8  # relative to the largest number of its kind; MuJoCo diagonalises inertias to about 1e-12
 SAME_FRAME = 1e3  # sites that MuJoCo takes as parallel to their body are so to 1e-5 rad

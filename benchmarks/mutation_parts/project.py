@@ -70,15 +70,15 @@ IN_THE_COPY = (
         'content = (None if __import__("os").environ.get("MUTATION_BY_TEXT") else self.key) or ',
     ),
     (
-        "compiler/cache.py", "identity.package_digest())",
+        "compiler/runtime/cache.py", "identity.package_digest())",
         'identity.package_digest() if "MUTATION_FRESH" in os.environ else "")',
     ),
     (
-        "compiler/cache.py", "SIZE_LIMIT = 64 << 20",
+        "compiler/runtime/cache.py", "SIZE_LIMIT = 64 << 20",
         'SIZE_LIMIT = (64 if "MUTATION_FRESH" in os.environ else 4096) << 20',
     ),
     (
-        "compiler/dispatch.py", 'f"entry {layout.VECTORCALL}"', 'f"entry {layout.VECTORCALL} {entry_text()}"',
+        "compiler/runtime/dispatch.py", 'f"entry {layout.VECTORCALL}"', 'f"entry {layout.VECTORCALL} {entry_text()}"',
     ),
 )  # fmt: skip
 """(file, text, what stands there in the copy): how compiled code is found in the cache."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace
 from linkwise.optimal import Problem
 from linkwise.optimal.problem import LOWER, UPPER
 

@@ -1,7 +1,11 @@
 """Linkwise: the dynamics of robot arms, link by link."""
 
-from linkwise import children as _children  # noqa: F401  (first: ``python -m linkwise`` leaves the current folder)
-from linkwise.compiler import thread_limits as _thread_limits  # noqa: F401  (it registers itself)
+from linkwise.core import children as _children  # noqa: F401  (first: ``python -m linkwise`` leaves the current folder)
+
+# isort: split
+from linkwise.arguments.explained import explain, explain_methods
+from linkwise.arguments.guesses import answer_for as _answer_for
+from linkwise.compiler.runtime import thread_limits as _thread_limits  # noqa: F401  (it registers itself)
 from linkwise.errors import (
     ArgumentError,
     ConstraintError,
@@ -18,10 +22,7 @@ from linkwise.errors import (
     TraceError,
     UnknownNameError,
 )
-from linkwise.explained import explain, explain_methods
-from linkwise.guesses import answer_for as _answer_for
 from linkwise.language import dot, empty, loop, span, variable, zeros
-from linkwise.loading import Scene, general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.constraints import Coupling, Point, Weld
@@ -30,9 +31,10 @@ from linkwise.model.elastic import Elastic
 from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
 from linkwise.model.shapes import Shape
-from linkwise.robot import Robot
+from linkwise.robot.loading import Scene, general_chain, load, planar_chain, random_robot, robots, save
+from linkwise.robot.robot import Robot
+from linkwise.robot.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
 from linkwise.study import open_study, study
-from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
 from linkwise.version import __version__
 
 _PARTS = (
@@ -59,7 +61,7 @@ def __getattr__(name: str):
         return importlib.import_module(f"linkwise.{name}")
     if name.startswith("_"):  # other programs ask every object for such names: no suggestions
         raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
-    from linkwise.guesses import module_answer, public_names
+    from linkwise.arguments.guesses import module_answer, public_names
 
     raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots()))
 
@@ -128,5 +130,5 @@ __all__ = [
 
 explain(globals())
 explain_methods(Robot, "Robot")
-_answer_for("linkwise.robot")
+_answer_for("linkwise.robot.robot")
 del explain, explain_methods

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwise.described import described
-from linkwise.engine_coordinates import Coordinates, coordinates
+from linkwise.arguments.described import described
+from linkwise.arguments.explained import explain
 from linkwise.errors import ShapeError
-from linkwise.explained import explain
 from linkwise.model import Inertia, Model, Transform
-from linkwise.robot import Robot
+from linkwise.robot.engine_coordinates import Coordinates, coordinates
+from linkwise.robot.robot import Robot
 
 # -- Pinocchio's names: no friction, rotor inertia ("armature") included ----------------------------------------------
 
@@ -308,7 +308,7 @@ def q_from_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
     return coordinates(robot, "pinocchio", model).own_positions(q)
 
 
-# -- moving bases and ball joints: see ``linkwise.engine_coordinates`` -------------------------------------------------
+# -- moving bases and ball joints: see ``robot.engine_coordinates`` --------------------------------------------
 
 
 _OPTIONAL = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from linkwise import foreign
+from linkwise.core import foreign
 
 
 class LinkwiseError(Exception):

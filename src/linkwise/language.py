@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
 from linkwise.scalar import Scalar
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise import arrays
-from linkwise.evaluation import outputs_of
-from linkwise.functions import FUNCTIONS, Setting, function_named
+from linkwise.functions import arrays
+from linkwise.functions.evaluation import outputs_of
+from linkwise.functions.table import FUNCTIONS, Setting, function_named
 
 EXACT = 1e-11  # relative, for identities and agreement: round-off of a dozen links stays below, a wrong term does not
 

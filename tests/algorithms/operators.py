@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.spatial import Spatial, Vector
 
 

@@ -10,10 +10,12 @@ from evaluation import assert_near, value
 from precise import CONTEXT, Precise
 
 import linkwise as lw
-from linkwise import ConstraintError, SingularError, kernels
-from linkwise.algorithms import compound_link, constraints, newton_euler
-from linkwise.functions import mechanism_of
+from linkwise import ConstraintError, SingularError
+from linkwise.algorithms import compound_link, newton_euler
+from linkwise.algorithms.constrained import constraints
+from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import flat
+from linkwise.robot import kernels
 
 ALGORITHMS = ("kalman", "compound_link", "filter")
 ROUND_OFF = 3e-8  # [rad and m] of CAD files: axes and places with eight digits

@@ -10,10 +10,10 @@ from evaluation import EXACT, assert_near, norm, value
 from hypothesis import given
 
 import linkwise as lw
-from linkwise import arrays
 from linkwise.algorithms import conjugate_gradient
-from linkwise.compiler import interpret
-from linkwise.functions import FUNCTIONS, Setting, mechanism_of
+from linkwise.compiler.ir import interpret
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
 from linkwise.spatial import Vector
 from strategies import robots, seeds, states_of
 

@@ -7,10 +7,11 @@ import pytest
 from evaluation import assert_near
 
 import linkwise as lw
-from linkwise import ConstraintError, ModelError, arrays
-from linkwise.compiler.interpret import run
-from linkwise.functions import FUNCTIONS, Setting, function_named
-from linkwise.model.mjcf import read_mjcf
+from linkwise import ConstraintError, ModelError
+from linkwise.compiler.ir.interpret import run
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting, function_named
 
 ALGORITHMS = ("kalman", "compound_link", "filter")
 HOME = np.array([0.2, -0.785, 0.1, -2.356, 0.3, 1.571, 0.785])

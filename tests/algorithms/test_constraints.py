@@ -9,7 +9,7 @@ from test_free_joints import random_robot, state
 
 import linkwise as lw
 from linkwise import ConstraintError, ModelError
-from linkwise.algorithms.constraints import _trace, largest_part
+from linkwise.algorithms.constrained.constraints import _trace, largest_part
 
 pin = pytest.importorskip("pinocchio")
 

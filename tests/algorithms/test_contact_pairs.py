@@ -10,7 +10,7 @@ from linkwise.algorithms.contact import pairs
 from linkwise.algorithms.contact.candidates import prepared, touches
 from linkwise.algorithms.coupling import expanded
 from linkwise.algorithms.kinematics import Pose
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.model.shapes import CANDIDATES
 from linkwise.spatial import Matrix, Vector
 

@@ -11,7 +11,7 @@ import pytest
 from test_contact_motion import four_legs, free_body, standing
 
 import linkwise as lw
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
 from linkwise.embedded import Options, Package, entries
 
 REFERENCE_SWEEPS = 1000

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, compat, kernels
+from linkwise import compat
 from linkwise.control import Gains, GravityPD
-from linkwise.functions import Setting, function_named
-from linkwise.model.mjcf import read_mjcf
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
+from linkwise.robot import kernels
 from linkwise.simulate import simulate
 
 XML = """<mujoco><option density="{density}" viscosity="{viscosity}" wind="{wind}"><flag contact="disable"/></option>

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, control, kernels
-from linkwise.compiler import interpret
-from linkwise.compiler.sweeps import SweptProgram
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise import control
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.sweeps import SweptProgram
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting
 from linkwise.model.inertia import Inertia
+from linkwise.robot import kernels
 from linkwise.simulate import simulate
 
 NAMES = ("compensated_mass", "compensated_hx", "compensated_hy", "compensated_hz")

@@ -9,8 +9,8 @@ import pytest
 from evaluation import assert_near, norm, torque_scale, value
 
 import linkwise as lw
-from linkwise.functions import FUNCTIONS, Setting, function_named
-from linkwise.kernels import is_straight
+from linkwise.functions.table import FUNCTIONS, Setting, function_named
+from linkwise.robot.kernels import is_straight
 from strategies import states_of
 
 CLOSE = 1e-12

@@ -20,7 +20,7 @@ import linkwise as lw
 from linkwise import Joint, Link, ModelError, Robot, compat
 from linkwise.algorithms import centroidal
 from linkwise.bench.peers.built import pinocchio_model
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.model.joint import Mimic
 from strategies import body, direction, pose
 
@@ -160,7 +160,7 @@ def test_every_function_by_every_algorithm(kind):
     case = Case(ROBOTS[kind])
     for name, (given, wanted) in TABLE.items():
         expected = np.asarray(wanted(case))
-        for algorithm in lw.functions.FUNCTIONS[name].algorithms:
+        for algorithm in lw.functions.table.FUNCTIONS[name].algorithms:
             found = value(case.robot, name, algorithm, **given(case))
             loose = "derivatives" in name or "forward" in name or "inverse_mass" in name
             assert_near(

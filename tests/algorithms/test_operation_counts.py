@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 import linkwise as lw
-from linkwise.functions import FUNCTIONS, Setting
-from linkwise.kernels import kernel
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot.kernels import kernel
 
 # multiplications (with divisions) and additions of general 6R arms with α₁ = a₁ = d₁ = 0, all ten parameters per link
 BOUNDS = {

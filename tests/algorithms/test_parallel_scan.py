@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import scan_order
-from linkwise.functions import mechanism_of
+from linkwise.core import scan_order
+from linkwise.functions.table import mechanism_of
 
 
 def chain(dof, joints="RP", seed=1):

@@ -10,8 +10,9 @@ from evaluation import assert_near, value
 from test_free_joints import engine_of, random_robot, state, theirs
 
 import linkwise as lw
-from linkwise.algorithms import constraint_filter, constraints
-from linkwise.functions import mechanism_of
+from linkwise.algorithms.constrained import constraints
+from linkwise.algorithms.constrained import filter as constraint_filter
+from linkwise.functions.table import mechanism_of
 
 pin = pytest.importorskip("pinocchio")
 

@@ -9,7 +9,7 @@ from precise import Precise
 import linkwise as lw
 from linkwise import Inertia, Joint, Link, Robot, Transform
 from linkwise.algorithms import kalman, newton_euler, singularity
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from strategies import states_of
 
 FORWARD = ("kalman", "compound_link", "conjugate_gradient", "preconditioned_conjugate_gradient")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pytest
 from widths import WIDTHS, check_width
 
-from linkwise.cli import layout, main
+from linkwise.cli import main
+from linkwise.cli.support import layout
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def test_a_bug_keeps_its_traceback_and_is_called_one(monkeypatch, capsys):
     def broken(*arguments, **options):
         return {}["a table of ours"]
 
-    monkeypatch.setattr("linkwise.model.files.read", broken)
+    monkeypatch.setattr("linkwise.formats.files.read", broken)
     with pytest.raises(KeyError, match="a table of ours") as caught:
         run(["info", "two_link"])
     assert any("bug in Linkwise" in note for note in caught.value.__notes__)

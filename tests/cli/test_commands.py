@@ -9,8 +9,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.bench import agreement
-from linkwise.cli.counting import axes_of, totals
-from linkwise.cli.published import OURS, _is, published
+from linkwise.cli.parts.counting import axes_of, totals
+from linkwise.cli.parts.published import OURS, _is, published
 from linkwise.records.published import PUBLISHED
 
 
@@ -197,7 +197,7 @@ def test_arms_are_told_apart_as_the_papers_do():
 
 
 def test_totals_include_the_iterations():
-    from linkwise.compiler.operations import Operations
+    from linkwise.compiler.ir.operations import Operations
 
     operations = Operations(10, 20, 1, per_iteration=Operations(3, 4, 2))
     assert totals(operations) == (10, 20, 1)

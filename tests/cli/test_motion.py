@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.cli import counting, demo_report, experiment
-from linkwise.cli.trajectories import quintic
-from linkwise.tables import read_states
+from linkwise.cli.parts import counting, demo_report, experiment
+from linkwise.cli.parts.trajectories import quintic
+from linkwise.files.tables import read_states
 
 
 def table(text: str) -> np.ndarray:

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from linkwise.cli.app import COMMANDS
-from linkwise.cli.options import LARGEST, Locked, Number, Numbers, RowRange, WholeNumber
+from linkwise.cli.support.options import LARGEST, Locked, Number, Numbers, RowRange, WholeNumber
 
 OWN = (Number, WholeNumber, Numbers, Locked, RowRange)
 ARGUMENTS = {

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import linkwise as lw
-from linkwise import foreign
 from linkwise.cli import main
+from linkwise.core import foreign
 
 COMMANDS = [
     ["info", "puma560"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.cli import headings
+from linkwise.cli.support import headings
 from linkwise.tour import agreed, code, payload_capability, tool_link
 from linkwise.tour.look import _attempted
 

@@ -10,10 +10,10 @@ import pytest
 from widths import WIDTHS, check_width, words
 
 import linkwise as lw
-from linkwise.cli import layout, output
 from linkwise.cli.app import COMMANDS
 from linkwise.cli.app import linkwise as group
-from linkwise.cli.headings import OTHERS, REQUIRED, Command
+from linkwise.cli.support import layout, output
+from linkwise.cli.support.headings import OTHERS, REQUIRED, Command
 from linkwise.records.table import Table
 
 TABLES = {

@@ -1,6 +1,6 @@
 """Whether text fits a width without a broken word."""
 
-from linkwise.cli import layout
+from linkwise.cli.support import layout
 
 WIDTHS = (60, 80, 120)
 

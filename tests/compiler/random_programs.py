@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from linkwise.compiler.program import Program, trace
+from linkwise.compiler.ir.program import Program, trace
 from linkwise.scalar import cos, sin, sqrt, where, while_loop
 
 INPUTS = {"x": 3, "y": 2}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise import scalar as sc
-from linkwise.compiler import interpret
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.program import Program, lower, trace
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.program import Program, lower, trace
 
 
 def sweep(n: int, dtype: str = "float64") -> Program:

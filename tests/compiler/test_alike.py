@@ -8,7 +8,7 @@ from sample_programs import same_bits
 
 import linkwise as lw
 from linkwise.compiler.emit import alike, blocks
-from linkwise.compiler.program import trace
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.shapes import nest
 
 SINES = {

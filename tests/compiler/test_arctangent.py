@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from random_programs import same_bits
 
-from linkwise.compiler import interpret
-from linkwise.compiler.arctangent import CONSTANTS
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.program import trace
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.arctangent import CONSTANTS
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.program import trace
 
 
 def program(dtype, fused=True):

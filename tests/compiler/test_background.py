@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler import background, cache, machine, native
+from linkwise.compiler import native
+from linkwise.compiler.runtime import background, cache, machine
 
 PATIENCE = 120.0  # [s]
 
@@ -58,7 +59,7 @@ def test_quick_code_is_replaced_and_the_bits_stay(everything_is_large, batch):
 
 
 def native_width() -> int:
-    from linkwise.compiler import host
+    from linkwise.compiler.runtime import host
 
     return host.lanes("float64")
 
@@ -196,7 +197,8 @@ def test_a_forked_child_goes_on_by_itself(everything_is_large):
 
 SCRIPT = textwrap.dedent("""
     import linkwise as lw, numpy as np
-    from linkwise.compiler import native, background
+    from linkwise.compiler import native
+    from linkwise.compiler.runtime import background
     native.LARGE = 0
     kernel = lw.load("two_link").kernel("coriolis_matrix")
     for _ in range(3):

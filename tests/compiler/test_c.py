@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from random_programs import EVERY_OUTPUT, INPUTS, every_program, random_function, same_bits, states
 
-from linkwise.compiler import interpret
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.clike import SpellingError
-from linkwise.compiler.program import trace, unfused
-from linkwise.compiler.verify import SIGNATURES
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import trace, unfused
+from linkwise.compiler.ir.verify import SIGNATURES
 from linkwise.scalar import cos, sin, while_loop
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]

@@ -16,10 +16,10 @@ import pytest
 from sample_programs import same_bits, samples, sweep
 
 import linkwise
-from linkwise import identity
-from linkwise.compiler import cache, host, machine
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import NativeProgram
+from linkwise.compiler.runtime import cache, host, machine
+from linkwise.core import identity
 
 SOURCES = str(Path(linkwise.__file__).parents[1])
 HERE = str(Path(__file__).parent)
@@ -279,7 +279,7 @@ def test_writers_killed_half_way_leave_nothing_that_is_used(folder, states):
     script = f"""
 import sys
 sys.path[:0] = [{SOURCES!r}]
-from linkwise.compiler import cache
+from linkwise.compiler.runtime import cache
 while True:
     cache.store("a" * 64, bytes(5_000_000))
 """
@@ -329,7 +329,7 @@ def test_a_fifo_in_place_of_an_entry_does_not_hang(folder):
     script = f"""
 import sys, warnings
 sys.path[:0] = [{SOURCES!r}]
-from linkwise.compiler import cache
+from linkwise.compiler.runtime import cache
 warnings.simplefilter("ignore")
 print(cache.load("a" * 64))
 cache.store("a" * 64, b"code")

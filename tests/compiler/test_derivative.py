@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler.derivative import forward, jacobian, reverse, substituted
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.operations import count
-from linkwise.compiler.program import lower, trace
+from linkwise.compiler.ir.derivative import forward, jacobian, reverse, substituted
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.operations import count
+from linkwise.compiler.ir.program import lower, trace
 from linkwise.errors import TraceError, UnknownNameError
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from sample_programs import everything, loop, same_bits, samples, sweep
 
-from linkwise.compiler import dispatch, host, layout
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace
+from linkwise.compiler.runtime import dispatch, host, layout
 
 pytestmark = pytest.mark.skipif(
     not dispatch.SUPPORTED, reason="the layout of Python's or NumPy's objects is not known"
@@ -422,7 +422,7 @@ def test_without_its_source_calls_go_through_python(monkeypatch, states):
 
     monkeypatch.setattr(dispatch, "_entry", dispatch._Entry())
     monkeypatch.setattr("inspect.getsource", missing)
-    monkeypatch.setattr("linkwise.compiler.cache.load", lambda name: None)
+    monkeypatch.setattr("linkwise.compiler.runtime.cache.load", lambda name: None)
     made = kernel_of(arm)
     wanted = python(made, *one(states))
     for _ in range(2):

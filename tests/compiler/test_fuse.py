@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import INPUTS, random_function, states
 
-from linkwise.compiler import interpret
-from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.program import trace
-from linkwise.compiler.walks import reachable
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.fuse import fuse
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.ir.walks import reachable
 from linkwise.scalar import while_loop
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.walks import copy, loop_numbers, reachable, rebuild
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.walks import copy, loop_numbers, reachable, rebuild
 from linkwise.errors import TraceError
 from linkwise.scalar import cos, sin, stage, where, while_loop
 

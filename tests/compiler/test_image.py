@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler import host, image, relocations
+from linkwise.compiler.runtime import host, image, relocations
 from linkwise.errors import LinkwiseError
 
 COMPILER, QEMU = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")

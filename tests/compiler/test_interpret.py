@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import INPUTS, every_operation, every_program, random_function, same_bits, states
 
-from linkwise.compiler import interpret
-from linkwise.compiler.interpret import bits, fma
-from linkwise.compiler.program import trace
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.interpret import bits, fma
+from linkwise.compiler.ir.program import trace
 from linkwise.errors import ShapeError
 from linkwise.scalar import sqrt, where, while_loop
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
 import linkwise as lw
-from linkwise.compiler import arrays, host
 from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.runtime import arrays, host
 from linkwise.errors import LinkwiseError, ShapeError
 
 
@@ -330,7 +330,7 @@ def test_an_output_depends_on_nan_only_where_it_must(mixed):
 
 
 def test_a_kernel_without_inputs_or_scalars():
-    from linkwise.compiler.program import trace
+    from linkwise.compiler.ir.program import trace
 
     program = trace(lambda: [1.0, 2.0], {}, {"y": (2,)})
     kernel = Kernel("constant", program.inputs, program.outputs, "float64", lambda dtype: program)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
-from linkwise.compiler import host, image, machine
 from linkwise.compiler.emit import blocks
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.llvm import REGION, literal
 from linkwise.compiler.emit.transpose import tiles
+from linkwise.compiler.ir.program import Program, trace
 from linkwise.compiler.native import RUN
-from linkwise.compiler.program import Program, trace
+from linkwise.compiler.runtime import host, image, machine
 from linkwise.compiler.shapes import nest
 
 WIDTHS = (1, 2, 4, 8, 16)

@@ -11,14 +11,12 @@ import test_rollout as rollouts
 from test_c import COMPILERS, STRICT, built
 
 import linkwise as lw
-from linkwise import kernels
-from linkwise.arrays import run_on_arrays
-from linkwise.compiler import loops, machine
 from linkwise.compiler.emit import blocks, c
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.interpret import run as interpret_straight
-from linkwise.compiler.interpret import run_nest
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir import loops
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.interpret import run as interpret_straight
+from linkwise.compiler.ir.interpret import run_nest
+from linkwise.compiler.ir.loops import (
     Array,
     Change,
     Declare,
@@ -32,13 +30,16 @@ from linkwise.compiler.loops import (
     name,
     whole,
 )
+from linkwise.compiler.ir.schedule import schedule
+from linkwise.compiler.ir.sweeps import SweptProgram, unfused
 from linkwise.compiler.native import RUN
-from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.rollout import interpret
-from linkwise.compiler.schedule import schedule
+from linkwise.compiler.runtime import machine
 from linkwise.compiler.shapes import nest
-from linkwise.compiler.sweeps import SweptProgram, unfused
-from linkwise.functions import Setting, function_named
+from linkwise.compiler.trace.procedure import ProcedureNest
+from linkwise.functions.arrays import run_on_arrays
+from linkwise.functions.table import Setting, function_named
+from linkwise.robot import kernels
 
 SWEPT = [
     ("inverse_dynamics", "newton_euler", False),

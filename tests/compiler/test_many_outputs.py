@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.compiler import interpret
 from linkwise.compiler.emit import llvm, transpose
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import NativeProgram
-from linkwise.compiler.program import trace
 
 COUNT = 900
 

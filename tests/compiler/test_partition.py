@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from linkwise.compiler import partition
-from linkwise.compiler.partition import Work, divisions
+from linkwise.compiler.ir import partition
+from linkwise.compiler.ir.partition import Work, divisions
 
 
 def made(count: int = 400, seed: int = 1) -> Work:

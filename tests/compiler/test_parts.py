@@ -8,9 +8,9 @@ import pytest
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
 import linkwise as lw
-from linkwise.compiler.interpret import run_nest
-from linkwise.compiler.loops import Element
-from linkwise.compiler.parts import EXCHANGE, Parts, divisible, parts
+from linkwise.compiler.ir.interpret import run_nest
+from linkwise.compiler.ir.loops import Element
+from linkwise.compiler.ir.parts import EXCHANGE, Parts, divisible, parts
 
 PROGRAMS = {"everything": everything, "sweep": lambda dtype: sweep(6, dtype)}
 

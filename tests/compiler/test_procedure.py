@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from linkwise.compiler.interpret import run_nest
+from linkwise.compiler.ir.interpret import run_nest
+from linkwise.compiler.ir.loops import Array, Declare, Element, For, Register, choose, name, slope, whole
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.loops import Array, Declare, Element, For, Register, choose, name, slope, whole
-from linkwise.compiler.procedure import Procedure, ProcedureNest, cells, strided
+from linkwise.compiler.trace.procedure import Procedure, ProcedureNest, cells, strided
 
 I, J = name("i"), name("j")
 

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from linkwise.compiler import interpret
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.operations import Operations, count
-from linkwise.compiler.program import lower, trace, unfused
-from linkwise.compiler.schedule import LoopRegion
-from linkwise.compiler.verify import ProgramError, verify
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.operations import Operations, count
+from linkwise.compiler.ir.program import lower, trace, unfused
+from linkwise.compiler.ir.schedule import LoopRegion
+from linkwise.compiler.ir.verify import ProgramError, verify
 from linkwise.errors import TraceError, UnknownNameError
 from linkwise.scalar import cos, sin, sqrt, stage, where, while_loop
 

@@ -65,7 +65,7 @@ def outcomes() -> list[str]:
 
 def test_every_call_gives_the_same_through_python_alone():
     script = f"import sys; sys.path[:0] = [{SOURCES!r}, {HERE!r}]\n" + (
-        "from linkwise.compiler import layout\nfrom test_quick import outcomes\n"
+        "from linkwise.compiler.runtime import layout\nfrom test_quick import outcomes\n"
         "assert not layout.SUPPORTED\nprint(*outcomes(), sep='\\n')"
     )
     environment = {**os.environ, "LINKWISE_CALLS": "python"}

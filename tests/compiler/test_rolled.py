@@ -8,10 +8,10 @@ from test_wasm import run as run_wasm
 
 import linkwise as lw
 from c_functions import call_c
-from linkwise.compiler import rolled
-from linkwise.compiler.interpret import run, run_nest
-from linkwise.compiler.procedure import ProcedureNest
-from linkwise.compiler.program import Program
+from linkwise.compiler.ir.interpret import run, run_nest
+from linkwise.compiler.ir.program import Program
+from linkwise.compiler.trace import rolled
+from linkwise.compiler.trace.procedure import ProcedureNest
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.quadratic import interior_point
 from linkwise.solve.tridiagonal import solve_tridiagonal

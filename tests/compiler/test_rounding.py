@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import trace, unfused
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace, unfused
 from linkwise.scalar import rint
 
 VALUES = [

@@ -9,8 +9,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from linkwise.compiler import machine
 from linkwise.compiler.emit import routines
+from linkwise.compiler.runtime import machine
 
 SOURCE = '''
 LIMIT = 5

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import INPUTS, random_function, states
 
-from linkwise.compiler import interpret, operations
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.program import trace
-from linkwise.compiler.rules import RULES, Rule, _applied, _by_operation, simplify, total_cost
-from linkwise.compiler.walks import reachable
+from linkwise.compiler.ir import interpret, operations
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.ir.rules import RULES, Rule, _applied, _by_operation, simplify, total_cost
+from linkwise.compiler.ir.walks import reachable
 from linkwise.scalar import cos, sin, stage, where, while_loop
 
 FUNCTIONS = {"sin": np.sin, "cos": np.cos, "sqrt": np.sqrt, "abs": np.abs}

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from random_programs import INPUTS, every_program, random_function
 
 import linkwise as lw
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.program import trace
-from linkwise.compiler.schedule import LoopRegion, schedule
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.ir.schedule import LoopRegion, schedule
 from linkwise.scalar import while_loop
 
 

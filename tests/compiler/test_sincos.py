@@ -6,9 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from linkwise.compiler import interpret
-from linkwise.compiler.program import trace
-from linkwise.compiler.sincos import CONSTANTS
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.ir.sincos import CONSTANTS
 from linkwise.scalar import cos, sin
 
 BITS = {"float64": 53, "float32": 24}

@@ -1,7 +1,7 @@
 """Sums of many terms: which additions belong to one."""
 
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.sums import Sums
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.sums import Sums
 
 
 def test_additions_that_are_used_once_are_one_sum():

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from sample_programs import loop, same_bits, samples, sweep
 
-from linkwise.compiler import host, native_threads, python_threads, threads
 from linkwise.compiler.emit import pool as pool_text
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import Native
+from linkwise.compiler.runtime import host, native_threads, python_threads, threads
 
 
 @pytest.fixture(scope="module", params=("sweep", "loop"))

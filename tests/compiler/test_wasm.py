@@ -11,13 +11,13 @@ import test_rollout as rollouts
 from random_programs import every_program, same_bits, states
 
 import linkwise as lw
-from linkwise import kernels
-from linkwise.compiler import interpret
 from linkwise.compiler.emit import source
-from linkwise.compiler.interpret import run_nest
-from linkwise.compiler.program import trace
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.interpret import run_nest
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.rollout import interpret as interpret_rollout
 from linkwise.compiler.shapes import nest
+from linkwise.robot import kernels
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 

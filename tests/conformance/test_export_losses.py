@@ -9,11 +9,11 @@ import pytest
 from engines import DATA, Pinocchio
 
 import linkwise as lw
-from linkwise import arrays
-from linkwise.functions import Setting, function_named
+from linkwise.formats.losses import Loss, losses
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
 from linkwise.joint_laws import LAWS
 from linkwise.joint_laws.plain import plain_friction
-from linkwise.model.losses import Loss, losses
 from linkwise.model.model import STANDARD_GRAVITY
 from linkwise.model.motors import plain_friction_of_motors
 

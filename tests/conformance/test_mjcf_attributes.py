@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.model.mjcf import read_mjcf
-from linkwise.model.mjcf_schema import schema
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.formats.mjcf.schema import schema
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -62,8 +62,8 @@ def test_every_attribute_of_the_installed_mujoco_is_accounted_for():
 
 def test_the_reader_sees_only_attributes_that_the_table_lists_as_read():
     """What is listed as without effect is taken out before anything is read, so nothing can depend on it."""
-    from linkwise.model.mjcf_schema import check_names
-    from linkwise.model.xml import parse_xml
+    from linkwise.formats.mjcf.schema import check_names
+    from linkwise.formats.xml import parse_xml
 
     root = parse_xml(
         b'<mujoco><option timestep="1" density="2"/><worldbody><geom size="1" rgba="1 1 1 1" condim="3"/>'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.model.mjcf import read_mjcf
+from linkwise.formats.mjcf.reader import read_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -9,9 +9,9 @@ import pytest
 from mjcf_stubs import with_stubs
 
 import linkwise as lw
-from linkwise import arrays
-from linkwise.functions import Setting, function_named
-from linkwise.model.mjcf import read_mjcf
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -14,8 +14,10 @@ import pytest
 from engines import Pinocchio, example_robots, nearly_singular, relative_error, shared_robots, title
 
 import linkwise as lw
-from linkwise import arrays, compat, kernels
-from linkwise.functions import Setting, function_named
+from linkwise import compat
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
+from linkwise.robot import kernels
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio (the wheel 'pin') is not installed")
 

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import control
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
 
 PERIOD = 1e-3
 BAD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e30)

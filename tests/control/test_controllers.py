@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import control
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
 
 GAINS = control.Gains(kp=100.0, kd=np.array([20.0, 21.0, 22.0, 23.0, 24.0, 25.0]))
 PERIOD = 2e-3

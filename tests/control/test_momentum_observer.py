@@ -12,7 +12,7 @@ from c_functions import call_c
 from linkwise import control, motion
 from linkwise.algorithms import coordinates, coriolis, equation
 from linkwise.control.momentum_observer import decay
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.scalar import sign
 from linkwise.simulate import Moves, Plant, Push, simulate
 

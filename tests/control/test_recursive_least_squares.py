@@ -9,9 +9,10 @@ import linkwise as lw
 from c_functions import call_c
 from linkwise.algorithms import coordinates
 from linkwise.algorithms.ud_factors import UD, packed_size
-from linkwise.compiler import interpret, rolled
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.trace import rolled
 from linkwise.control.chosen_parameters import Chosen
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.identify import RecursiveLeastSquares
 from linkwise.model.inertia import Inertia
 

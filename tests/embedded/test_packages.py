@@ -10,14 +10,14 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.compiler import interpret
-from linkwise.compiler.program import Program
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import Program
 from linkwise.control import CONTROLLERS, StateObserver
 from linkwise.embedded import ENTRIES, Options, Package, entries, stack
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError, UnknownNameError
+from linkwise.files.outputs import OutputError
 from linkwise.model.inertia import Inertia
-from linkwise.outputs import OutputError
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wdouble-promotion -Wmissing-prototypes -Werror"
 NAMES = {

@@ -3,7 +3,7 @@
 import numpy as np
 
 import linkwise as lw
-from linkwise.functions import FUNCTIONS
+from linkwise.functions.table import FUNCTIONS
 
 
 def states(*shape, number=3, dof=7, dtype="float64", seed=3):

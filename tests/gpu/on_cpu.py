@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise.compiler.emit.cuda import Module
+from linkwise.compiler.emit.cuda.source import Module
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")

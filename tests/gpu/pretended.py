@@ -8,7 +8,7 @@ import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
-from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.gpu import DeviceError, driver, frameworks, nvrtc
 
 

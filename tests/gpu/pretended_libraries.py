@@ -14,7 +14,7 @@ import types
 import numpy as np
 from pretended import Pretended, PretendedArrays
 
-from linkwise.compiler import layout
+from linkwise.compiler.runtime import layout
 from linkwise.gpu import connect, device, frameworks
 
 STREAM = types.SimpleNamespace(ptr=77)

@@ -9,7 +9,7 @@ import pytest
 from pretended_libraries import MODES, ByAttributes, ByExchange, Driver, install
 
 import linkwise as lw
-from linkwise.compiler import background, dispatch, layout
+from linkwise.compiler.runtime import background, dispatch, layout
 from linkwise.gpu import DeviceError
 
 pytestmark = pytest.mark.skipif(not layout.SUPPORTED, reason="machine code cannot be called directly here")

@@ -12,13 +12,13 @@ from on_cpu import COMPILER, OnCpu
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
 import linkwise as lw
-from linkwise import kernels
-from linkwise.compiler.emit import cuda
 from linkwise.compiler.emit.clike import SpellingError
-from linkwise.compiler.program import alive, trace
+from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.ir.program import alive, trace
 from linkwise.errors import TraceError
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions.table import FUNCTIONS, Setting
 from linkwise.gpu import DeviceError, nvrtc
+from linkwise.robot import kernels
 from linkwise.scalar import atan2, sin
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
@@ -188,7 +188,7 @@ def test_names():
     ("registers", "warps"), [(1, 64), (8, 64), (9, 32), (32, 16), (64, 8), (65, 7), (255, 2)]
 )
 def test_warps_share_the_512_registers_of_a_lane_in_eights(registers, warps):
-    from linkwise.compiler.emit.cuda_layout import warps_per_scheduler
+    from linkwise.compiler.emit.cuda.layout import warps_per_scheduler
 
     assert warps_per_scheduler(registers) == warps
 
@@ -196,7 +196,7 @@ def test_warps_share_the_512_registers_of_a_lane_in_eights(registers, warps):
 def test_large_outputs_leave_through_shared_memory():
     """As long as one warp's rows fit; the rest is written directly."""
     import linkwise as lw
-    from linkwise.compiler.emit.cuda_layout import candidates
+    from linkwise.compiler.emit.cuda.layout import candidates
 
     chain = lw.general_chain(9)
     for layout in candidates(chain.kernel("regressor").program("float32")):

@@ -5,8 +5,8 @@ import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
-from linkwise.compiler import rolled
-from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.trace import rolled
 from linkwise.gpu import DeviceError, nvrtc
 from linkwise.optimal import Effort, JointTracking, Problem, iteration
 from linkwise.solve.factors import ldl, solve

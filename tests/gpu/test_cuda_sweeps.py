@@ -7,7 +7,7 @@ import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
-from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.gpu import DeviceError, nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")

@@ -9,7 +9,7 @@ import linkwise as lw
 from linkwise.identify import IdentificationError, LogError, calibrate, read_poses
 from linkwise.identify.kinematic_chain import KinematicChain, geometric_parameters, path_to
 from linkwise.model.transform import Transform
-from linkwise.motion.rotations import rotation_vector, turn_about
+from linkwise.motion.kinematics.rotations import rotation_vector, turn_about
 
 COUNT = 60
 NOISE, TURN = 5e-5, 1e-4  # [m], [rad] of a laser tracker

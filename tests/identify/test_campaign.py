@@ -7,8 +7,8 @@ import linkwise as lw
 from linkwise import control
 from linkwise.identify import Log, Noise, coverage, excite, identify, ordinary, simulated_log
 from linkwise.identify.campaign import true_parameters
-from linkwise.identify.coloured import uncertainty
-from linkwise.identify.regression import Regression
+from linkwise.identify.estimation.coloured import uncertainty
+from linkwise.identify.estimation.regression import Regression
 from linkwise.motion import quintic
 from linkwise.simulate import simulate
 
@@ -90,7 +90,7 @@ def test_a_claim_that_forgets_the_filters_would_be_caught(puma, log, monkeypatch
 
     Four times as many samples are used as usual, all that there are: they tell nothing more.
     """
-    monkeypatch.setattr("linkwise.identify.signals.COARSE", 12.0)
+    monkeypatch.setattr("linkwise.identify.recordings.signals.COARSE", 12.0)
 
     def naive(regression):
         found = ordinary(regression)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from linkwise.identify import Log, identify, signals
-from linkwise.identify.clock import BOUND, Clock, _roughness, read_clock
+from linkwise.identify import Log, identify
+from linkwise.identify.recordings import signals
+from linkwise.identify.recordings.clock import BOUND, Clock, _roughness, read_clock
 from linkwise.motion import FourierSeries
 
 RATE = 1000.0

@@ -9,12 +9,12 @@ import linkwise as lw
 from linkwise import identify
 from linkwise.control import GravityPD
 from linkwise.identify import IdentificationError, Log, cloe, didim
-from linkwise.identify.base import base_of
 from linkwise.identify.campaign import true_parameters
-from linkwise.identify.friction import friction_named
-from linkwise.identify.gauss_newton import _linearised
-from linkwise.identify.loop_problem import LoopProblem
-from linkwise.identify.loop_simulation import values_of
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.loop.gauss_newton import _linearised
+from linkwise.identify.loop.problem import LoopProblem
+from linkwise.identify.loop.simulation import values_of
 from linkwise.motion import FourierSeries
 from linkwise.simulate import simulate
 

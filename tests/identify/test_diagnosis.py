@@ -9,7 +9,7 @@ from known_arm import motion
 
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, condition, identify
-from linkwise.identify.diagnosis import diagnose
+from linkwise.identify.judging.diagnosis import diagnose
 
 NOISE = 0.03  # of each torque
 

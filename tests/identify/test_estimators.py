@@ -21,12 +21,12 @@ from linkwise.identify import (
     total,
     weighted,
 )
-from linkwise.identify.base import base_of
-from linkwise.identify.estimators import idim_iv
-from linkwise.identify.instrumental import with_instruments
-from linkwise.identify.regression import Regression
-from linkwise.identify.solvers import SOLVERS, solve
-from linkwise.identify.solvers import condition as condition_of
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.estimators import idim_iv
+from linkwise.identify.estimation.instrumental import with_instruments
+from linkwise.identify.estimation.regression import Regression
+from linkwise.identify.estimation.solvers import SOLVERS, solve
+from linkwise.identify.estimation.solvers import condition as condition_of
 
 CUTOFF = 20.0
 
@@ -243,7 +243,7 @@ def test_condition_of_two_columns_at_an_angle(angle):
 
 
 def test_random_states_of_a_joint_whose_range_is_empty():
-    from linkwise.identify.rank import random_states
+    from linkwise.identify.estimation.rank import random_states
 
     arm = lw.load("two_link")
     joints = [replace(arm.joints[0], limits=lw.Limits(0.5, 0.5)), *arm.joints[1:]]

@@ -10,11 +10,11 @@ from linkwise.collision import Clearance, shapes_of
 from linkwise.errors import UnknownNameError
 from linkwise.geometry.skeleton import body_poses
 from linkwise.identify import Box, IdentificationError, MotionLimits, Room, Tool, excite, friction_named
-from linkwise.identify.base import base_of
-from linkwise.identify.excitation import Search
-from linkwise.identify.excitation_basis import FourierBasis, SplineBasis
-from linkwise.identify.excitation_criteria import Criterion
-from linkwise.identify.excitation_limits import Bounds
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.excitation.basis import FourierBasis, SplineBasis
+from linkwise.identify.excitation.criteria import Criterion
+from linkwise.identify.excitation.limits import Bounds
+from linkwise.identify.excitation.motions import Search
 
 BASES = {"fourier": FourierBasis(5.0, 4), "spline": SplineBasis(5.0, 8)}
 

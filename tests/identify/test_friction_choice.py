@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.identify.friction import Term
-from linkwise.identify.friction_choice import DIRECTIONS, Law, Trials, _all_terms, _directed, simplest
+from linkwise.identify.estimation.friction import Term
+from linkwise.identify.estimation.friction_choice import (
+    DIRECTIONS,
+    Law,
+    Trials,
+    _all_terms,
+    _directed,
+    simplest,
+)
 
 MEMORY = Term("coulomb", width=1e-3)
 

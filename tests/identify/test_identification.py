@@ -11,7 +11,6 @@ import pytest
 from known_arm import motion
 
 import linkwise as lw
-from linkwise.directions import torques_along
 from linkwise.identify import (
     ESTIMATORS,
     Log,
@@ -29,8 +28,9 @@ from linkwise.identify import (
     prior_bodies,
     weighted,
 )
-from linkwise.identify.friction import AxisSignals, column
-from linkwise.identify.motions import motions
+from linkwise.identify.estimation.friction import AxisSignals, column
+from linkwise.identify.estimation.motions import motions
+from linkwise.robot.directions import torques_along
 
 
 @pytest.fixture(scope="module")

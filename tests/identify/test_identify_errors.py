@@ -98,7 +98,7 @@ def test_millimetres_and_wrong_velocities(tmp_path):
 
     def check(log: Log) -> None:
         from linkwise.identify import Layout
-        from linkwise.identify.units import check
+        from linkwise.identify.recordings.units import check
 
         check(log, stanford, Layout(), "run.csv")
 

@@ -5,7 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.identify import Regression, base_by_rank, by_contribution, by_statistics, weighted
-from linkwise.identify.rank import random_states
+from linkwise.identify.estimation.rank import random_states
 
 MOMENTS = (
     "m6 x6 y6 z6 a6 b6 c6 d6 e6 f6 x5 y5 a5 c5 d5 e5 f5 x4 y4 a4 c4 d4 e4 f4 x3 y3 a3 d3 e3 f3 x2 y2 d2 e2"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from known_arm import motion
 
-from linkwise.directions import torques_along
 from linkwise.identify import IdentificationWarning, Lag, Log, condition, estimate_lag, identify
-from linkwise.identify.lag import as_given, shifted
-from linkwise.identify.regression import Observer
+from linkwise.identify.estimation.lag import as_given, shifted
+from linkwise.identify.estimation.regression import Observer
 from linkwise.motion import FourierSeries
+from linkwise.robot.directions import torques_along
 
 TOLERANCE = 1.5e-3  # [s]: three standard deviations at 3 % noise, 20 s and two joints
 RATE = 500.0

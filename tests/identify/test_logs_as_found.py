@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from linkwise.files.tables.naming import plain
 from linkwise.identify import LogError, read_log
-from linkwise.identify.rows import forward
-from linkwise.tables.naming import plain
+from linkwise.identify.recordings.rows import forward
 
 T = np.arange(60) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(2 * T)])

@@ -20,13 +20,13 @@ from linkwise.identify import (
     fit,
     friction_named,
     identify,
-    physical,
     prior_bodies,
 )
-from linkwise.identify import prior as prior_module
-from linkwise.identify.interior import Interior
-from linkwise.identify.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
-from linkwise.identify.prior import FAR, pseudo_inertias, scale_of
+from linkwise.identify.estimation import physical
+from linkwise.identify.estimation import prior as prior_module
+from linkwise.identify.estimation.interior import Interior
+from linkwise.identify.estimation.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
+from linkwise.identify.estimation.prior import FAR, pseudo_inertias, scale_of
 from linkwise.model.inertia import Inertia
 
 pytest.importorskip("clarabel")
@@ -164,7 +164,7 @@ def test_a_prior_of_another_size_is_scaled(arm, record, factor):
 def test_newtons_method_takes_over(arm, regression, monkeypatch):
     prior = prior_bodies(arm)
     conic = physical(regression, WEIGHTS, prior)
-    module = importlib.import_module("linkwise.identify.physical")
+    module = importlib.import_module("linkwise.identify.estimation.physical")
     monkeypatch.setattr(
         module._Problem, "solve", lambda self: (np.full(self.p, np.nan), "InsufficientProgress")
     )

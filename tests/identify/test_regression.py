@@ -7,8 +7,7 @@ import pytest
 from known_arm import TRUE_FRICTION, motion
 
 import linkwise as lw
-from linkwise.directions import remembered
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.identify import (
     IdentificationError,
     Log,
@@ -18,11 +17,12 @@ from linkwise.identify import (
     condition,
     friction_named,
 )
-from linkwise.identify.base import SHARED, base_of, excitation_of
-from linkwise.identify.friction import AxisSignals, column, mean_sign
-from linkwise.identify.rank import independent, random_states, regrouping_order
-from linkwise.identify.regression import Carried, Regression, _triangle, axes_of, axis_names
+from linkwise.identify.estimation.base import SHARED, base_of, excitation_of
+from linkwise.identify.estimation.friction import AxisSignals, column, mean_sign
+from linkwise.identify.estimation.rank import independent, random_states, regrouping_order
+from linkwise.identify.estimation.regression import Carried, Regression, _triangle, axes_of, axis_names
 from linkwise.model.regroup import regrouped
+from linkwise.robot.directions import remembered
 
 
 def as_it_is(log):

@@ -5,10 +5,10 @@ import pytest
 from known_arm import RATE, motion
 
 from linkwise.identify import Log, LogError, condition
-from linkwise.identify.clock import read_clock
-from linkwise.identify.cutoff import choose_cutoff, motion_band
-from linkwise.identify.derivatives import METHODS, central_difference, low_pass
-from linkwise.identify.friction import AxisSignals
+from linkwise.identify.estimation.friction import AxisSignals
+from linkwise.identify.recordings.clock import read_clock
+from linkwise.identify.recordings.cutoff import choose_cutoff, motion_band
+from linkwise.identify.recordings.derivatives import METHODS, central_difference, low_pass
 
 # How exactly each way gives accelerations of smooth positions without noise, in parts of their rms: a property of the
 # method at this rate and cut-off, measured once and doubled.

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from linkwise.identify import by_contribution, by_statistics, identify, weighted
-from linkwise.identify.regression import Regression
-from linkwise.identify.significance import contributions
+from linkwise.identify.estimation.regression import Regression
+from linkwise.identify.estimation.significance import contributions
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 from known_arm import RATE, motion
 
 from linkwise.identify import Log, Validation, condition, friction_named, validate
-from linkwise.identify.derivatives import low_pass
-from linkwise.identify.validation import AT_REST, by_columns
+from linkwise.identify.judging.validation import AT_REST, by_columns
+from linkwise.identify.recordings.derivatives import low_pass
 
 
 @pytest.fixture(scope="module")

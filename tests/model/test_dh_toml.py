@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
-from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
-from linkwise.model.dh_toml import (
+from linkwise.formats.toml.reader import (
     CHAIN_JOINT_KEYS,
     CHAIN_KEYS,
     TREE_JOINT_KEYS,
@@ -22,6 +21,7 @@ from linkwise.model.dh_toml import (
     read_toml,
     write_toml,
 )
+from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
 from linkwise.model.generators import general_chain, random_model
 from linkwise.model.quantity import LARGEST
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError
-from linkwise.model import Inertia, Joint, Link, Model, files
+from linkwise.formats import files
+from linkwise.model import Inertia, Joint, Link, Model
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 URDF = b'<robot name="r"><link name="a"/></robot>'

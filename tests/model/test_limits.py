@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise import control, motion
 from linkwise.cli.inverse import _broken_limits
-from linkwise.identify.excitation_limits import MotionLimits
+from linkwise.identify.excitation.limits import MotionLimits
 from linkwise.model.joint import Limits
 from linkwise.realtime.limits import joint_limits
 from linkwise.report import sections

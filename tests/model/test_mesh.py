@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.formats.mesh import MeshError, read_mesh, solid_of
 from linkwise.model.hull import convex_hull
-from linkwise.model.mesh import MeshError, read_mesh, solid_of
 
 RNG = np.random.default_rng(3)
 

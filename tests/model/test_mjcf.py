@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
-from linkwise.model import Limits, Mimic, mjcf
-from linkwise.model.mjcf import read_mjcf
+from linkwise.formats.mjcf import reader as mjcf
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.model import Limits, Mimic
 
 SOLID = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.directions import directions_along, next_directions
+from linkwise.robot.directions import directions_along, next_directions
 
 ROW = np.array([0.0, 0.0, 0.0, 0.0, 1.0, -0.5])
 SMOOTH = {"friction_speed": 0.01}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays
-from linkwise.functions import Setting, function_named
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
 
 URDF = """<robot name="arm" version="1.1"><link name="base"/>
 <link name="upper"><inertial><origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/><mass value="1.5"/>

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.model.dh_toml import read_citation, read_toml, write_toml
-from linkwise.model.mjcf import read_mjcf
+from linkwise.formats.mjcf.reader import read_mjcf
+from linkwise.formats.toml.reader import read_citation, read_toml, write_toml
 
 NAMES = ("iiwa14", "panda", "puma260", "puma560", "puma_valera", "stanford", "two_link", "ur10e")
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.formats.mjcf.reader import read_mjcf
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
-from linkwise.model.mjcf import read_mjcf
 
 RNG = np.random.default_rng(8)
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
+from linkwise.formats.spec1992 import read_spec
 from linkwise.model import Inertia
-from linkwise.model.spec1992 import read_spec
 
 # Appendix A as printed, with its misprints: advna, ai2, and motor inertias without keyword
 PRINTED = """\

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from linkwise.errors import ModelError, ModelWarning
+from linkwise.formats.urdf.reader import read_urdf
 from linkwise.model import Inertia, Limits, Mimic, Model
 from linkwise.model.transform import Transform
-from linkwise.model.urdf import read_urdf
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 needs_data = pytest.mark.skipif(not (DATA / "urdf").is_dir(), reason=f"no robot files at {DATA / 'urdf'}")

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkwise.errors import ModelError, ModelWarning
+from linkwise.formats.urdf.reader import read_urdf
+from linkwise.formats.urdf.writer import write_urdf
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
 from linkwise.model.quantity import limit
-from linkwise.model.urdf import read_urdf
-from linkwise.model.urdf_writer import write_urdf
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 

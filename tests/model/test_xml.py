@@ -6,8 +6,8 @@ import warnings
 import pytest
 
 from linkwise.errors import ModelError, ModelWarning
-from linkwise.model import xml
-from linkwise.model.xml import parse_xml, root_tag
+from linkwise.formats import xml
+from linkwise.formats.xml import parse_xml, root_tag
 
 
 def strict(data: bytes) -> xml.Element:

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.following import SingularPathError
+from linkwise.motion.kinematics.following import SingularPathError
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion import damped_least_squares, inverse, starts
+from linkwise.motion.kinematics import damped_least_squares, inverse, starts
 
 PUMAS = ("puma560", "puma260", "puma_valera")
 

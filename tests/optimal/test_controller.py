@@ -6,8 +6,8 @@ import pytest
 import linkwise as lw
 from linkwise.control import named
 from linkwise.optimal import Predictive, ProblemError, Smoothness, reaching
-from linkwise.optimal.controller import shifted
-from linkwise.optimal.standard import rest_of
+from linkwise.optimal.predictive.controller import shifted
+from linkwise.optimal.predictive.standard import rest_of
 from linkwise.simulate import Plant, Sensors, simulate
 
 LIMITS = np.array([30.0, 8.0])

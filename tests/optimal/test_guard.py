@@ -4,9 +4,9 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.optimal import Predictive, reaching
-from linkwise.optimal.braking import BRAKING_SHARE, SLACK, SPEED_SHARE
-from linkwise.optimal.guard import AS_PLANNED, BRAKED, LIMITED, Bounds, Guard, finite_torques
-from linkwise.optimal.watching import Memory
+from linkwise.optimal.predictive.braking import BRAKING_SHARE, SLACK, SPEED_SHARE
+from linkwise.optimal.predictive.guard import AS_PLANNED, BRAKED, LIMITED, Bounds, Guard, finite_torques
+from linkwise.optimal.predictive.watching import Memory
 from linkwise.simulate.loop import step_kernel
 
 COUNT = 400

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler.interpret import run_nest
+from linkwise.compiler.ir.interpret import run_nest
 from linkwise.optimal import (
     Effort,
     JointTracking,
@@ -128,8 +128,8 @@ def test_a_step_is_that_of_dense_matrices():
 
 def _gauss_newton(problem: Problem, x, u, p) -> np.ndarray:
     """Hessian of the cost, from the graph."""
-    from linkwise.compiler.interpret import run
-    from linkwise.compiler.program import trace
+    from linkwise.compiler.ir.interpret import run
+    from linkwise.compiler.ir.program import trace
 
     size = problem.nx + (0 if u is None else problem.nu)
 

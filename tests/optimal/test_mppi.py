@@ -5,8 +5,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.optimal import Effort, JointTracking, Mppi, Own, Problem, SphereAvoidance, StateLimits
-from linkwise.optimal.mppi import BLOCK
-from linkwise.optimal.weights import exponential
+from linkwise.optimal.path_integral.mppi import BLOCK
+from linkwise.optimal.path_integral.weights import exponential
 from linkwise.simulate.noise import normal, streams
 
 TARGET = np.array([0.5, -0.4])

@@ -5,7 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.optimal import Predictive, reaching
-from linkwise.optimal.watching import Memory, watched
+from linkwise.optimal.predictive.watching import Memory, watched
 from linkwise.simulate.loop import step_kernel
 
 PERIOD = 4e-3

@@ -5,8 +5,8 @@ import pytest
 
 import linkwise as lw
 from linkwise import optimal
-from linkwise.compiler import interpret
-from linkwise.compiler.program import trace
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import trace
 
 STEP = 1e-6
 SLOPE_TOLERANCE = 2e-5  # of central differences, relative to the largest slope

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from linkwise.robot.user import kernel_of
 from linkwise.solve.riccati import Riccati, Shape
-from linkwise.user import kernel_of
 
 SMALLEST = 1e-12
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.optimal import progress
+from linkwise.optimal.predictive import progress
 from linkwise.realtime import Fault, PredictiveController, SettingsError, SimulatedPlant
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.compiler.interpret import run
+from linkwise.compiler.ir.interpret import run
 from linkwise.realtime import TwoRatePrograms, split_error, split_torques
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays
-from linkwise.functions import Setting, function_named
+from linkwise.functions import arrays
+from linkwise.functions.table import Setting, function_named
 from linkwise.model import Inertia
 from linkwise.model.dh import DhJoint, chain, radians
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.model.dh_toml import read_toml
+from linkwise.formats.toml.reader import read_toml
 
 # Expected values of robotics-toolbox-python (tests/test_DHRobot.py, 4 decimals); those with ten decimals were
 # re-derived with Pinocchio from the parameter table alone.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.model.dh_toml import read_toml
+from linkwise.formats.toml.reader import read_toml
 
 POINT = "mass = 1.0\ncom = [0.5, 0, 0]\n"
 WITH_A_STATIC_LINK = f"""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise import control
-from linkwise.functions import mechanism_of
-from linkwise.model.dh_toml import read_toml
+from linkwise.formats.toml.reader import read_toml
+from linkwise.functions.table import mechanism_of
 from linkwise.simulate import Plant, simulate, simulate_adaptive
 from linkwise.simulate.friction import dry_friction
 

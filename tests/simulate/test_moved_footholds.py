@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, control
-from linkwise.compiler import program
+from linkwise import control
+from linkwise.compiler.ir import program
 from linkwise.control.named import CONTROLLERS
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.functions import arrays
+from linkwise.functions.table import FUNCTIONS, Setting
 from linkwise.simulate import loop, simulate
 
 MOVED = np.array([0.1, 0.0, 0.0])  # [m]

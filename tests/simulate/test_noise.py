@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace
 from linkwise.simulate import noise
 
 STEPS, ROBOTS, CHANNELS = 600, 60, 6

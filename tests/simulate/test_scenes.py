@@ -12,7 +12,7 @@ import pytest
 import linkwise as lw
 from linkwise import control
 from linkwise.cli import main
-from linkwise.compiler import interpret
+from linkwise.compiler.ir import interpret
 from linkwise.embedded import Options, Package
 from linkwise.simulate import simulate
 from linkwise.view import page_file

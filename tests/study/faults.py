@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from linkwise.study.files import Disk
+from linkwise.study.store.files import Disk
 
 TINY = {
     "robot": "two_link",

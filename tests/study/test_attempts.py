@@ -8,7 +8,7 @@ from stores import contents
 
 import linkwise as lw
 from linkwise.cli import main
-from linkwise.study.attempts import Attempts
+from linkwise.study.engines.attempts import Attempts
 
 BAD = (0, 1, 4, 8191, 8192, 9999)
 

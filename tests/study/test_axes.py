@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.study import quantities
-from linkwise.study.axes import Axes
 from linkwise.study.errors import StudyError
+from linkwise.study.sampling.axes import Axes
 
 shapes = st.lists(st.integers(1, 7), max_size=3)
 

@@ -18,9 +18,9 @@ from processes import Cluster
 from stores import SMALL, contents
 
 import linkwise as lw
-from linkwise.study import cluster as engine
+from linkwise.study.engines import cluster as engine
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
-from linkwise.study.store import read_study, study_text
+from linkwise.study.store.folder import read_study, study_text
 
 pytest.importorskip("distributed")
 
@@ -137,8 +137,8 @@ def test_a_worker_says_what_it_lacks():
     for other, message in (
         ({**identity, "linkwise": "0.0.1"}, f"linkwise 0.0.1 is not {lw.__version__}"),
         (
-            changed(identity, package={"study/native.py": "x"}),
-            "linkwise's own source differs: study/native.py",
+            changed(identity, package={"study/engines/native.py": "x"}),
+            "linkwise's own source differs: study/engines/native.py",
         ),
         (changed(identity, robot={"robot 'two_link'": "x"}), "robot 'two_link' differs"),
     ):
@@ -152,10 +152,10 @@ def test_a_worker_that_joins_later_is_asked_too(tmp_path):
         engine.run_chunks(replace(job, path=str(tmp_path)), [0])
     store = lw.study({**SMALL, "retries": 5}).run(tmp_path / "store").path
     known = read_study(store)
-    known["identity"] = other = changed(identity, package={"study/native.py": "x"})
+    known["identity"] = other = changed(identity, package={"study/engines/native.py": "x"})
     (store / "study.json").write_text(study_text(known))
     job = replace(job, path=str(store), identity=engine.identity.digest(other))
-    with pytest.raises(StudyError, match=r"a worker has other code .* differs: study/native\.py"):
+    with pytest.raises(StudyError, match=r"a worker has other code .* differs: study/engines/native\.py"):
         engine.run_chunks(job, [0])
 
 
@@ -163,7 +163,7 @@ def test_a_worker_with_other_code_gets_no_chunks(cluster, expected, tmp_path, mo
     """It joins after the check at the start, fails at once, and would take most of the chunks."""
     package = tmp_path / "other" / "linkwise"
     shutil.copytree(Path(lw.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "study" / "native.py").open("a").write("CHANGED = True\n")
+    (package / "study" / "engines" / "native.py").open("a").write("CHANGED = True\n")
     cluster.add_worker(PYTHONPATH=str(tmp_path / "other"))
     try:
         cluster.wait(3)
@@ -361,7 +361,7 @@ def test_own_functions_by_name(cluster, tmp_path):
 def test_an_unreachable_cluster(tmp_path, address):
     """One line and nothing else: no log lines of a client that found no scheduler, no folder."""
     code = (
-        "import sys; from linkwise.study import cluster; from linkwise.cli import main; "
+        "import sys; from linkwise.study.engines import cluster; from linkwise.cli import main; "
         "cluster.CONNECT_SECONDS = 0.3; sys.exit(main(sys.argv[1:]))"
     )
     (tmp_path / "study.toml").write_text(

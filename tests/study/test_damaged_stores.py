@@ -13,8 +13,8 @@ from stores import contents
 import linkwise as lw
 from linkwise.cli import main
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
-from linkwise.study.status import status
-from linkwise.study.verify import known, strays, verify
+from linkwise.study.store.status import status
+from linkwise.study.store.verify import known, strays, verify
 
 TABLES = {
     "robot": "two_link",

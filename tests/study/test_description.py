@@ -4,7 +4,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.study.errors import StudyError
-from linkwise.study.keep import Keep
+from linkwise.study.reduce.keep import Keep
 
 
 def changed(tables, path, value):

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linkwise as lw
-from linkwise.study import sobol as sobol_module
-from linkwise.study.axes import Axes
-from linkwise.study.native import columns
-from linkwise.study.permutation import permuted
-from linkwise.study.philox import philox
-from linkwise.study.sobol import sobol
-from linkwise.study.variables import read
+from linkwise.study.engines.native import columns
+from linkwise.study.sampling import sobol as sobol_module
+from linkwise.study.sampling.axes import Axes
+from linkwise.study.sampling.permutation import permuted
+from linkwise.study.sampling.philox import philox
+from linkwise.study.sampling.sobol import sobol
+from linkwise.study.sampling.variables import read
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -77,7 +77,7 @@ VARY = {
 
 
 def sampler(samples: int, block: int, vary=VARY):
-    from linkwise.study.sampling import Sampler
+    from linkwise.study.sampling.points import Sampler
 
     variables = read(vary, ROBOT, "random")
     grid = tuple((v.name, len(v.values)) for v in variables if v.kind == "grid")

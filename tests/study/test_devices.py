@@ -8,8 +8,9 @@ import pytest
 from stores import contents
 
 import linkwise as lw
-from linkwise.study import devices, philox
+from linkwise.study.engines import devices
 from linkwise.study.errors import StudyError
+from linkwise.study.sampling import philox
 
 
 def pretended():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.study import special
-from linkwise.study.distributions import DISTRIBUTIONS, chosen, fault
+from linkwise.study.sampling import special
+from linkwise.study.sampling.distributions import DISTRIBUTIONS, chosen, fault
 
 
 def kernel_of(function):

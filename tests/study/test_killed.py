@@ -13,7 +13,7 @@ import pytest
 from stores import SMALL, contents
 
 import linkwise as lw
-from linkwise.study.verify import verify
+from linkwise.study.store.verify import verify
 
 TABLES = {**SMALL, "samples": 200_000, "chunk": 4096}
 RUN = """
@@ -51,10 +51,10 @@ def test_killed_in_the_worst_moments(tmp_path, moment):
     expected = contents(lw.study(SMALL).run(tmp_path / "whole").path)
     (tmp_path / "study.json").write_text(json.dumps(SMALL))
     patch = {
-        "before_rename": "import os; from linkwise.study.files import Disk; "
+        "before_rename": "import os; from linkwise.study.store.files import Disk; "
         "Disk.sync_folder = lambda *a: os.kill(os.getpid(), 9)",
-        "while_finishing": "import os, linkwise.study.finish; "
-        "sys.modules['linkwise.study.finish']._with_arguments = lambda *a: os.kill(os.getpid(), 9)",
+        "while_finishing": "import os, linkwise.study.reduce.finish; "
+        "sys.modules['linkwise.study.reduce.finish']._with_arguments = lambda *a: os.kill(os.getpid(), 9)",
     }[moment]
     store = tmp_path / "store"
     command = [
@@ -106,7 +106,7 @@ except lw.LinkwiseError as error:
 def test_terminated_while_the_store_is_being_made(tmp_path):
     (tmp_path / "study.json").write_text(json.dumps(SMALL))
     patch = (
-        "import os, signal, sys, linkwise as lw; from linkwise.study import files; real = files.Disk.sync; "
+        "import os, signal, sys, linkwise as lw; from linkwise.study.store import files; real = files.Disk.sync; "
         "files.Disk.sync = lambda *a: (os.kill(os.getpid(), signal.SIGTERM), real(*a))"
     )
     run = RUN.strip().splitlines()[-1]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.compiler import host
 from linkwise.compiler.columns import Ticks, block, draws
 from linkwise.compiler.emit import blocks
 from linkwise.compiler.emit.elementwise import elementwise
-from linkwise.compiler.interpret import run_nest
-from linkwise.study import philox
-from linkwise.study.native import columns, compiled
+from linkwise.compiler.ir.interpret import run_nest
+from linkwise.compiler.runtime import host
+from linkwise.study.engines.native import columns, compiled
+from linkwise.study.sampling import philox
 
 # Random123, kat_vectors: philox4x32, 10 rounds
 KNOWN = [

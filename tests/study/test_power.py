@@ -11,9 +11,9 @@ from faults import TINY, Quick, Recorder, laid_out
 from stores import contents
 
 import linkwise as lw
-from linkwise.study import files
 from linkwise.study.errors import StudyWarning
-from linkwise.study.verify import verify
+from linkwise.study.store import files
+from linkwise.study.store.verify import verify
 
 TINIER = {**TINY, "samples": 100, "chunk": 64}
 

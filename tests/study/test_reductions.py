@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkwise.compiler.columns import classes, moments
-from linkwise.compiler.interpret import run_nest
-from linkwise.study import exact, sketch
-from linkwise.study.native import columns, counter, reducer
-from linkwise.study.reductions import folded_leaves, merged_extremes, merged_leaves, no_extremes
-from linkwise.study.tree import Tree
+from linkwise.compiler.ir.interpret import run_nest
+from linkwise.study.engines.native import columns, counter, reducer
+from linkwise.study.reduce import exact, sketch
+from linkwise.study.reduce.reductions import folded_leaves, merged_extremes, merged_leaves, no_extremes
+from linkwise.study.reduce.tree import Tree
 
 
 def reduced(values: np.ndarray, first: int = 0):

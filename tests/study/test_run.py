@@ -12,11 +12,11 @@ import pytest
 from stores import contents
 
 import linkwise as lw
-from linkwise.study import files
 from linkwise.study import run as running
-from linkwise.study.chunks import Worker
-from linkwise.study.engines import ChunkOutcome, LocalEngine
+from linkwise.study.engines.chunks import Worker
+from linkwise.study.engines.local import ChunkOutcome, LocalEngine
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
+from linkwise.study.store import files
 
 
 def reference(study, results):

@@ -17,10 +17,11 @@ from stores import SMALL
 
 import linkwise as lw
 import linkwise.study.run
-from linkwise.study import journal, progress
+from linkwise.study import progress
 from linkwise.study.errors import StoppedError, StudyError
-from linkwise.study.journal import Journal
-from linkwise.study.status import status
+from linkwise.study.store import journal
+from linkwise.study.store.journal import Journal
+from linkwise.study.store.status import status
 
 # -- progress ---------------------------------------------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.study import digests, files
 from linkwise.study.errors import StudyError
-from linkwise.study.journal import Journal
-from linkwise.study.pack import packed, unpacked
-from linkwise.study.shards import ShardLayout
-from linkwise.study.store import STUDY, read_study, study_text
+from linkwise.study.store import digests, files
+from linkwise.study.store.folder import STUDY, read_study, study_text
+from linkwise.study.store.journal import Journal
+from linkwise.study.store.pack import packed, unpacked
+from linkwise.study.store.shards import ShardLayout
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd", "none"])

@@ -17,7 +17,7 @@ import linkwise as lw
 from linkwise.study import identity
 from linkwise.study.errors import StudyError
 from linkwise.study.identity import runs
-from linkwise.study.store import read_study, study_text
+from linkwise.study.store.folder import read_study, study_text
 
 OWN = """
 import time
@@ -232,10 +232,10 @@ def test_the_words(small):
     now = lw.study(small).plan.description.identity
     assert identity.changes(now, now) == []
     other = json.loads(json.dumps(now))
-    other["package"]["robot.py"] = other["package"]["study/native.py"] = "x"
+    other["package"]["robot.py"] = other["package"]["study/engines/native.py"] = "x"
     other["package"]["gone.py"] = "x"
     assert identity.changes(other, now) == [
-        "linkwise's own source changed: gone.py, robot.py, study/native.py"
+        "linkwise's own source changed: gone.py, robot.py, study/engines/native.py"
     ]
     assert identity.changes({**now, "linkwise": "0.0.1"}, now)[0].startswith("linkwise 0.0.1 became ")
     old = {**now, "python": "3.0", "functions": {"x": {"function 'f' in a.py": "1"}}}

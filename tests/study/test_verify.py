@@ -12,7 +12,7 @@ from stores import contents
 import linkwise as lw
 from linkwise.cli import main
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
-from linkwise.study.verify import verify
+from linkwise.study.store.verify import verify
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def complete(tmp_path):
 @pytest.fixture
 def unfinished(tmp_path, monkeypatch):
     """Half of the chunks are done."""
-    from linkwise.study.engines import LocalEngine
+    from linkwise.study.engines.local import LocalEngine
 
     real = LocalEngine.run
 
@@ -155,7 +155,7 @@ def test_what_changes_before_the_finish_is_written_again(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_loses_what_is_written(tmp_path, monkeypatch):
-    from linkwise.study import digests
+    from linkwise.study.store import digests
 
     real = digests.problem
     monkeypatch.setattr(

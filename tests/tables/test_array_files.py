@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import tables
+from linkwise.files import tables
+from linkwise.files.tables import bounds
 from linkwise.identify import LogError, read_log
-from linkwise.tables import bounds
 
 T = np.arange(50) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(2 * T)])

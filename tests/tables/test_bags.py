@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import tables
+from linkwise.files import tables
+from linkwise.files.tables import bounds
 from linkwise.identify import LogError, read_log
-from linkwise.tables import bounds
 
 rosbag1 = pytest.importorskip("rosbags.rosbag1")
 rosbag2 = pytest.importorskip("rosbags.rosbag2")

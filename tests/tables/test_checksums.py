@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linkwise import tables
 from linkwise.cli import main
-from linkwise.tables import TableError
+from linkwise.files import tables
+from linkwise.files.tables import TableError
 
 _path = Path(__file__).parents[2] / "benchmarks" / "damaged_recordings.py"
 _spec = importlib.util.spec_from_file_location("damaged_recordings", _path)
@@ -98,7 +98,7 @@ def test_numbers_that_are_not_finite_are_not_written(tmp_path, capsys, to):
 CHANGED_PARQUET = """
 import sys
 from pathlib import Path
-from linkwise import tables
+from linkwise.files import tables
 path, whole = Path(sys.argv[1]), Path(sys.argv[1]).read_bytes()
 size = int.from_bytes(whole[-8:-4], "little")
 for place in range(len(whole) - 8 - size, len(whole) - 8):

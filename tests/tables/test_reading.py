@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import motion, tables
+from linkwise import motion
+from linkwise.files import tables
+from linkwise.files.tables import bounds
 from linkwise.identify import LogError, read_log
-from linkwise.tables import bounds
 
 VALUES = [[0.0, 0.5, -1.25], [1.0, 1500.0, 2.0], [2.0, 0.25, 1e-3]]
 PLAIN = "t,q1,q2\n0,0.5,-1.25\n1,1.5e3,2\n2,0.25,1e-3\n"
@@ -138,7 +139,7 @@ def test_files_that_are_packed(tmp_path):
 def test_standard_input_and_pipes(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(PLAIN))
     assert tables.read("-").values.tolist() == VALUES
-    code = "from linkwise import tables; import sys; print(tables.read(sys.argv[1]).values.tolist())"
+    code = "from linkwise.files import tables; import sys; print(tables.read(sys.argv[1]).values.tolist())"
     environment = {**os.environ, "PYTHONPATH": str(Path(lw.__file__).parent.parent)}
     for source in ("-", "/dev/stdin"):
         run = subprocess.run(
@@ -217,7 +218,7 @@ def npz_bomb(path: Path, size: int) -> None:
 def peak(code: str, *arguments: object) -> tuple[str, int]:
     """What a process prints, and the most memory it used beyond what importing takes [MiB]."""
     frame = (
-        "import resource, sys\nimport numpy as np\nfrom linkwise import tables, motion\n"
+        "import resource, sys\nimport numpy as np\nfrom linkwise.files import tables; from linkwise import motion\n"
         "try:\n    import pyarrow.parquet\nexcept ImportError:\n    pass\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\ntry:\n    " + code + "\n"
         "except tables.TableError as error:\n    print(error)\n"

@@ -10,19 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwise.algorithms import (
-    constraints,
-    coupling,
-    dense,
-    equation,
-    factorised,
-    joint_terms,
-    kinematics,
-    manifold,
-)
+from linkwise.algorithms import coupling, dense, equation, factorised, joint_terms, kinematics, manifold
 from linkwise.algorithms import momentum as momenta
-from linkwise.algorithms.constraints import Held
-from linkwise.algorithms.pivoted import Factors
+from linkwise.algorithms.constrained import constraints
+from linkwise.algorithms.constrained.constraints import Held
+from linkwise.algorithms.constrained.pivoted import Factors
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.model.transform import Transform

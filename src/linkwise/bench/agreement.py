@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.bench.peers.base import INPUTS, Peer
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 FUNCTIONS = tuple(INPUTS)
 JUDGED_ALONE = ("forward_dynamics", "inverse_mass_matrix")  # by a residual, not beside another result

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.clock import medians
-from linkwise.compiler import host
 from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.runtime import host
 from linkwise.errors import LinkwiseError
-from linkwise.methods import Method
-from linkwise.robot import Robot
+from linkwise.robot.methods import Method
+from linkwise.robot.robot import Robot
 
 DENSE, KEYWORD, CONVERTED = 0.15e-6, 0.3e-6, 1.5e-6  # [s] that a call may cost beyond its arithmetic
 FASTER_THAN_PINOCCHIO = {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise import children
+from linkwise.core import children
 
 
 def measure(name: str, urdf: Path, cache: Path) -> dict[str, float] | None:
@@ -39,7 +39,7 @@ def main(name: str, path: str) -> None:
     """Load the robot, compute torques once, say how long each took."""
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject
-    from linkwise.loading import load
+    from linkwise.robot.loading import load
 
     start = time.perf_counter()
     robot = load(path)

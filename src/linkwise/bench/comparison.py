@@ -11,7 +11,7 @@ from linkwise.bench.agreement import difference
 from linkwise.bench.clock import medians
 from linkwise.bench.peers.base import Peer, Task
 from linkwise.bench.subject import random_states
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 ALLOWED = {"float64": 1e-8, "float32": 1e-4}  # relative: enough to know that the same thing is computed
 LARGE_FOR_SLOW = 64  # most states for a library that takes milliseconds per state

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.functions import FUNCTIONS, ITERATED
-from linkwise.robot import Robot
+from linkwise.functions.table import FUNCTIONS, ITERATED
+from linkwise.robot.robot import Robot
 
 EPS = float(np.finfo(np.float32).eps)
 BOUND = 1e-3  # relative error of a result, from which short words are a risk

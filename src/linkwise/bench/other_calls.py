@@ -16,9 +16,9 @@ from linkwise.bench.calls import BATCHES, CONVERTED, DENSE, KEYWORD, Kind, bound
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.named import named
 from linkwise.errors import LinkwiseError
-from linkwise.methods import Method
 from linkwise.model.constraints import Point
-from linkwise.robot import Robot
+from linkwise.robot.methods import Method
+from linkwise.robot.robot import Robot
 from linkwise.simulate.loop import step_kernel
 
 CONSTRAINED = ("forward_dynamics", "constraint_jacobian", "constraint_errors", "delassus_matrix")

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-from linkwise.compiler import host, machine
 from linkwise.compiler.emit import peak
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.native import RUN
+from linkwise.compiler.runtime import host, machine
 
 _CHAINS = 12  # independent sums: more than latency times throughput of any processor
 _TURNS = 100_000  # of the loop, per measurement: milliseconds

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.peers.pinocchio import Pinocchio
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 TOLERANCE = 1e-8  # relative to the largest number
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from linkwise import joint_laws
 from linkwise.errors import ModelError
-from linkwise.loading import save
-from linkwise.robot import Robot
+from linkwise.robot.loading import save
+from linkwise.robot.robot import Robot
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.claims.claim import PARTLY, Claim, Outcome, judged
 from linkwise.claims.states import ROUND_OFF, arms, difference, states
-from linkwise.loading import general_chain, load
+from linkwise.robot.loading import general_chain, load
 
 PAPER = "Fijany–Scheid"
 TOLERANCE = 1e-10

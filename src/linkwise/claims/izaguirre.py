@@ -9,9 +9,9 @@ import numpy as np
 from linkwise.claims import izaguirre_program
 from linkwise.claims.claim import CONFIRMED, PARTLY, Claim, Outcome, judged
 from linkwise.claims.states import ROUND_OFF, states
-from linkwise.loading import load
 from linkwise.model import Inertia
-from linkwise.robot import Robot
+from linkwise.robot.loading import load
+from linkwise.robot.robot import Robot
 
 PAPER = "Izaguirre 1992"
 AFFECTED = {(1, 1), (1, 2), (1, 3)}

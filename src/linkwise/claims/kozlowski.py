@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.claims.claim import PARTLY, Claim, Outcome, judged
 from linkwise.claims.states import ROUND_OFF, difference, states
-from linkwise.loading import load
+from linkwise.robot.loading import load
 
 PAPER = "Kozłowski 1990"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.loading import load
-from linkwise.robot import Robot
+from linkwise.robot.loading import load
+from linkwise.robot.robot import Robot
 
 ARMS = ("puma560", "stanford", "panda", "iiwa14", "ur10e")  # bundled arms with a full set of parameters
 ROUND_OFF = (

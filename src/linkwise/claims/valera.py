@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.claims.claim import Claim, Outcome, judged
 from linkwise.claims.states import ROUND_OFF, difference, states
-from linkwise.loading import general_chain, load
+from linkwise.robot.loading import general_chain, load
 
 PAPER = "Valera 2003"
 TABLE_2 = (

@@ -17,15 +17,15 @@ from typing import Any
 
 import click
 
-from linkwise import children, foreign
-from linkwise.cli import layout
-from linkwise.cli.ending import Ended, ended_by_signals
-from linkwise.cli.headings import WithExamples
-from linkwise.cli.streams import all_letters_writable
-from linkwise.cli.warned import show_warnings
+from linkwise.arguments.wrong_arguments import BUG, is_bug
+from linkwise.cli.support import layout
+from linkwise.cli.support.ending import Ended, ended_by_signals
+from linkwise.cli.support.headings import WithExamples
+from linkwise.cli.support.streams import all_letters_writable
+from linkwise.cli.support.warned import show_warnings
+from linkwise.core import children, foreign
 from linkwise.errors import LinkwiseError
 from linkwise.study.errors import StoppedError
-from linkwise.wrong_arguments import BUG, is_bug
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
 COMMANDS = {

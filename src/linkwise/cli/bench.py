@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from linkwise.cli import bench_calls, headings
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import Numbers, OneOf, WholeNumber, json_option, load_robot
-from linkwise.cli.output import Table, progress, say, say_json, show
+from linkwise.cli.parts import bench_calls
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import Numbers, OneOf, WholeNumber, json_option, load_robot
+from linkwise.cli.support.output import Table, progress, say, say_json, show
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix")
 PEERS = ("pinocchio", "mujoco", "casadi", "pybullet", "robotics_toolbox", "adam", "frax")
@@ -75,7 +76,7 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_j
     from linkwise.bench.peak import Peak
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject, without_drives
-    from linkwise.tables import bounds
+    from linkwise.files.tables import bounds
 
     if calls:
         refuse_given(("batch", "dtypes", "peers", "no_cold"), "does not go with --calls")
@@ -117,7 +118,7 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_j
 
 def _shares(robot, timings, peaks: dict[str, float]) -> list[dict[str, Any]]:
     """Counted operations per second of Linkwise over the limit of the machine, for batches."""
-    from linkwise.cli.counting import count, functions
+    from linkwise.cli.parts.counting import count, functions
 
     shares = []
     for timing in timings:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import Number, Numbers, json_option, load_robot, robot_argument
-from linkwise.cli.output import Table, number, say, say_json, show, status
-from linkwise.cli.written import check_targets
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import Number, Numbers, json_option, load_robot, robot_argument
+from linkwise.cli.support.output import Table, number, say, say_json, show, status
+from linkwise.cli.support.written import check_targets
 
 if TYPE_CHECKING:
     from linkwise.identify import Calibration
@@ -62,7 +62,7 @@ def command(robot, gravity, lock, base, mimic, measurements, **options: Any) -> 
       linkwise calibrate ur10e.urdf tracker.csv --frame tool0 --tool 0,0,0.1 --out ur10e_calibrated.urdf
     """
     from linkwise import identify as library
-    from linkwise.identify.pose_tables import read_poses
+    from linkwise.identify.recordings.pose_tables import read_poses
 
     check_targets(options["out"])
     if options["out"] and Path(options["out"]).suffix not in (".urdf", ".toml"):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.options import SEED, WholeNumber, json_option, load_robot, robot_argument
-from linkwise.cli.output import Table, progress, say, say_json, show
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import SEED, WholeNumber, json_option, load_robot, robot_argument
+from linkwise.cli.support.output import Table, progress, say, say_json, show
 
 ENGINES = ("pinocchio", "mujoco")
 

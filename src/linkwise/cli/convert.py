@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from linkwise.cli import headings, written
-from linkwise.cli.options import json_option, load_robot, robot_argument
-from linkwise.cli.output import say, say_json
-from linkwise.foreign import line
-from linkwise.model.files import WRITE_ENDINGS
+from linkwise.cli.support import headings, written
+from linkwise.cli.support.options import json_option, load_robot, robot_argument
+from linkwise.cli.support.output import say, say_json
+from linkwise.core.foreign import line
+from linkwise.formats.files import WRITE_ENDINGS
 
 
 @headings.command("convert")
@@ -31,7 +31,7 @@ def command(robot: str, file: str, gravity, lock, base, mimic, strict: bool, as_
       linkwise convert panda panda.urdf --strict
       linkwise convert hand.urdf hand.toml --mimic independent --lock wrist=0
     """
-    from linkwise.model import files
+    from linkwise.formats import files
 
     if Path(file).suffix.lower() not in WRITE_ENDINGS:
         raise click.UsageError(f"FILE: {file}: a robot is saved as {', '.join(WRITE_ENDINGS)}")

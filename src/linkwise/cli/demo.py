@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from linkwise.cli import headings
-from linkwise.cli.options import json_option
-from linkwise.cli.output import Table, number, progress, say, say_json, show
-from linkwise.cli.written import write_table
-from linkwise.tables import numbered
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import json_option
+from linkwise.cli.support.output import Table, number, progress, say, say_json, show
+from linkwise.cli.support.written import write_table
+from linkwise.files.tables import numbered
 
 if TYPE_CHECKING:
-    from linkwise.cli.counting import Row
-    from linkwise.cli.experiment import Experiment
+    from linkwise.cli.parts.counting import Row
+    from linkwise.cli.parts.experiment import Experiment
 
 COUNTED = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics")
 
@@ -44,8 +44,8 @@ def command(out: str, as_json: bool) -> None:
       linkwise demo
       linkwise demo --out results --json
     """
-    from linkwise.cli import demo_report, experiment
-    from linkwise.cli.counting import rows
+    from linkwise.cli.parts import demo_report, experiment
+    from linkwise.cli.parts.counting import rows
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def _show(done: Experiment, counted: list[Row]) -> None:
 
 
 def _motion_table(done: Experiment) -> Table:
-    from linkwise.cli.experiment import RANGES
+    from linkwise.cli.parts.experiment import RANGES
 
     lines = []
     for k, (joint, (first, last)) in enumerate(zip(done.robot.moving_joints, RANGES, strict=True)):
@@ -113,7 +113,7 @@ def _agreement_table(done: Experiment) -> Table:
 
 
 def _speed_table(done: Experiment) -> Table:
-    from linkwise.cli.experiment import RATES_OF_1990
+    from linkwise.cli.parts.experiment import RATES_OF_1990
 
     lines = [
         [function, f"{rate:,.0f}".replace(",", " "), f"{RATES_OF_1990[function]:.0f}"]
@@ -125,7 +125,7 @@ def _speed_table(done: Experiment) -> Table:
 
 
 def _count_table(counted: list[Row]) -> Table:
-    from linkwise.cli.counting import as_printed
+    from linkwise.cli.parts.counting import as_printed
 
     lines = [
         [row.function, row.algorithm]
@@ -150,7 +150,7 @@ def _count_table(counted: list[Row]) -> Table:
 
 
 def _facts(done: Experiment, counted: list[Row], table: Path) -> dict:
-    from linkwise.cli.counting import totals
+    from linkwise.cli.parts.counting import totals
 
     return {
         "robot": done.robot.name,

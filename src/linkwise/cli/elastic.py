@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.closed_loop import reference_layout
-from linkwise.cli.options import POSITIVE, RowRange, json_option, load_robot, robot_argument
-from linkwise.cli.output import Table, number, say, say_json, show, status
+from linkwise.cli.parts.closed_loop import reference_layout
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import POSITIVE, RowRange, json_option, load_robot, robot_argument
+from linkwise.cli.support.output import Table, number, say, say_json, show, status
 
 if TYPE_CHECKING:
     from linkwise.identify import Elasticity, Layout, Log, Resonance
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 _HEADINGS = {

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from linkwise.cli import headings
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import (
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import (
     POSITIVE,
     SEED,
     Number,
@@ -22,16 +22,16 @@ from linkwise.cli.options import (
     report_option,
     robot_argument,
 )
-from linkwise.cli.output import Table, number, progress, say, say_json, show
-from linkwise.cli.pages import announce, until_interrupted
-from linkwise.cli.room_options import room_of, room_options
-from linkwise.cli.written import check_targets, write_table
+from linkwise.cli.support.output import Table, number, progress, say, say_json, show
+from linkwise.cli.support.pages import announce, until_interrupted
+from linkwise.cli.support.room_options import room_of, room_options
+from linkwise.cli.support.written import check_targets, write_table
 from linkwise.errors import needed
-from linkwise.tables import bounds, numbered
+from linkwise.files.tables import bounds, numbered
 
 if TYPE_CHECKING:
     from linkwise.identify import Excited, MotionLimits
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 # written out, so that completion and --help stay quick
 FAMILIES = ("fourier", "spline")

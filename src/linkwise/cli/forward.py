@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from linkwise.cli import headings
-from linkwise.cli.options import json_option, load_robot, robot_argument, table_option
-from linkwise.cli.output import Table, number, say, say_json, show
-from linkwise.cli.written import check_targets, write_table
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import json_option, load_robot, robot_argument, table_option
+from linkwise.cli.support.output import Table, number, say, say_json, show
+from linkwise.cli.support.written import check_targets, write_table
+from linkwise.files.tables import finite, numbered, read_states
 from linkwise.model.coordinates import coordinate_names, velocity_coordinates
-from linkwise.tables import finite, numbered, read_states
 
 _HEADINGS = {
     "Method": "algorithm no-friction",

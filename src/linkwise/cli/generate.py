@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from linkwise import outputs
-from linkwise.cli import headings, written
-from linkwise.cli.generate_package import chosen_options, cost, write_package
-from linkwise.cli.generate_system import SYSTEMS, write_system
-from linkwise.cli.options import (
+from linkwise.cli.parts.generate_package import chosen_options, cost, write_package
+from linkwise.cli.parts.generate_system import SYSTEMS, write_system
+from linkwise.cli.support import headings, written
+from linkwise.cli.support.options import (
     POSITIVE,
     Numbers,
     OneOf,
@@ -22,15 +21,16 @@ from linkwise.cli.options import (
     load_robot,
     robot_argument,
 )
-from linkwise.cli.output import say, say_json, say_verbatim
+from linkwise.cli.support.output import say, say_json, say_verbatim
 from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
 from linkwise.compiler.emit.clike import spelt
 from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import ENTRIES, entries
 from linkwise.embedded.stops import MODES
-from linkwise.functions import FUNCTIONS
-from linkwise.robot import FRAME_FUNCTIONS, Robot
+from linkwise.files import outputs
+from linkwise.functions.table import FUNCTIONS
+from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
 from linkwise.systems import VERSIONS
 
 MPC = "mpc"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.closed_loop import (
+from linkwise.cli.parts.closed_loop import (
     check_method,
     closed_loop_facts,
     closed_loop_identified,
@@ -19,8 +18,9 @@ from linkwise.cli.closed_loop import (
     same_stamps,
     show_closed_loop,
 )
-from linkwise.cli.identified import all_validations, show_identification
-from linkwise.cli.options import (
+from linkwise.cli.parts.identified import all_validations, show_identification
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import (
     NOT_NEGATIVE,
     POSITIVE,
     Number,
@@ -34,17 +34,17 @@ from linkwise.cli.options import (
     report_option,
     robot_argument,
 )
-from linkwise.cli.output import say, say_json, status
-from linkwise.cli.written import check_targets
-from linkwise.identify.derivatives import METHODS
-from linkwise.identify.estimators import ESTIMATORS
-from linkwise.identify.friction import MODELS
-from linkwise.identify.lag import REACH as LARGEST_LAG
-from linkwise.identify.significance import RULES
+from linkwise.cli.support.output import say, say_json, status
+from linkwise.cli.support.written import check_targets
+from linkwise.identify.estimation.estimators import ESTIMATORS
+from linkwise.identify.estimation.friction import MODELS
+from linkwise.identify.estimation.lag import REACH as LARGEST_LAG
+from linkwise.identify.estimation.significance import RULES
+from linkwise.identify.recordings.derivatives import METHODS
 
 if TYPE_CHECKING:
     from linkwise.identify import Identification, Layout, Log, Stages
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 _HEADINGS = {

@@ -6,9 +6,9 @@ import math
 import warnings
 from typing import Any
 
-from linkwise.cli import headings
-from linkwise.cli.options import json_option, load_robot, robot_argument
-from linkwise.cli.output import Table, number, say, say_json, show
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import json_option, load_robot, robot_argument
+from linkwise.cli.support.output import Table, number, say, say_json, show
 from linkwise.model.joint import FREE
 
 

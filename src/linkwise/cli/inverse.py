@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import click
 import numpy as np
 
-from linkwise.cli import headings
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import (
+from linkwise.cli.parts.trajectories import SampledMotion, quintic
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import (
     POSITIVE,
     Numbers,
     WholeNumber,
@@ -22,16 +23,15 @@ from linkwise.cli.options import (
     robot_argument,
     table_option,
 )
-from linkwise.cli.output import Table, number, say, say_json, show
-from linkwise.cli.trajectories import SampledMotion, quintic
-from linkwise.cli.written import check_targets, write_table
+from linkwise.cli.support.output import Table, number, say, say_json, show
+from linkwise.cli.support.written import check_targets, write_table
+from linkwise.files.tables import bounds, finite, numbered, read_states
 from linkwise.model.coordinates import (
     check_one_axis,
     coordinate_names,
     position_coordinates,
     velocity_coordinates,
 )
-from linkwise.tables import bounds, finite, numbered, read_states
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees duration points",

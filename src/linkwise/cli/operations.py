@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.counting import Row, as_printed, axes_of, rows, totals
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import ROBOT_OPTIONS, json_option, load_robot, robot_options
-from linkwise.cli.output import Table, progress, say_json, say_verbatim, show
+from linkwise.cli.parts.counting import Row, as_printed, axes_of, rows, totals
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import ROBOT_OPTIONS, json_option, load_robot, robot_options
+from linkwise.cli.support.output import Table, progress, say_json, say_verbatim, show
 from linkwise.errors import LinkwiseError
 
 _HEADINGS = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.options import (
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import (
     POSITIVE,
     Number,
     Numbers,
@@ -19,15 +19,15 @@ from linkwise.cli.options import (
     load_robot,
     robot_argument,
 )
-from linkwise.cli.output import Table, number, say, say_json, show, status
-from linkwise.cli.written import check_targets
-from linkwise.identify.friction import MODELS
-from linkwise.identify.lag import REACH as LARGEST_LAG
+from linkwise.cli.support.output import Table, number, say, say_json, show, status
+from linkwise.cli.support.written import check_targets
+from linkwise.identify.estimation.friction import MODELS
+from linkwise.identify.estimation.lag import REACH as LARGEST_LAG
 
 if TYPE_CHECKING:
     from linkwise.identify import DriveGains, Layout, Log, Payload
     from linkwise.model.inertia import Inertia
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 LEVEL = 0.95
 
@@ -171,7 +171,7 @@ def _read_all(robot: Robot, sources, layout: Layout, rows, options) -> list[Log]
 
 
 def _show_payload(robot: Robot, found: Payload, options) -> None:
-    from linkwise.loading import save
+    from linkwise.robot.loading import save
 
     if options["out"]:
         save(found.carried_by(robot), options["out"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from linkwise.cli import headings
-from linkwise.cli.options import json_option
-from linkwise.cli.output import Table, number, say_json, show
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import json_option
+from linkwise.cli.support.output import Table, number, say_json, show
 
 
 @headings.command("robots")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from linkwise.cli import contact as touching
-from linkwise.cli import headings
-from linkwise.cli.contact import JOINT_PD
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import (
+from linkwise.cli.parts import contact as touching
+from linkwise.cli.parts.contact import JOINT_PD
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import (
     NOT_NEGATIVE,
     POSITIVE,
     SEED,
@@ -29,15 +29,15 @@ from linkwise.cli.options import (
     robot_argument,
     table_option,
 )
-from linkwise.cli.output import Table, number, say, say_json, show
-from linkwise.cli.written import check_targets, write_table
+from linkwise.cli.support.output import Table, number, say, say_json, show
+from linkwise.cli.support.written import check_targets, write_table
 from linkwise.control import CALLED, CONTROLLERS
+from linkwise.files.tables import bounds, finite, numbered
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.tables import bounds, finite, numbered
 
 if TYPE_CHECKING:
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
     from linkwise.simulate import Result
 
 
@@ -287,7 +287,7 @@ def _write_report(
 
 
 def _write_page(path: str, robot: Robot, found: Result) -> None:
-    from linkwise.cli.written import write
+    from linkwise.cli.support.written import write
     from linkwise.view.offline import page_file
 
     write(path, page_file(robot, result=found, q=found.q[0]))

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import WholeNumber
-from linkwise.cli.output import Table, number, say, say_json, show
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import WholeNumber
+from linkwise.cli.support.output import Table, number, say, say_json, show
 
 INCOMPLETE = 1
 _NAMED = 4  # damaged files that --status names
@@ -96,7 +96,7 @@ def command(
 
 
 def _verify(path: Path, as_json: bool) -> int:
-    from linkwise.study.verify import verify
+    from linkwise.study.store.verify import verify
 
     found = verify(path)
     damage = [
@@ -122,7 +122,7 @@ def _read(file: Path, out: str | None, resume: bool) -> tuple[Any, Path]:
     """The study, and the folder of its results."""
     import linkwise as lw
     from linkwise.study.errors import StudyError
-    from linkwise.study.store import read_study
+    from linkwise.study.store.folder import read_study
 
     if file.is_dir():
         if not resume:
@@ -153,7 +153,7 @@ def _objects(tables: dict[str, Any]) -> list[str]:
 
 
 def _say_size(study: Any, folder: Path, threads: int | None, as_json: bool) -> None:
-    from linkwise.compiler.threads import wanted
+    from linkwise.compiler.runtime.threads import wanted
 
     used = wanted(threads)
     size = {
@@ -248,7 +248,7 @@ def _say_accepted(changes: list[dict[str, Any]]) -> None:
 
 def _say_status(path: Path, as_json: bool) -> int:
     from linkwise.study.progress import line, short
-    from linkwise.study.status import status
+    from linkwise.study.store.status import status
 
     found = status(path)
     if as_json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import headings, written
-from linkwise.cli.options import command_line, json_option, load_robot, robot_argument
-from linkwise.cli.output import Table, number, progress, say, say_json, show
-from linkwise.foreign import file_name, line
+from linkwise.cli.support import headings, written
+from linkwise.cli.support.options import command_line, json_option, load_robot, robot_argument
+from linkwise.cli.support.output import Table, number, progress, say, say_json, show
+from linkwise.core.foreign import file_name, line
 
 if TYPE_CHECKING:
     from linkwise.tour import Agreed, Capability, Code, FastMotion, Tour

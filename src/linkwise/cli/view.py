@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import headings
-from linkwise.cli.given import refuse_given
-from linkwise.cli.options import WholeNumber, json_option, load_robot, robot_argument
-from linkwise.cli.output import say, say_json
-from linkwise.cli.pages import announce, until_interrupted
-from linkwise.cli.warned import show_warnings
-from linkwise.cli.written import check_targets, write
-from linkwise.foreign import line
-from linkwise.outputs import is_standard_output
+from linkwise.cli.support import headings
+from linkwise.cli.support.given import refuse_given
+from linkwise.cli.support.options import WholeNumber, json_option, load_robot, robot_argument
+from linkwise.cli.support.output import say, say_json
+from linkwise.cli.support.pages import announce, until_interrupted
+from linkwise.cli.support.warned import show_warnings
+from linkwise.cli.support.written import check_targets, write
+from linkwise.core.foreign import line
+from linkwise.files.outputs import is_standard_output
 
 if TYPE_CHECKING:
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 _HEADINGS = {
     "Page": "open port host dark no-shadows",

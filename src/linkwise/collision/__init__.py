@@ -4,6 +4,8 @@ The distances are functions over any scalar (``linkwise.collision.distance``): i
 of a kernel with derivatives and C.
 """
 
+from linkwise.arguments.explained import explain
+from linkwise.arguments.guesses import answer_for
 from linkwise.collision.clearance import Clearance, Contact
 from linkwise.collision.distance import (
     Segment,
@@ -15,8 +17,6 @@ from linkwise.collision.distance import (
 )
 from linkwise.collision.room import Box, Room
 from linkwise.collision.shapes import Shapes, Tool, shapes_of
-from linkwise.explained import explain
-from linkwise.guesses import answer_for
 
 __all__ = [
     "Box",

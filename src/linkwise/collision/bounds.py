@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.collision.checks import Checks
+from linkwise.core.products import length
 from linkwise.geometry.skeleton import BASE
 from linkwise.model import Model
 from linkwise.model.joint import Joint
-from linkwise.products import length
 
 
 def speed_factors(robot: Model, checks: Checks, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -14,10 +14,10 @@ import numpy as np
 
 from linkwise.collision.room import Box, Room
 from linkwise.collision.shapes import Shapes, Slab
+from linkwise.core.products import length as vector_length
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.geometry.skeleton import BASE, Capsule
 from linkwise.model import Model, Transform
-from linkwise.products import length as vector_length
 
 FLOOR = "the floor"
 MOST_PIECES = 4  # into which a capsule is divided

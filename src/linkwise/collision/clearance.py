@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwise import linear
-from linkwise.algorithms import distance as apart
+from linkwise.algorithms.contact import distance as apart
+from linkwise.arguments.numbers import Numbers
 from linkwise.collision.bounds import speed_factors
 from linkwise.collision.checks import FLOOR, Checks, all_checks, divided, together
 from linkwise.collision.room import Room
 from linkwise.collision.shapes import Shapes, shapes_of
 from linkwise.compiler.kernel import Kernel
+from linkwise.core.once import once
+from linkwise.core.products import times
 from linkwise.errors import ShapeError
 from linkwise.geometry.skeleton import BASE
-from linkwise.given_numbers import Numbers
-from linkwise.once import once
-from linkwise.products import times
-from linkwise.robot import Robot
-from linkwise.user import kernel
+from linkwise.robot.robot import Robot
+from linkwise.robot.user import kernel
+from linkwise.solve import linear
 
 POSTURES = 400  # random ones that show what touches by construction
 OFTEN = 0.9  # share of them in which links touch that cannot be kept apart

@@ -1,6 +1,6 @@
 """Signed distances over any scalar, for kernels of users: those with which contacts are computed, too."""
 
-from linkwise.algorithms.distance import (
+from linkwise.algorithms.contact.distance import (
     Point,
     Segment,
     box_direction,

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise import linear
+from linkwise.core.products import length, times
 from linkwise.geometry.solids import Mesh
-from linkwise.products import length, times
+from linkwise.solve import linear
 
 MOST_PIECES = 4  # capsules for one mesh
 GAIN = 0.85  # a mesh is divided if the pieces have at most this part of the volume

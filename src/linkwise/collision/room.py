@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.collision.shapes import Tool
-from linkwise.flags import flag
 
 CLEARANCE = 0.02  # [m]
 

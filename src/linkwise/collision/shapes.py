@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from linkwise.collision import fit
+from linkwise.core.products import times
 from linkwise.errors import ModelError
 from linkwise.geometry.looks import Looks, Visual
 from linkwise.geometry.meshes import MAX_BYTES, read_mesh
@@ -22,7 +23,6 @@ from linkwise.geometry.skeleton import BASE, Capsule, skeleton
 from linkwise.geometry.solids import Primitive, cylinder, joined, sphere
 from linkwise.geometry.visuals import read_looks
 from linkwise.model import Model, Transform
-from linkwise.products import times
 
 MOST_PER_BODY = 6  # capsules
 THICKNESS = 0.06  # radius of a first link without geometry, by the reach: Panda 0.058, UR10 0.06, LWR 0.057

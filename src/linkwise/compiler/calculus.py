@@ -7,8 +7,8 @@ import math
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from linkwise.compiler.derivative import jacobian, reverse, tangents
-from linkwise.compiler.program import Program, lower
+from linkwise.compiler.ir.derivative import jacobian, reverse, tangents
+from linkwise.compiler.ir.program import Program, lower
 from linkwise.errors import TraceError, UnknownNameError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.compiler.graph import Graph, Node
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir.graph import Graph, Node
+from linkwise.compiler.ir.loops import (
     INDEX,
     Array,
     Declare,
@@ -24,10 +24,10 @@ from linkwise.compiler.loops import (
     name,
     whole,
 )
-from linkwise.compiler.philox import MASK, ROUNDS, Key, philox, weyl
-from linkwise.compiler.schedule import schedule
-from linkwise.compiler.walks import reachable
-from linkwise.compiler.words import Word
+from linkwise.compiler.ir.philox import MASK, ROUNDS, Key, philox, weyl
+from linkwise.compiler.ir.schedule import schedule
+from linkwise.compiler.ir.walks import reachable
+from linkwise.compiler.ir.words import Word
 
 LANES = 16
 """Sums that run side by side. Columns have room for so many more entries than they hold, so that vectors may reach over

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from linkwise.compiler import arrays, dispatch, host, layout, named, targets, threads
+from linkwise.compiler.ir.structures import is_sequence
 from linkwise.compiler.native import Native, NativeProgram
-from linkwise.compiler.quick import QuickStates
-from linkwise.compiler.structures import is_sequence
+from linkwise.compiler.runtime import arrays, dispatch, host, layout, named, targets, threads
+from linkwise.compiler.runtime.quick import QuickStates
 from linkwise.errors import DtypeError, LinkwiseError, UnknownNameError
 
 if TYPE_CHECKING:
-    from linkwise.compiler.operations import Operations
-    from linkwise.compiler.program import Explanation, Program
-    from linkwise.compiler.sweeps import SweptProgram
+    from linkwise.compiler.ir.operations import Operations
+    from linkwise.compiler.ir.program import Explanation, Program
+    from linkwise.compiler.ir.sweeps import SweptProgram
 
 _DTYPES = ("float64", "float32")
 MOST_QUICK_STATES = 4096  # of a batch; more are worth the time that it takes to compile well
@@ -409,7 +409,7 @@ class Kernel(Portable):
 
     def straight(self, dtype: str) -> Program:
         """The program in this precision without loops, whatever its length."""
-        from linkwise.compiler.program import Program
+        from linkwise.compiler.ir.program import Program
 
         program = self.program(dtype)
         if isinstance(program, Program):

@@ -16,18 +16,18 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linkwise import forks
-from linkwise.compiler import cache, machine
-from linkwise.compiler.arrays import address
-from linkwise.once import once
+from linkwise.compiler.runtime import cache, machine
+from linkwise.compiler.runtime.arrays import address
+from linkwise.core import forks
+from linkwise.core.once import once
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
     import numpy as np
 
-    from linkwise.compiler.background import Result
-    from linkwise.compiler.program import Program
+    from linkwise.compiler.ir.program import Program
+    from linkwise.compiler.ir.sweeps import SweptProgram
     from linkwise.compiler.rollout import RolloutProgram
-    from linkwise.compiler.sweeps import SweptProgram
+    from linkwise.compiler.runtime.background import Result
 
     AnyProgram = Program | SweptProgram | RolloutProgram
 
@@ -151,7 +151,7 @@ class NativeProgram:
 
     def _start(self, width: int, quick: _Quick) -> Native | None:
         """Let another process make the better code, unless one has stored it in the meantime."""
-        from linkwise.compiler import background
+        from linkwise.compiler.runtime import background
 
         with forks.unforked, self._lock:
             if width not in self._coming and width not in self._forms:
@@ -220,7 +220,7 @@ def _is_large(text: str, width: int) -> bool:
 
 
 def _in_background() -> bool:
-    from linkwise.compiler import background
+    from linkwise.compiler.runtime import background
 
     return background.is_on()
 
@@ -239,7 +239,7 @@ def _stored_code(name: str, prefix: bytes, text: str) -> bytes:
 
 def _repeats(program: AnyProgram) -> int:
     """About how often a block of states runs through the code."""
-    from linkwise.compiler.program import LoopRegion, Program
+    from linkwise.compiler.ir.program import LoopRegion, Program
 
     if not isinstance(program, Program):
         return _REPEATS

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from linkwise.compiler import dispatch, targets
-from linkwise.compiler.derivative import substituted
-from linkwise.compiler.graph import Node
+from linkwise.compiler.ir.derivative import substituted
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.operations import Operations
+from linkwise.compiler.ir.program import Explanation, Program, lower
+from linkwise.compiler.ir.sweeps import SweptProgram
+from linkwise.compiler.ir.walks import reachable
 from linkwise.compiler.kernel import Kernel, Portable, check_number
-from linkwise.compiler.operations import Operations
-from linkwise.compiler.program import Explanation, Program, lower
-from linkwise.compiler.sweeps import SweptProgram
-from linkwise.compiler.walks import reachable
+from linkwise.compiler.runtime import dispatch, targets
 from linkwise.errors import TraceError
 
 PRELUDE = "prelude"

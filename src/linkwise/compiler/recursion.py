@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from linkwise import language
+from linkwise.compiler.ir.program import Shape
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import Shape
 from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, trace_rollout
-from linkwise.compiler.traced_function import TracedFunction
+from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.errors import ShapeError
 
 MEMORY = "memory"

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler import arrays, host, targets, threads
+from linkwise.compiler.ir.program import Dtype, Program, Shape, trace
 from linkwise.compiler.kernel import Portable
 from linkwise.compiler.native import Native, NativeProgram
-from linkwise.compiler.program import Dtype, Program, Shape, trace
+from linkwise.compiler.runtime import arrays, host, targets, threads
 from linkwise.errors import ShapeError
 
 NEXT = "next_"  # the output that replaces the carried input of the rest of the name
@@ -254,7 +254,7 @@ def interpret(
     """The definition: one robot, the loop run by the interpreter. Gives the same two dictionaries as a
     kernel.
     """
-    from linkwise.compiler.interpret import run_nest
+    from linkwise.compiler.ir.interpret import run_nest
     from linkwise.compiler.shapes import nest
 
     interface = program.interface

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.graph import Graph, Node
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir.graph import Graph, Node
+from linkwise.compiler.ir.loops import (
     Array,
     Barrier,
     Change,
@@ -30,11 +30,11 @@ from linkwise.compiler.loops import (
     name,
     whole,
 )
-from linkwise.compiler.program import Program
+from linkwise.compiler.ir.program import Program
+from linkwise.compiler.ir.schedule import Body, LoopRegion
+from linkwise.compiler.ir.structures import Rows
+from linkwise.compiler.ir.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
 from linkwise.compiler.rollout import NEXT, RolloutProgram
-from linkwise.compiler.schedule import Body, LoopRegion
-from linkwise.compiler.structures import Rows
-from linkwise.compiler.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
 
 ROOM = "room"  # the memory of the rows of a swept program
 CONSTANTS = "constants"

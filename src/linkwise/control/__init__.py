@@ -2,6 +2,8 @@
 simulations.
 """
 
+from linkwise.arguments.explained import explain
+from linkwise.arguments.guesses import answer_for
 from linkwise.control.controller import Controller, Reference
 from linkwise.control.feed_forward import FeedForward
 from linkwise.control.gains import Gains
@@ -14,8 +16,6 @@ from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
-from linkwise.explained import explain
-from linkwise.guesses import answer_for
 
 __all__ = [
     "CALLED",

@@ -14,13 +14,13 @@ import numpy as np
 
 from linkwise.algorithms import coordinates, joint_terms
 from linkwise.errors import LinkwiseError, UnknownNameError, suggest
-from linkwise.evaluation import outputs_of
-from linkwise.functions import Setting, function_named, mechanism_of
+from linkwise.functions.evaluation import outputs_of
+from linkwise.functions.parameters import PAYLOAD, with_symbols
+from linkwise.functions.table import Setting, function_named, mechanism_of
 from linkwise.model import LABELS
 from linkwise.model.inertia import Inertia
 from linkwise.model.mechanism import Mechanism
-from linkwise.parameters import PAYLOAD, with_symbols
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
 BASE = "base"

@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linkwise.algorithms import coordinates
+from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.bounds import Command, bounded, commanded
 from linkwise.control.gains import Gains
-from linkwise.flags import flag
-from linkwise.functions import mechanism_of
+from linkwise.functions.parameters import PAYLOAD, parameter_sizes, with_symbols
+from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
-from linkwise.parameters import PAYLOAD, parameter_sizes, with_symbols
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
 
@@ -238,7 +238,7 @@ def traced_kernel(
         dtype: "float64" or "float32".
         key: stands for all that the function depends on; None: unknown.
     """
-    from linkwise.compiler.program import trace
+    from linkwise.compiler.ir.program import trace
 
     def build(precision: str):
         return trace(function, sizes, shapes, name=name, dtype=precision)  # type: ignore[arg-type]

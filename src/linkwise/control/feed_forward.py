@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 class FeedForward(Controller):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
 
 
 @dataclass(frozen=True)

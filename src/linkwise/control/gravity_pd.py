@@ -7,7 +7,7 @@ import numpy as np
 from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, errors
 from linkwise.control.gains import Gains
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 class GravityPD(Controller):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms import coordinates
+from linkwise.arguments.numbers import Numbers
 from linkwise.control.bounds import Command, all_finite, commanded, or_zero
 from linkwise.control.controller import Controller, Reference
 from linkwise.control.momentum_observer import MomentumObserver, Observed, positive
-from linkwise.given_numbers import Numbers
 from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, where
 

@@ -12,7 +12,7 @@ from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, Reference, errors
 from linkwise.control.gains import Gains
 from linkwise.model.mechanism import Mechanism
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
 
 

@@ -26,15 +26,15 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
-from linkwise.evaluation import outputs_of
-from linkwise.functions import Setting, function_named
+from linkwise.core.once import once
+from linkwise.functions.evaluation import outputs_of
+from linkwise.functions.parameters import PAYLOAD
+from linkwise.functions.table import Setting, function_named
 from linkwise.joint_laws.direction import SPEED
 from linkwise.language import array
 from linkwise.model import LABELS
 from linkwise.model.coordinates import check_one_axis
-from linkwise.once import once
-from linkwise.parameters import PAYLOAD
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
 METHOD = "compound_link"

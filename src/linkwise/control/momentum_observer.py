@@ -29,17 +29,17 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms import coordinates, coupling, dense, joint_terms, kinematics
+from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.bounds import all_finite
 from linkwise.control.controller import symbolic_links
 from linkwise.errors import LinkwiseError
-from linkwise.flags import flag
-from linkwise.functions import mechanism_of
+from linkwise.functions.parameters import parameter_sizes
+from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
-from linkwise.parameters import parameter_sizes
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, all_of, where
 
 GAIN, THRESHOLD = "observer_gain", "contact_threshold"

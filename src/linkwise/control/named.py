@@ -14,7 +14,7 @@ from linkwise.control.gravity_pd import GravityPD
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.passive import Passive
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 CONTROLLERS: dict[str, type[Controller]] = {
     "computed_torque": ComputedTorque,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.control.controller import Controller
-from linkwise.given_numbers import Numbers
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms.ud_factors import UD, measure, packed_size
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import Program
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
+from linkwise.core.once import once
 from linkwise.language import array, dot, empty, span
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
 VAGUE = 10.0  # standard deviation of parameters before the first sample, in their own units

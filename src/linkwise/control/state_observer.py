@@ -16,10 +16,10 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.control.gains import Gains
 from linkwise.errors import LinkwiseError
-from linkwise.functions import mechanism_of
+from linkwise.functions.parameters import parameter_sizes
+from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
-from linkwise.parameters import parameter_sizes
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from linkwise.embedded.entries import Entry
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 _POSITIONS, _SPEEDS, _ACCELERATIONS = "[rad or m]", "[rad/s or m/s]", "[rad/s^2 or m/s^2]"
 _TORQUES = "[N*m or N]"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.compiler.emit import c, clike
-from linkwise.compiler.operations import Operations
+from linkwise.compiler.ir.operations import Operations
 from linkwise.compiler.rollout import RolloutProgram
+from linkwise.core.once import once
 from linkwise.embedded.arguments import UNITS
 from linkwise.embedded.entries import Entry
-from linkwise.once import once
 
 _SAVED = 512
 """Bytes of a frame besides values: saved registers, alignment, arguments of calls of the arithmetic in software."""

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
-from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import Feed, Interface, RolloutKernel, trace_rollout
-from linkwise.contact_functions import CONTACT_FUNCTIONS
 from linkwise.control import (
     CONTROLLERS,
     Controller,
@@ -31,9 +30,10 @@ from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.stops import stop_kernel
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.functions import FUNCTIONS, mechanism_of
-from linkwise.parameters import parameter_sizes
-from linkwise.robot import FRAME_FUNCTIONS, Robot
+from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
+from linkwise.functions.parameters import parameter_sizes
+from linkwise.functions.table import FUNCTIONS, mechanism_of
+from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves, source_of

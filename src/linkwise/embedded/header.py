@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linkwise import foreign
 from linkwise.compiler.emit import c, clike
+from linkwise.core import foreign
 from linkwise.embedded.coded import Coded
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 _LIMITS = {
     "lower": "lowest positions [rad or m]",

@@ -13,19 +13,20 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from linkwise import foreign, outputs
+from linkwise.arguments.flags import flag
 from linkwise.compiler.emit.clike import WORDS, SpellingError, spelt
+from linkwise.core import foreign
+from linkwise.core.foreign import Code
+from linkwise.core.once import once
 from linkwise.embedded import counting, header, rust, selftest, stack
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entries import Options, entries
 from linkwise.embedded.processors import PROCESSORS
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError
-from linkwise.flags import flag
-from linkwise.foreign import Code
-from linkwise.once import once
+from linkwise.files import outputs
 from linkwise.realtime import TwoRatePrograms
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.version import __version__
 
 MANIFEST = "linkwise.json"

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.room import in_one_room
+from linkwise.compiler.trace.room import in_one_room
 from linkwise.control.bounds import all_finite, clipped, or_zero
 from linkwise.control.controller import traced_kernel
 from linkwise.embedded.entry import Entry, Options
-from linkwise.optimal import progress, watching
-from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT, iteration
+from linkwise.optimal.predictive import progress, watching
+from linkwise.optimal.predictive.guard import Bounds, Guard, finite_torques
+from linkwise.optimal.predictive.standard import EFFORT, JOINTS, TIP, reaching, target_distance, tip_distance
 from linkwise.optimal.problem import Problem
-from linkwise.optimal.standard import EFFORT, JOINTS, TIP, reaching, target_distance, tip_distance
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import where
 
 STEPS = (1.0, 0.5, 0.25)

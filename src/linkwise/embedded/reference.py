@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler import interpret
 from linkwise.compiler import rollout as rollouts
 from linkwise.compiler.emit import c
-from linkwise.compiler.program import Program
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.rollout import RolloutKernel, RolloutProgram
 from linkwise.compiler.shapes import nest
 from linkwise.embedded.arguments import spoiled, typical
 from linkwise.embedded.entries import Entry
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 STEPS = 4
 """Steps of a loop in the check."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from linkwise import foreign
 from linkwise.compiler.emit import c
+from linkwise.core import foreign
 from linkwise.embedded.arguments import UNITS
 from linkwise.embedded.coded import Coded
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.version import __version__
 
 _WORDS = """

@@ -19,8 +19,8 @@ from linkwise.control import ComputedTorque, Gains, Reference
 from linkwise.control.bounds import LARGEST, all_finite, clipped
 from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.parameters import parameter_sizes
-from linkwise.robot import Robot
+from linkwise.functions.parameters import parameter_sizes
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, all_of, where
 
 MODES = ("hold", "ramp")

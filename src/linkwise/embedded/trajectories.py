@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler import interpret
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.loops import (
     Array,
     Change,
     Declare,
@@ -33,14 +32,15 @@ from linkwise.compiler.loops import (
     name,
     whole,
 )
-from linkwise.compiler.operations import Operations
-from linkwise.compiler.procedure import ProcedureNest
-from linkwise.compiler.program import lower
-from linkwise.compiler.schedule import schedule
+from linkwise.compiler.ir.operations import Operations
+from linkwise.compiler.ir.program import lower
+from linkwise.compiler.ir.schedule import schedule
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.trace.procedure import ProcedureNest
 from linkwise.control.controller import traced_kernel
 from linkwise.errors import LinkwiseError
 from linkwise.motion import FourierSeries, PiecewisePolynomial, Trajectory, pieces
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, cos, sin, where
 
 OUTPUTS = ("q_d", "qd_d", "qdd_d")

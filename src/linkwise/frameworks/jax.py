@@ -27,8 +27,8 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from linkwise.compiler import threads as thread_counts
 from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.runtime import threads as thread_counts
 from linkwise.frameworks.operation import Operation, operation
 from linkwise.frameworks.xla import Target, target_of
 from linkwise.gpu.errors import DeviceError

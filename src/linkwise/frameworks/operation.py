@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linkwise import forks
+from linkwise.core import forks
 from linkwise.errors import DtypeError, ShapeError
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import forks
-from linkwise.compiler import cache, host, machine, native, native_threads, threads
-from linkwise.compiler.dispatch import global_table
-from linkwise.compiler.layout import Globals
+from linkwise.compiler import native
+from linkwise.compiler.runtime import cache, host, machine, native_threads, threads
+from linkwise.compiler.runtime.dispatch import global_table
+from linkwise.compiler.runtime.layout import Globals
+from linkwise.core import forks
 from linkwise.frameworks.operation import Operation
 from linkwise.frameworks.xla_handler import Handler
 

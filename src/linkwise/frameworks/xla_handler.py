@@ -10,7 +10,7 @@ from enum import auto
 
 from linkwise.compiler.entry.launches import blocks_of, launch
 from linkwise.compiler.entry.operations import call, load, load_int, stack, store
-from linkwise.compiler.layout import Launch, Words
+from linkwise.compiler.runtime.layout import Launch, Words
 
 
 class Handler(Words):

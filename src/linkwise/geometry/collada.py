@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
 
+from linkwise.core.products import times
 from linkwise.errors import ModelError
 from linkwise.geometry.solids import MAX_TRIANGLES, Colour, Mesh, Part
-from linkwise.products import times
 
 MAX_INSTANCES = 10_000
 MAX_DEPTH = 100

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from linkwise.errors import ModelError
+from linkwise.formats.mjcf.files import expanded
+from linkwise.formats.xml import parse_xml
 from linkwise.geometry.contact_choice import Findings, Geom, contact_parts
 from linkwise.geometry.mesh_files import MeshFiles, folders_of
 from linkwise.geometry.mjcf_contacts import MOST_CORNERS, mjcf_contacts
 from linkwise.geometry.visuals import read_looks
 from linkwise.model import Model
 from linkwise.model.contacts import DEFAULT_FRICTION, Part
-from linkwise.model.mjcf_files import expanded
 from linkwise.model.shapes import Shape
-from linkwise.model.xml import parse_xml
 
 
 def read_contacts(

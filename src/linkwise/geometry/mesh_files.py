@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from linkwise.errors import ModelError
+from linkwise.formats.folders import lies_in
+from linkwise.formats.xml import Element
 from linkwise.geometry.meshes import ENDINGS, MAX_BYTES, read_mesh
 from linkwise.geometry.solids import Part
-from linkwise.model.folders import lies_in
-from linkwise.model.xml import Element
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 _INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")

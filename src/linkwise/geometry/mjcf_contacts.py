@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from linkwise.errors import ModelError
+from linkwise.formats.mjcf.geom import SIZES, geom_place
+from linkwise.formats.mjcf.reader import WORLD
+from linkwise.formats.xml import Element
 from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching
 from linkwise.geometry.mesh_files import MeshFiles
 from linkwise.geometry.mjcf_looks import _Reader as GeomReader
 from linkwise.geometry.solids import joined
 from linkwise.model import Transform
-from linkwise.model.mjcf import WORLD
-from linkwise.model.mjcf_geom import SIZES, geom_place
 from linkwise.model.shapes import Shape
-from linkwise.model.xml import Element
 
 MOST_CORNERS = 16
 """Corners that stand for the convex hull of a mesh."""

@@ -13,15 +13,15 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.formats.mjcf.defaults import Defaults
+from linkwise.formats.mjcf.geom import SIZES, geom_place
+from linkwise.formats.mjcf.reader import WORLD
+from linkwise.formats.mjcf.settings import read_settings
+from linkwise.formats.xml import Element
 from linkwise.geometry.looks import MAX_VISUALS, Looks, Visual
 from linkwise.geometry.mesh_files import MeshFiles
 from linkwise.geometry.solids import Colour, Part
 from linkwise.model import Transform
-from linkwise.model.mjcf import WORLD
-from linkwise.model.mjcf_defaults import Defaults
-from linkwise.model.mjcf_geom import SIZES, geom_place
-from linkwise.model.mjcf_settings import read_settings
-from linkwise.model.xml import Element
 
 SHOWN_GROUPS = (0.0, 1.0, 2.0)
 NO_PART_OF_A_ROBOT = ("plane", "hfield", "sdf")

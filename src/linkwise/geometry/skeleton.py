@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.core.products import length as vector_length
+from linkwise.core.products import times
 from linkwise.model import Model, Transform
 from linkwise.model.coordinates import joint_positions
-from linkwise.products import length as vector_length
-from linkwise.products import times
 
 BASE = -1
 THICKNESS = 0.045  # radius of the first link, as a fraction of the reach

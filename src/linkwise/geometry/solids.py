@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.core.products import length as vector_length
+from linkwise.core.products import times
 from linkwise.model import Transform
-from linkwise.products import length as vector_length
-from linkwise.products import times
 
 MAX_TRIANGLES = 2_000_000
 """Of one mesh file."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from linkwise.errors import ModelError
+from linkwise.formats.xml import Element, parse_xml
 from linkwise.geometry.looks import MAX_VISUALS, Looks, Visual
 from linkwise.geometry.mesh_files import MeshFiles, find_mesh, folders_of
 from linkwise.geometry.meshes import MAX_BYTES
 from linkwise.geometry.mjcf_looks import mjcf_looks
 from linkwise.geometry.solids import Colour, Part
 from linkwise.model import Transform
-from linkwise.model.xml import Element, parse_xml
 
 __all__ = ["Looks", "Visual", "find_mesh", "read_looks"]
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linkwise.compiler import arrays
+from linkwise.arguments.flags import flag
+from linkwise.compiler.runtime import arrays
 from linkwise.errors import ShapeError
-from linkwise.flags import flag
 from linkwise.gpu.device import DeviceKernel, device_kernel
 from linkwise.gpu.errors import DeviceError
 from linkwise.gpu.frameworks import Framework, View, framework_of

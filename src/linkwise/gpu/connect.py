@@ -1,6 +1,6 @@
 """Lets machine code launch a kernel for arrays of CuPy and PyTorch, without any Python between call and launch.
 
-Fills the tables of ``linkwise.compiler.layout`` that ``compiler.entry.devices`` reads: once per library how its arrays
+Fills the tables of ``compiler.runtime.layout`` that ``compiler.entry.devices`` reads: once per library how its arrays
 are read and made, and for every kernel one entry per library, precision and GPU that it was called with.
 """
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler import layout
-from linkwise.compiler.dispatch import entry_points, intern_for_ever
-from linkwise.compiler.layout import DeviceCall, Library
+from linkwise.compiler.runtime import layout
+from linkwise.compiler.runtime.dispatch import entry_points, intern_for_ever
+from linkwise.compiler.runtime.layout import DeviceCall, Library
 from linkwise.gpu.cupy_layout import layout_of
 from linkwise.gpu.launch import prepare
 

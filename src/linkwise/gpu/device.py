@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from linkwise.compiler import cache
+from linkwise.compiler.runtime import cache
 from linkwise.gpu import driver, nvrtc
 from linkwise.gpu.errors import DeviceError
 
 if TYPE_CHECKING:
-    from linkwise.compiler.emit.cuda import Module
+    from linkwise.compiler.emit.cuda.source import Module
     from linkwise.compiler.kernel import Kernel
     from linkwise.compiler.rollout import RolloutKernel
 
@@ -100,7 +100,7 @@ def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int, stream: int |
     with _lock:
         found = kernel.on_device.get(place)
         if found is None:
-            from linkwise.compiler.emit import cuda
+            from linkwise.compiler.emit.cuda import source as cuda
 
             on = driver.device(number)
             _refuse_capture(kernel.name, on, stream)
@@ -113,7 +113,7 @@ def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int, stream: int |
 
 def _target(on: driver.Device, fast: bool) -> tuple[bytes, tuple[str, ...]]:
     """(what code depends on besides its text, the compiler's options)."""
-    from linkwise.compiler.emit import cuda
+    from linkwise.compiler.emit.cuda import source as cuda
 
     options = (*cuda.options(fast), f"--gpu-architecture={on.architecture}")
     return f"cuda\0{nvrtc.compiler(driver.version()[0]).version}\0{options}\0".encode(), options
@@ -121,7 +121,7 @@ def _target(on: driver.Device, fast: bool) -> tuple[bytes, tuple[str, ...]]:
 
 def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver.Function:
     """From the cache, by the kernel's key or at least by the text; else compiled and stored there."""
-    from linkwise.compiler.emit import cuda
+    from linkwise.compiler.emit.cuda import source as cuda
 
     target, options = _target(on, fast)
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from linkwise.compiler import layout
+from linkwise.compiler.runtime import layout
 from linkwise.gpu.errors import DeviceError
 
 _SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from linkwise.compiler.arrays import batch_shape, is_foreign
+from linkwise.compiler.runtime.arrays import batch_shape, is_foreign
 from linkwise.errors import DtypeError, ShapeError
 from linkwise.gpu import driver
 from linkwise.gpu.call import check_out, common_place, is_dense, overlap, row_stride, scratch_for

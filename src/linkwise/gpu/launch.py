@@ -16,7 +16,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from linkwise.compiler import dispatch
+from linkwise.compiler.runtime import dispatch
 from linkwise.gpu.device import DeviceKernel, device_kernel
 
 if TYPE_CHECKING:

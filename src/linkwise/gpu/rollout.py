@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler import arrays
+from linkwise.compiler.runtime import arrays
 from linkwise.errors import ShapeError
 from linkwise.gpu.call import common_place, is_dense, rows_of, scratch_for
 from linkwise.gpu.device import rollout_kernel

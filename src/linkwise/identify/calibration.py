@@ -16,21 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import linear
+from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimate import Estimate
+from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.kinematic_chain import (
     GeometricParameter,
     KinematicChain,
     geometric_parameters,
     path_to,
 )
-from linkwise.linear import product
 from linkwise.model.coordinates import check_one_axis
-from linkwise.motion.rotations import rotation_vector
-from linkwise.robot import Robot
-from linkwise.summaries import Summarised, Summary
+from linkwise.motion.kinematics.rotations import rotation_vector
+from linkwise.robot.robot import Robot
+from linkwise.solve import linear
+from linkwise.solve.linear import product
 
 GROUPS = ("base", "tool", "offsets", "origins")
 SEEN = 1e-4  # smallest singular value of unit columns at which a parameter is told apart from those before it
@@ -93,7 +93,7 @@ class Calibration(Summarised):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated robot as .urdf or .toml."""
-        from linkwise.loading import save
+        from linkwise.robot.loading import save
 
         save(self.robot, path)
 

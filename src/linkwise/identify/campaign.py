@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.identify.base import base_of
-from linkwise.identify.estimators import Estimator, weighted
-from linkwise.identify.friction import friction_named
-from linkwise.identify.log import Log
-from linkwise.identify.regression import Observer
-from linkwise.identify.signals import condition
-from linkwise.identify.small_blas import one_thread
-from linkwise.linear import product
+from linkwise.core.summaries import Summarised, Summary
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.estimators import Estimator, weighted
+from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.estimation.regression import Observer
+from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.recordings.log import Log
+from linkwise.identify.recordings.signals import condition
 from linkwise.motion import Trajectory
-from linkwise.robot import Robot
-from linkwise.summaries import Summarised, Summary
+from linkwise.robot.robot import Robot
+from linkwise.solve.linear import product
 
 BANDWIDTH = 30.0  # [rad/s] of the controller that follows the excitation
 SUBSTEPS = 4  # of the integrator per sample

@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import needed
-from linkwise.identify.cutoff import motion_band, spectrum
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimators import weighted
-from linkwise.identify.log import Log
-from linkwise.identify.regression import Regression
-from linkwise.identify.signals import Signals, condition
-from linkwise.identify.small_blas import one_thread
-from linkwise.identify.validation import Validation
+from linkwise.identify.estimation.estimators import weighted
+from linkwise.identify.estimation.regression import Regression
+from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.judging.validation import Validation
+from linkwise.identify.recordings.cutoff import motion_band, spectrum
+from linkwise.identify.recordings.log import Log
+from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.model.elastic import Elastic
-from linkwise.robot import Robot
-from linkwise.summaries import Summarised, Summary
+from linkwise.robot.robot import Robot
 
 SIGNIFICANT = 5.0  # standard deviations of a compliance from zero
 EXPLAINED = 0.3  # share of the deflection's variance that a spring explains, at least

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.errors import LinkwiseError
-from linkwise.tables.table import TableError
+from linkwise.files.tables.table import TableError
 
 
 class LogError(TableError):

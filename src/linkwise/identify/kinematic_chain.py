@@ -16,8 +16,8 @@ import numpy as np
 
 from linkwise.model.joint import Joint
 from linkwise.model.transform import Transform
-from linkwise.motion.rotations import rotation_vector, turn_about
-from linkwise.robot import Robot
+from linkwise.motion.kinematics.rotations import rotation_vector, turn_about
+from linkwise.robot.robot import Robot
 
 AXES = "xyz"
 ALIGNED = 1.0 - 1e-9  # entry of a unit vector from which it lies along a coordinate axis

@@ -15,24 +15,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.identify.base import base_of
-from linkwise.identify.coloured import uncertainty
+from linkwise.core.summaries import Summarised
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimate import Estimate, quantile
-from linkwise.identify.estimators import weighted
-from linkwise.identify.friction import friction_named
-from linkwise.identify.lag import Lag, as_given, estimate_lag, shifted
-from linkwise.identify.log import Log, as_logs, with_motors
-from linkwise.identify.physical import STRENGTH, physical_from_gram
-from linkwise.identify.prior import prior_bodies
-from linkwise.identify.regression import Observer, Regression
-from linkwise.identify.signals import Signals, condition
-from linkwise.identify.small_blas import one_thread
-from linkwise.identify.solvers import column_lengths
-from linkwise.linear import product, pseudo_inverse, solve_least_squares, triangle
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.coloured import uncertainty
+from linkwise.identify.estimation.estimate import Estimate, quantile
+from linkwise.identify.estimation.estimators import weighted
+from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.estimation.lag import Lag, as_given, estimate_lag, shifted
+from linkwise.identify.estimation.physical import STRENGTH, physical_from_gram
+from linkwise.identify.estimation.prior import prior_bodies
+from linkwise.identify.estimation.regression import Observer, Regression
+from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.estimation.solvers import column_lengths
+from linkwise.identify.recordings.log import Log, as_logs, with_motors
+from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.model.inertia import LABELS, Inertia
-from linkwise.robot import Robot
-from linkwise.summaries import Summarised
+from linkwise.robot.robot import Robot
+from linkwise.solve.linear import product, pseudo_inverse, solve_least_squares, triangle
 
 ROWS = (
     ("mass", "kg"),

@@ -8,32 +8,32 @@ from functools import partial
 
 import numpy as np
 
-from linkwise import linear
 from linkwise.errors import warn
-from linkwise.identify.base import base_of, excitation_of
-from linkwise.identify.derivatives import Motion
-from linkwise.identify.diagnosis import diagnose, diagnose_late
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
-from linkwise.identify.estimate import Estimate
-from linkwise.identify.estimators import Estimator, estimator_named
-from linkwise.identify.fitting import Fit, fit
-from linkwise.identify.friction import Friction, column, friction_named
-from linkwise.identify.friction_choice import choose_friction
-from linkwise.identify.lag import as_given, estimate_lag, shifted
-from linkwise.identify.log import Log, as_logs, with_motors
-from linkwise.identify.physical import STRENGTH
-from linkwise.identify.prior import has_masses, prior_bodies, scale_of
-from linkwise.identify.reduction import reduce
-from linkwise.identify.regression import Observer
-from linkwise.identify.representable import robot_of
+from linkwise.identify.estimation.base import base_of, excitation_of
+from linkwise.identify.estimation.estimate import Estimate
+from linkwise.identify.estimation.estimators import Estimator, estimator_named
+from linkwise.identify.estimation.fitting import Fit, fit
+from linkwise.identify.estimation.friction import Friction, column, friction_named
+from linkwise.identify.estimation.friction_choice import choose_friction
+from linkwise.identify.estimation.lag import as_given, estimate_lag, shifted
+from linkwise.identify.estimation.physical import STRENGTH
+from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
+from linkwise.identify.estimation.reduction import reduce
+from linkwise.identify.estimation.regression import Observer
+from linkwise.identify.estimation.representable import robot_of
+from linkwise.identify.estimation.significance import Rule, rule_named
+from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.judging.diagnosis import diagnose, diagnose_late
+from linkwise.identify.judging.validation import Validation, validate
+from linkwise.identify.recordings.derivatives import Motion
+from linkwise.identify.recordings.log import Log, as_logs, with_motors
+from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.identify.result import Identification
-from linkwise.identify.signals import Signals, condition
-from linkwise.identify.significance import Rule, rule_named
-from linkwise.identify.small_blas import one_thread
-from linkwise.identify.validation import Validation, validate
-from linkwise.linear import product
 from linkwise.model.coordinates import check_one_axis
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
+from linkwise.solve import linear
+from linkwise.solve.linear import product
 
 DRIVEN = 0.05  # fraction of joint power above which negative friction power cannot be noise
 NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise import outputs
-from linkwise.base_parameters import BaseParameters
-from linkwise.conveniences import part
-from linkwise.directions import next_directions, remembers, torques_along
+from linkwise.arguments.flags import flag
+from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import LinkwiseError
-from linkwise.flags import flag
-from linkwise.identify.base import Excitation
-from linkwise.identify.estimate import Estimate
-from linkwise.identify.estimators import ESTIMATORS, estimator_named
-from linkwise.identify.fitting import Fit
-from linkwise.identify.lag import Lag
-from linkwise.identify.reduction import Reduction
-from linkwise.identify.regression import axes_of, axis_names
-from linkwise.identify.replay import WINDOW, Replay, replay
-from linkwise.identify.signals import Signals
-from linkwise.identify.small_blas import one_thread
-from linkwise.identify.validation import Validation
-from linkwise.identify.verdict import VerdictRow, verdict_rows
+from linkwise.files import outputs
+from linkwise.functions.base_parameters import BaseParameters
+from linkwise.identify.estimation.base import Excitation
+from linkwise.identify.estimation.estimate import Estimate
+from linkwise.identify.estimation.estimators import ESTIMATORS, estimator_named
+from linkwise.identify.estimation.fitting import Fit
+from linkwise.identify.estimation.lag import Lag
+from linkwise.identify.estimation.reduction import Reduction
+from linkwise.identify.estimation.regression import axes_of, axis_names
+from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.judging.replay import WINDOW, Replay, replay
+from linkwise.identify.judging.validation import Validation
+from linkwise.identify.judging.verdict import VerdictRow, verdict_rows
+from linkwise.identify.recordings.signals import Signals
 from linkwise.joint_laws.direction import MEMORY
-from linkwise.linear import product
-from linkwise.robot import Robot
-from linkwise.summaries import Summarised, Summary
+from linkwise.robot.conveniences import part
+from linkwise.robot.directions import next_directions, remembers, torques_along
+from linkwise.robot.robot import Robot
+from linkwise.solve.linear import product
 
 if TYPE_CHECKING:
     from linkwise.report import Plot
@@ -112,7 +112,7 @@ class Identification(Summarised):
 
     def table(self, level: float = 0.95) -> list[BaseRow]:
         """Base parameters with labels, what they combine, estimates and confidence intervals."""
-        from linkwise.identify.significance import contributions
+        from linkwise.identify.estimation.significance import contributions
 
         lower, upper = self.estimate.interval(level)
         physical = product(self.base.combination, self.fit.x)
@@ -190,7 +190,7 @@ class Identification(Summarised):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the identified robot as .urdf or .toml."""
-        from linkwise.loading import save
+        from linkwise.robot.loading import save
 
         save(self.robot, path)
 

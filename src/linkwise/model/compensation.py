@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwise.core.products import times
 from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.model.joint import Joint
 from linkwise.model.transform import Transform
-from linkwise.products import times
 
 if TYPE_CHECKING:
     from linkwise.model.model import Model

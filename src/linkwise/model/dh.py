@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.core.products import times
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.transform import Transform, cosine, sine, turn
-from linkwise.products import times
 
 CONVENTIONS = ("dh", "mdh")
 NOTHING, UNLIMITED = Inertia(), Limits()

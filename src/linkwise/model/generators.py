@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.errors import ModelError
-from linkwise.flags import flag
 from linkwise.model.dh import DhJoint, chain, radians
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.joint import Joint, Limits

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.products import times
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.transform import Transform
-from linkwise.products import times
 
 LABELS = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from linkwise import joint_laws
+from linkwise.arguments.flags import flag_or_none
 from linkwise.errors import ModelError, UnknownNameError, suggest
-from linkwise.flags import flag_or_none
 from linkwise.model.hints import Hinted
 from linkwise.model.transform import Transform
 

@@ -24,6 +24,7 @@ from typing import TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
+from linkwise.core.products import length, times
 from linkwise.model.axes import SLIDING, TURNING, Axis, JointValue, joint_value, parts_of, single
 from linkwise.model.cleaning import RIGHT_ANGLE_TOLERANCE, clean, clean_inertia, clean_rotation, snapped
 from linkwise.model.fluid import numbers_of
@@ -31,7 +32,6 @@ from linkwise.model.joint import Joint
 from linkwise.model.model import Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.model.traversal import Traversal
-from linkwise.products import length, times
 from linkwise.scalar import Scalar, cos, sin
 from linkwise.spatial import ArticulatedInertia, Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector
 

@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from linkwise import joint_laws
+from linkwise.arguments.flags import flag
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest, warn
-from linkwise.flags import flag
 from linkwise.model import contacts as touching
 from linkwise.model import motors, variants
 from linkwise.model.checks import check_numbers, check_tree

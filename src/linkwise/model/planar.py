@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.products import length, times
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.transform import Transform
-from linkwise.products import length, times
 
 ENDINGS = ("x", "y", "theta")  # of the names of the three joints
 

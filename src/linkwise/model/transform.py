@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.products import times
+from linkwise.core.products import times
 
 Numbers = Sequence[float] | np.ndarray
 

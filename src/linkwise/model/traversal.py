@@ -1,6 +1,6 @@
 """The two ways to go over the links of a robot, and what is done for all links in any order.
 
-Every algorithm is written with these methods, so that loops over links can take their place (see ``linkwise.swept``).
+Every algorithm is written with these methods, so that loops over links can take their place (see ``functions.swept``).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from linkwise import scan_order
+from linkwise.core import scan_order
 
 if TYPE_CHECKING:
     from linkwise.model.axes import JointValue

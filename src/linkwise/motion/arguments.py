@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.arrays import as_reals
+from linkwise.arguments.numbers import Numbers, shown
+from linkwise.compiler.runtime.arrays import as_reals
 from linkwise.errors import ShapeError
-from linkwise.given_numbers import Numbers, shown
 from linkwise.model.coordinates import check_one_axis
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 def numbers(name: str, value: Any) -> np.ndarray:

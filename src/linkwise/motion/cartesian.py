@@ -14,11 +14,11 @@ import numpy as np
 from linkwise.errors import ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.arguments import positions
-from linkwise.motion.following import Branch
+from linkwise.motion.kinematics.following import Branch
+from linkwise.motion.kinematics.rotations import rotation_vector, turn_about
 from linkwise.motion.polynomial import PiecewisePolynomial, quintic, ramp
-from linkwise.motion.rotations import rotation_vector, turn_about
 from linkwise.motion.trajectory import Moment, Trajectory
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 class Path(ABC):

@@ -15,14 +15,14 @@ import numpy as np
 
 from linkwise.algorithms import coordinates
 from linkwise.errors import LinkwiseError
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.motion.arguments import duration as checked_duration
 from linkwise.motion.arguments import number, positions
 from linkwise.motion.fourier import FourierSeries
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.series import Series
 from linkwise.motion.trajectory import Moment, Trajectory
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 ORDER = 5  # numbers of derivatives of the plan, its positions included
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from linkwise import outputs
+from linkwise.files import outputs
+from linkwise.files.tables import NumberTable, TableError, numbered, read, render
+from linkwise.files.tables.columns import counted_joints, find_columns, in_si_units
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.splines import quintic_spline, through_samples
 from linkwise.motion.trajectory import Samples, Trajectory
-from linkwise.tables import NumberTable, TableError, numbered, read, render
-from linkwise.tables.columns import counted_joints, find_columns, in_si_units
 
 
 class MotionFileError(TableError):

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from linkwise import linear
 from linkwise.errors import ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.trajectory import Moment, Trajectory
+from linkwise.solve import linear
 
 
 class FourierSeries(Trajectory):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.errors import LinkwiseError
-from linkwise.flags import flag
 from linkwise.motion import arguments
 from linkwise.motion.trajectory import Trajectory, check_trajectory
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 POINTS = 2001
 SLACK = 1e-9  # relative: a limit that is met exactly is not broken by round-off

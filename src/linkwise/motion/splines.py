@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise import linear
 from linkwise.errors import ShapeError
+from linkwise.files.tables import bounds
 from linkwise.motion import arguments
 from linkwise.motion.polynomial import PiecewisePolynomial, quintic_coefficients
 from linkwise.motion.trajectory import Samples
-from linkwise.tables import bounds
+from linkwise.solve import linear
 
 LARGE = 600  # equations from which LAPACK solves them: faster, but with the rounding of the processor
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from linkwise.algorithms import joint_terms
 from linkwise.algorithms.coupling import expanded, reduced
-from linkwise.flags import flag
-from linkwise.functions import mechanism_of
+from linkwise.arguments.flags import flag
+from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.motion import arguments
 from linkwise.motion.limits import POINTS, LimitError, check_same_joints, times
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.trajectory import Moment, Trajectory, check_trajectory
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 class SlowedTrajectory(Trajectory):

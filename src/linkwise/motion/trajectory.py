@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linkwise.conveniences import part
+from linkwise.core.summaries import Summarised, Summary
+from linkwise.files.tables import bounds
 from linkwise.motion import arguments
-from linkwise.summaries import Summarised, Summary
-from linkwise.tables import bounds
+from linkwise.robot.conveniences import part
 
 if TYPE_CHECKING:
     from linkwise.model import Model

@@ -1,8 +1,7 @@
 """Optimal motion: a problem of costs and limits, solved by differential dynamic programming (FDDP)."""
 
-from linkwise.explained import explain
+from linkwise.arguments.explained import explain
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.controller import Predictive
 from linkwise.optimal.costs import (
     Cost,
     Effort,
@@ -17,12 +16,13 @@ from linkwise.optimal.costs import (
 from linkwise.optimal.iteration import iteration
 from linkwise.optimal.limits import KeepOut, Limit, StateLimits, TipLimits
 from linkwise.optimal.many import Solutions, solve_many
-from linkwise.optimal.mppi import Mppi, SampledPlan
 from linkwise.optimal.obstacles import SphereClearance
+from linkwise.optimal.path_integral.mppi import Mppi, SampledPlan
+from linkwise.optimal.predictive.controller import Predictive
+from linkwise.optimal.predictive.standard import reaching
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.result import Missed, Solution, Violated
 from linkwise.optimal.solver import solve
-from linkwise.optimal.standard import reaching
 
 __all__ = [
     "Cost",

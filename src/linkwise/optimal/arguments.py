@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.errors import LinkwiseError
-from linkwise.given_numbers import Numbers
 
 
 class ProblemError(LinkwiseError, ValueError):

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import dense, kinematics
+from linkwise.arguments.flags import flag
+from linkwise.core.once import once
 from linkwise.errors import LinkwiseError, TraceError
-from linkwise.flags import flag
-from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.rotations import (
@@ -33,7 +33,7 @@ from linkwise.scalar import Scalar, where
 if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows
     from linkwise.optimal.dynamics import Dynamics
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 @dataclass(eq=False)
@@ -66,8 +66,8 @@ class Point:
 
     def of_frame(self, name: str, frame: str | None, *rates: Sequence[Scalar]) -> Any:
         """``pose``, ``jacobian`` or ``velocity`` of a frame, see ``linkwise.algorithms.kinematics``."""
-        from linkwise.evaluation import outputs_of
-        from linkwise.functions import FUNCTIONS, Setting
+        from linkwise.functions.evaluation import outputs_of
+        from linkwise.functions.table import FUNCTIONS, Setting
 
         known = self.__dict__.setdefault("_frames", {})
         key = (name, frame)

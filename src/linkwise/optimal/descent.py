@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace
 from linkwise.optimal import acceptance
 from linkwise.optimal.iteration import REPORT, iteration
 

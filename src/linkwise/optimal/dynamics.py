@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import coordinates, dense, joint_terms, manifold
-from linkwise.compiler.derivative import jacobian
-from linkwise.compiler.graph import Node
-from linkwise.functions import FUNCTIONS, Setting, mechanism_of
+from linkwise.compiler.ir.derivative import jacobian
+from linkwise.compiler.ir.graph import Node
+from linkwise.core.once import once
+from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
 
@@ -285,7 +285,7 @@ class Dynamics:
     # -- parts
 
     def _outputs(self, name: str, algorithm: str, **given: Sequence[Scalar]) -> dict[str, Any]:
-        from linkwise.evaluation import outputs_of
+        from linkwise.functions.evaluation import outputs_of
 
         setting = Setting(
             self.robot,
@@ -394,7 +394,7 @@ def _step_slopes(link: MovingLink, step: Sequence[Scalar]) -> tuple[Rows, Rows]:
     by_velocity = [[dense.dot(row, rate) for rate in rates] for row in by_position]
     both = [[*a, *row[count:]] for a, row in zip(by_velocity, rows, strict=True)]
     changes = _velocities_of(link, outputs, both)
-    from linkwise.compiler.derivative import substituted
+    from linkwise.compiler.ir.derivative import substituted
 
     values = {
         node.index: graph.lift(v) for node, v in zip([*position, *still], [*at_rest, *step], strict=True)

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linkwise.algorithms.constraints import computed_in
-from linkwise.compiler.graph import Graph
+from linkwise.algorithms.constrained.constraints import computed_in
+from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.traced_function import TracedFunction
+from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.language import dot, empty, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
@@ -30,8 +30,8 @@ from linkwise.solve.factors import ldl, solve
 from linkwise.solve.riccati import Riccati, Shape
 
 if TYPE_CHECKING:
-    from linkwise.compiler.procedure import ProcedureNest
-    from linkwise.compiler.program import Dtype
+    from linkwise.compiler.ir.program import Dtype
+    from linkwise.compiler.trace.procedure import ProcedureNest
     from linkwise.optimal.problem import Problem
 
 FINITE = 3e38

@@ -20,7 +20,7 @@ from linkwise.scalar import Scalar
 
 if TYPE_CHECKING:
     from linkwise.optimal.dynamics import Dynamics
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

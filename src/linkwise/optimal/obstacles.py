@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.collision import Segment, Shapes, segment_distance, shapes_of
+from linkwise.core.once import once
 from linkwise.geometry.skeleton import BASE
-from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.costs import Cost, Terms
@@ -19,7 +19,7 @@ from linkwise.scalar import Scalar, maximum
 if TYPE_CHECKING:
     from linkwise.optimal.costs import Point
     from linkwise.optimal.dynamics import Dynamics
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,21 +18,21 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
+from linkwise.core.once import once
+from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.flags import flag
 from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.coordinates import velocity_coordinates
-from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised, walled
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.summaries import Summarised, Summary
 
 LOWER, UPPER = "torque.lower", "torque.upper"
 CONSTRAINT_ERROR = 1e-3  # [m or rad] of a start, from which it does not meet a constraint

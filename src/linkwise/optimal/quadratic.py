@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linkwise.compiler.derivative import jacobian
-from linkwise.compiler.graph import Node
+from linkwise.compiler.ir.derivative import jacobian
+from linkwise.compiler.ir.graph import Node
 from linkwise.optimal.costs import Point, Terms
 from linkwise.scalar import Scalar, where
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.conveniences import part
-from linkwise.summaries import Summarised, Summary
+from linkwise.core.summaries import Summarised, Summary
+from linkwise.robot.conveniences import part
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.scan_order import START, applications, joins
+from linkwise.core.scan_order import START, applications, joins
 
 
 @dataclass(frozen=True, eq=False)

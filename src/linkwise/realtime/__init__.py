@@ -2,7 +2,7 @@
 coefficients.
 """
 
-from linkwise.explained import explain
+from linkwise.arguments.explained import explain
 from linkwise.realtime.build import BuildError
 from linkwise.realtime.limits import SettingsError
 from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.errors import LinkwiseError
-from linkwise.given_numbers import Numbers
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 FOLLOWING = (0.5, 0.25)  # [rad], [m]: default distance from the reference that stops the loop
 FROZEN = (

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
 from linkwise.realtime.limits import SettingsError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 READ = ctypes.CFUNCTYPE(
     ctypes.c_int,

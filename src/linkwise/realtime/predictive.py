@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.emit import c
-from linkwise.compiler.room import in_one_room
+from linkwise.compiler.trace.room import in_one_room
 from linkwise.control import Gains
-from linkwise.optimal import progress, watching
-from linkwise.optimal.controller import CLOSED, STUBBORN, fixed_multipliers
 from linkwise.optimal.costs import TipTracking
-from linkwise.optimal.guard import FAR, Guard
 from linkwise.optimal.iteration import REPORT, iteration_program
-from linkwise.optimal.problem import LOWER, UPPER, Problem
-from linkwise.optimal.standard import (
+from linkwise.optimal.predictive import progress, watching
+from linkwise.optimal.predictive.controller import CLOSED, STUBBORN, fixed_multipliers
+from linkwise.optimal.predictive.guard import FAR, Guard
+from linkwise.optimal.predictive.standard import (
     EFFORT,
     FREQUENCY,
     JOINTS,
@@ -29,11 +28,12 @@ from linkwise.optimal.standard import (
     target_distance,
     tip_distance,
 )
+from linkwise.optimal.problem import LOWER, UPPER, Problem
 from linkwise.realtime.limits import SettingsError, positive_time, whole
 from linkwise.realtime.program import C_FILES, TwoRatePrograms, file_text, static_function
 from linkwise.realtime.report import Report
 from linkwise.realtime.runtime import TwoRateController, settings_type
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 STOP_FREQUENCY = 15.0  # [rad/s] of the gains of the stop sequence
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from linkwise.algorithms import coordinates
 from linkwise.compiler.emit import c
-from linkwise.compiler.program import Dtype, Program, trace
+from linkwise.compiler.ir.program import Dtype, Program, trace
 from linkwise.control import MomentumObserver
-from linkwise.functions import mechanism_of
-from linkwise.once import once
+from linkwise.core.once import once
+from linkwise.functions.table import mechanism_of
 from linkwise.realtime.limits import SettingsError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.simulate.moving import Motion
 
 C_FILES = ("types.h", "base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
@@ -210,7 +210,7 @@ def file_text(name: str) -> str:
 
 def numbers_for_timing(programs: TwoRatePrograms, seed: int = 0) -> np.ndarray:
     """Typical inputs of the synchronous task in one array."""
-    from linkwise.compiler.interpret import run
+    from linkwise.compiler.ir.interpret import run
 
     rng = np.random.default_rng(seed)
     n = programs.dof

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 TIMING = ("time", "late", "task", "finish", "processor", "inertia_age", "velocity_age", "missed")
 BLAME = ("", "ours", "the scheduler's", "the plant's")

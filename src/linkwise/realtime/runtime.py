@@ -18,7 +18,7 @@ from linkwise.realtime.limits import SettingsError, joint_limits, positive_time,
 from linkwise.realtime.plant import BRAKE, READ, WRITE, PlantDriver, SimulatedPlant, callbacks
 from linkwise.realtime.program import TwoRatePrograms, numbers_for_timing
 from linkwise.realtime.report import TIMING, Report
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 STOP_MODES = ("hold", "ramp", "brake")
 MOST_CYCLES = 50_000_000

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms import coordinates
-from linkwise.functions import mechanism_of
+from linkwise.functions.table import mechanism_of
 from linkwise.motion import Trajectory
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 def split_torques(

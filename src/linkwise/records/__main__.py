@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from linkwise import outputs
+from linkwise.files import outputs
 from linkwise.records.page import render
 
 PAGE = Path("docs") / "records.md"

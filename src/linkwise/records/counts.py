@@ -13,18 +13,18 @@ from functools import cache
 from typing import Any
 
 from linkwise.algorithms import compound_link
-from linkwise.compiler.derivative import jacobian
-from linkwise.compiler.graph import Graph, Node
-from linkwise.compiler.operations import Operations, count
-from linkwise.compiler.program import trace
-from linkwise.compiler.rules import simplify
-from linkwise.compiler.walks import reachable
-from linkwise.evaluation import outputs_of
-from linkwise.functions import FUNCTIONS, ITERATED, Function, Setting
-from linkwise.loading import general_chain, load, planar_chain
+from linkwise.compiler.ir.derivative import jacobian
+from linkwise.compiler.ir.graph import Graph, Node
+from linkwise.compiler.ir.operations import Operations, count
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.ir.rules import simplify
+from linkwise.compiler.ir.walks import reachable
+from linkwise.functions.evaluation import outputs_of
+from linkwise.functions.table import FUNCTIONS, ITERATED, Function, Setting
 from linkwise.model.generators import RECORD_ROBOTS, record_robot
 from linkwise.records.polynomial import Polynomial
-from linkwise.robot import Robot
+from linkwise.robot.loading import general_chain, load, planar_chain
+from linkwise.robot.robot import Robot
 
 # -- robots -----------------------------------------------------------------------------------------------------------
 

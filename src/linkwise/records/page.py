@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from linkwise.algorithms import udu_prediction
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.operations import Operations, count
-from linkwise.functions import mechanism_of
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.operations import Operations, count
+from linkwise.functions.table import mechanism_of
 from linkwise.model.generators import RECORD_ROBOTS
 from linkwise.records import counts, crossovers, papers
 from linkwise.records.published import PUBLISHED, Published, best

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from linkwise.compiler.operations import Operations
+from linkwise.compiler.ir.operations import Operations
 from linkwise.model.dh import DhJoint
 from linkwise.model.dh import chain as dh_chain
 from linkwise.model.generators import random_model
@@ -20,7 +20,7 @@ from linkwise.records.counts import Formula, as_written, formula
 from linkwise.records.polynomial import Polynomial
 from linkwise.records.published import PUBLISHED, Published
 from linkwise.records.table import Table
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 JOINTS = 6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from linkwise.compiler.operations import Operations
+from linkwise.compiler.ir.operations import Operations
 from linkwise.records import counts
 from linkwise.records.published import Published, best
 

@@ -1,6 +1,6 @@
 """Reports: one HTML file with text, tables and plots that works offline, and its figures as SVG files."""
 
-from linkwise.explained import explain
+from linkwise.arguments.explained import explain
 from linkwise.report import sections
 from linkwise.report.heatmap import heat_map
 from linkwise.report.identification import identification_report

@@ -11,7 +11,7 @@ from linkwise.report.page import HtmlTable, Section, Text
 from linkwise.report.svg import short
 
 if TYPE_CHECKING:
-    from linkwise.identify.estimate import Estimate
+    from linkwise.identify.estimation.estimate import Estimate
     from linkwise.identify.result import Identification
 
 QUICK = (

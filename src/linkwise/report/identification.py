@@ -27,8 +27,8 @@ from linkwise.report.svg import INK, colour, short
 from linkwise.version import __version__
 
 if TYPE_CHECKING:
+    from linkwise.identify.judging.validation import Validation
     from linkwise.identify.result import Identification
-    from linkwise.identify.validation import Validation
 
 MEASURED = "#9aa5b3"
 DETAIL, LEAST_DETAIL = (

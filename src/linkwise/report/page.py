@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from linkwise import outputs
-from linkwise.flags import flag
-from linkwise.foreign import file_name
+from linkwise.arguments.flags import flag
+from linkwise.core.foreign import file_name
+from linkwise.files import outputs
 from linkwise.report.svg import escape
 from linkwise.version import __version__
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise import outputs
+from linkwise.core.summaries import Summary
 from linkwise.errors import LinkwiseError
+from linkwise.files import outputs
 from linkwise.model import Model
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.report import sections
@@ -19,7 +20,6 @@ from linkwise.report.page import Figure
 from linkwise.report.picture import bent_position, robot_picture
 from linkwise.report.plots import Legend, Line, legend, line_plot
 from linkwise.report.svg import FONT, colour, escape, short
-from linkwise.summaries import Summary
 
 WIDTH = 760
 LINE, LETTER = 20, 7.0  # height of a line of text, width of a letter

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise import foreign
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
+from linkwise.core import foreign
 from linkwise.report.svg import (
     COLOURS,
     FAINT,

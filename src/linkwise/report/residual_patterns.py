@@ -9,8 +9,8 @@ import numpy as np
 from linkwise.report.page import HtmlTable, Section, Text
 
 if TYPE_CHECKING:
+    from linkwise.identify.judging.validation import Validation
     from linkwise.identify.result import Identification
-    from linkwise.identify.validation import Validation
 
 BINS = 24  # of positions and speeds
 SPANS = 12  # of time

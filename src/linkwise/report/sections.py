@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
 from linkwise.model import Model
 from linkwise.model.checks import masslessness
 from linkwise.model.coordinates import Coordinate, position_coordinates, velocity_coordinates

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise import foreign
+from linkwise.core import foreign
 
 # Palette for colour-blind readers (Okabe and Ito), ordered so that neighbours differ most.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bb3", "#8c8c8c")

@@ -2,9 +2,9 @@
 loop.
 """
 
+from linkwise.arguments.explained import explain
+from linkwise.arguments.guesses import answer_for
 from linkwise.errors import SimulationWarning
-from linkwise.explained import explain
-from linkwise.guesses import answer_for
 from linkwise.simulate.adaptive import simulate_adaptive
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.code import source

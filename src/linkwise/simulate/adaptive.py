@@ -15,14 +15,14 @@ import numpy as np
 
 from linkwise.algorithms import coupling, joint_terms
 from linkwise.algorithms.coordinates import position_rates
+from linkwise.arguments.flags import flag
 from linkwise.control import Controller
 from linkwise.errors import LinkwiseError, ShapeError, needed
-from linkwise.flags import flag
-from linkwise.functions import mechanism_of
-from linkwise.methods import without_names
+from linkwise.functions.table import mechanism_of
 from linkwise.model.checks import check_moves
 from linkwise.model.mechanism import Mechanism, flat
-from linkwise.robot import Robot
+from linkwise.robot.methods import without_names
+from linkwise.robot.robot import Robot
 from linkwise.simulate import arguments
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.reference import Source, source_of

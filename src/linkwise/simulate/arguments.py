@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.arrays import is_foreign
+from linkwise.arguments.numbers import Numbers
+from linkwise.compiler.runtime.arrays import is_foreign
 from linkwise.errors import LinkwiseError, ShapeError
-from linkwise.given_numbers import Numbers
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 DECAY = 20.0  # [1/s] of errors of constraints, where no rate is given
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.control import Controller
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.run import Times, closed_loop
 

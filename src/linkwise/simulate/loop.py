@@ -13,20 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.algorithms.constraints import computed_in
+from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.algorithms.contact.candidates import prepared
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
-from linkwise.functions import FUNCTIONS, mechanism_of
-from linkwise.kernels import shared
+from linkwise.core.once import once
+from linkwise.functions.parameters import parameter_sizes, with_symbols
+from linkwise.functions.table import FUNCTIONS, mechanism_of
 from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.contacts import candidate_count, ground_of
 from linkwise.model.mechanism import Mechanism
-from linkwise.once import once
-from linkwise.parameters import parameter_sizes, with_symbols
-from linkwise.robot import Robot
+from linkwise.robot.kernels import shared
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, while_loop
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.noise import normal

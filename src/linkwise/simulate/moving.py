@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import constraints, coordinates, coupling, joint_terms
-from linkwise.algorithms.constraints import Held
+from linkwise.algorithms import coordinates, coupling, joint_terms
+from linkwise.algorithms.constrained import constraints
+from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import effort, law
 from linkwise.model.mechanism import Mechanism
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, maximum, where
 from linkwise.simulate.friction import Friction, dry_friction, dry_friction_impulses, held_still
 from linkwise.simulate.integrators import INTEGRATORS, space_of

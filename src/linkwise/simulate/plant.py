@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwise.algorithms import coordinates
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
 from linkwise.model.mechanism import Mechanism
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, rint, where
 from linkwise.simulate import arguments
 from linkwise.simulate.arguments import SimulationError

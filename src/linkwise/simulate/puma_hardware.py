@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.control import GravityPD
 from linkwise.errors import LinkwiseError
-from linkwise.flags import flag
 from linkwise.motion import PiecewisePolynomial, quintic
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.simulate.loop import step_kernel
 
 GEAR_RATIOS = (-62.6111, 107.815, -53.7063, 76.0364, 71.923, 76.686)

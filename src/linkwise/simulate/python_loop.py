@@ -17,9 +17,9 @@ from linkwise.algorithms import joint_terms
 from linkwise.compiler.kernel import Kernel
 from linkwise.control import Controller, Reference
 from linkwise.errors import ShapeError
-from linkwise.kernels import evaluate, shared
 from linkwise.model.constraints import TARGETS
-from linkwise.robot import Robot
+from linkwise.robot.kernels import evaluate, shared
+from linkwise.robot.robot import Robot
 from linkwise.simulate.integrators import INTEGRATORS, Space, space_of
 from linkwise.simulate.loop import CONTACT_NUMBERS, ClosedLoop
 from linkwise.simulate.moving import PROJECTION, Motion
@@ -131,7 +131,7 @@ def _advance(
     shapes = {"next_q": (nq,), "next_qd": (n,)}
 
     def build(dtype: str):
-        from linkwise.compiler.program import trace
+        from linkwise.compiler.ir.program import trace
 
         return trace(period, sizes, shapes, name="advance", dtype=dtype)  # type: ignore[arg-type]
 
@@ -189,7 +189,7 @@ class CompiledMotion(Motion, Space):
 
         def kernel(name: str, function, sizes: dict[str, int], shapes: dict[str, tuple[int, ...]]) -> Kernel:
             def build(dtype: str):
-                from linkwise.compiler.program import trace
+                from linkwise.compiler.ir.program import trace
 
                 return trace(function, sizes, shapes, name=name, dtype=dtype)  # type: ignore[arg-type]
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms.contact.effort import DEFAULT_ACCURACY
-from linkwise.compiler.arrays import is_foreign
-from linkwise.conveniences import part
+from linkwise.compiler.runtime.arrays import is_foreign
+from linkwise.core.once import once
+from linkwise.core.summaries import Summarised, Summary
 from linkwise.model.coordinates import velocity_coordinates
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.robot.conveniences import part
+from linkwise.robot.robot import Robot
 from linkwise.simulate.watch import (
     Divergence,
     Excursion,
@@ -24,7 +25,6 @@ from linkwise.simulate.watch import (
     lost,
     unmet,
 )
-from linkwise.summaries import Summarised, Summary
 
 if TYPE_CHECKING:
     from linkwise.report import Plot

@@ -11,19 +11,19 @@ import numpy as np
 
 from linkwise import joint_laws
 from linkwise.algorithms.singularity import may_be_singular
-from linkwise.compiler.arrays import is_foreign
-from linkwise.contacting import MOST_CANDIDATES, too_many
+from linkwise.arguments.flags import flag, flag_or_none
+from linkwise.compiler.runtime.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
 from linkwise.errors import ShapeError, SimulationWarning, SlowWarning, UnknownNameError, suggest, warn
-from linkwise.flags import flag, flag_or_none
-from linkwise.functions import mechanism_of
-from linkwise.methods import without_names
+from linkwise.functions.table import mechanism_of
 from linkwise.model.checks import check_moves
 from linkwise.model.constraints import TARGETS
 from linkwise.model.contacts import candidate_count
 from linkwise.model.inertia import LABELS
-from linkwise.robot import Robot
+from linkwise.robot.contacting import MOST_CANDIDATES, too_many
+from linkwise.robot.methods import without_names
+from linkwise.robot.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS

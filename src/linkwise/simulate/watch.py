@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.constrained import turns_and_gaps
 from linkwise.errors import ConstraintError
-from linkwise.robot import Robot
+from linkwise.robot.constrained import turns_and_gaps
+from linkwise.robot.robot import Robot
 
 FASTEST = 1e6  # [rad/s or m/s] no joint is that fast: the integration has diverged
 SLACK = 1e-9  # [rad or m] relative to limits beyond 1: round-off at a limit is no excursion

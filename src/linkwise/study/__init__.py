@@ -18,7 +18,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from linkwise.explained import explain
+from linkwise.arguments.explained import explain
 
 if TYPE_CHECKING:
     from linkwise.study.api import Study

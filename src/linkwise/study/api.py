@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.flags import flag
+from linkwise.arguments.flags import flag
 from linkwise.study import memory
 from linkwise.study.description import describe, read_file
 from linkwise.study.errors import StudyError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwise.errors import suggest
-from linkwise.study.axes import Axes
 from linkwise.study.description import Description
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import JOINT, Quantity
+from linkwise.study.sampling.axes import Axes
 from linkwise.study.steps.formula import FormulaStep
 from linkwise.study.tracing import Trace
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import identity
+from linkwise.core import identity
 
 Parts = dict[str, str]
 """Digests by labels, such as "function 'heat' in own.py"."""

@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.once import once
 from linkwise.errors import LinkwiseError
-from linkwise.loading import load
-from linkwise.once import once
-from linkwise.robot import Robot
-from linkwise.settings import read_toml
-from linkwise.study import keep as keeping
-from linkwise.study import sobol, steps, variables
+from linkwise.files.settings import read_toml
+from linkwise.robot.loading import load
+from linkwise.robot.robot import Robot
+from linkwise.study import steps
 from linkwise.study.errors import StudyError
-from linkwise.study.keep import Failure, Keep
+from linkwise.study.reduce import keep as keeping
+from linkwise.study.reduce.keep import Failure, Keep
+from linkwise.study.sampling import sobol, variables
+from linkwise.study.sampling.variables import DESIGNS, Variable
 from linkwise.study.schema import StudySettings, file_name
 from linkwise.study.steps.base import Step
-from linkwise.study.variables import DESIGNS, Variable
 
 FORMAT = 2
 """Of the store: raised when stores of before can no longer be completed."""

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from linkwise import scalar
-from linkwise.compiler.graph import CONDITIONS, Node
+from linkwise.compiler.ir.graph import CONDITIONS, Node
 from linkwise.errors import suggest
-from linkwise.study import special
 from linkwise.study.errors import StudyError
+from linkwise.study.sampling import special
 
 MOST_NESTED = 400  # levels that may be walked over by recursion, far below Python's limit
 Value = Any  # a number, a symbol, or an object array of them

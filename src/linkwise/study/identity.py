@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from linkwise import identity
+from linkwise.core import identity
 from linkwise.study import code
 from linkwise.study.steps.call import CallStep
 from linkwise.version import __version__

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from linkwise.study.exact import MOST_GATHERED
-from linkwise.study.keep import STATISTICS
 from linkwise.study.plan import Plan
+from linkwise.study.reduce.exact import MOST_GATHERED
+from linkwise.study.reduce.keep import STATISTICS
 from linkwise.study.sizes import failure_bytes
-from linkwise.study.store import Store
+from linkwise.study.store.folder import Store
 
 LIBRARIES = 48 << 20
 """What Zarr, Arrow and the allocator keep for themselves."""

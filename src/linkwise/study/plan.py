@@ -10,21 +10,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler.arrays import address
-from linkwise.identity import digest
-from linkwise.once import once
-from linkwise.study import checks, devices
+from linkwise.compiler.runtime.arrays import address
+from linkwise.core.identity import digest
+from linkwise.core.once import once
+from linkwise.study import checks
 from linkwise.study import sizes as sizing
-from linkwise.study.attempts import Attempts
-from linkwise.study.axes import Axes
 from linkwise.study.description import Description
-from linkwise.study.devices import DeviceBlocks, DeviceProgram
+from linkwise.study.engines import devices
+from linkwise.study.engines.attempts import Attempts
+from linkwise.study.engines.devices import DeviceBlocks, DeviceProgram
+from linkwise.study.engines.native import Native, columns, over_columns, stride_padding, tiles
 from linkwise.study.errors import StudyError
-from linkwise.study.keep import Failure, Keep
-from linkwise.study.native import Native, columns, over_columns, stride_padding, tiles
 from linkwise.study.quantities import STATES, Quantity, variable
-from linkwise.study.reductions import CellMoments, CellQuantiles, Classes, Histograms, Moments, Reduction
-from linkwise.study.sampling import Sampler
+from linkwise.study.reduce.keep import Failure, Keep
+from linkwise.study.reduce.reductions import (
+    CellMoments,
+    CellQuantiles,
+    Classes,
+    Histograms,
+    Moments,
+    Reduction,
+)
+from linkwise.study.sampling.axes import Axes
+from linkwise.study.sampling.points import Sampler
 from linkwise.study.steps import formula
 from linkwise.study.tracing import Trace
 

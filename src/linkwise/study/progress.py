@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from linkwise import foreign
+from linkwise.core import foreign
 
 Advance = Callable[[int], None]
 """Called with the points that have been done since the last call."""

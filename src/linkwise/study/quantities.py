@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from linkwise import joint_laws
 from linkwise.model import LABELS
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 JOINT = "joint"
 

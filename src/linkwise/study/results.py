@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.summaries import Summarised, Summary, described
 from linkwise.errors import warn
 from linkwise.study.errors import StudyError, StudyWarning, needed
-from linkwise.study.journal import running
-from linkwise.study.store import (
+from linkwise.study.store.folder import (
     DATA,
     ERRORS,
     FAILURES,
@@ -23,8 +23,16 @@ from linkwise.study.store import (
     read_study,
     zarr_quiet,
 )
-from linkwise.study.verify import ExpectedFiles, Verification, files_of, known, quick_problems, strays, verify
-from linkwise.summaries import Summarised, Summary, described
+from linkwise.study.store.journal import running
+from linkwise.study.store.verify import (
+    ExpectedFiles,
+    Verification,
+    files_of,
+    known,
+    quick_problems,
+    strays,
+    verify,
+)
 
 
 class Results(Summarised):

@@ -12,21 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linkwise.compiler.threads import wanted
+from linkwise.compiler.runtime.threads import wanted
 from linkwise.errors import warn
-from linkwise.study import digests, files, progress
-from linkwise.study.collect import Collection
-from linkwise.study.engines import ChunkOutcome, Engine, LocalEngine
+from linkwise.study import progress
+from linkwise.study.engines.local import ChunkOutcome, Engine, LocalEngine
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
-from linkwise.study.finish import finished
 from linkwise.study.identity import listed
-from linkwise.study.journal import Journal
-from linkwise.study.pack import facts_of, packed, unpacked
 from linkwise.study.plan import Plan
+from linkwise.study.reduce.collect import Collection
+from linkwise.study.reduce.finish import finished
 from linkwise.study.signals import Terminated, terminable
-from linkwise.study.status import begun
-from linkwise.study.store import JOURNAL, STUDY, Store, read_study
-from linkwise.study.verify import READERS, STRAY, files_of, verify
+from linkwise.study.store import digests, files
+from linkwise.study.store.folder import JOURNAL, STUDY, Store, read_study
+from linkwise.study.store.journal import Journal
+from linkwise.study.store.pack import facts_of, packed, unpacked
+from linkwise.study.store.status import begun
+from linkwise.study.store.verify import READERS, STRAY, files_of, verify
 
 Bar = Callable[[str, int, int], AbstractContextManager[progress.Advance]]
 
@@ -118,7 +119,7 @@ def engine_for(plan: Plan, cluster: Any, threads: int | None) -> Engine:
     if cluster is None:
         _ = plan.on_device  # a requested GPU that is missing is noticed here
         return LocalEngine(wanted(threads))
-    from linkwise.study.cluster import ClusterEngine
+    from linkwise.study.engines.cluster import ClusterEngine
 
     return ClusterEngine(cluster, plan)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from linkwise.settings import Settings, shown
+from linkwise.files.settings import Settings, shown
 from linkwise.study.errors import StudyError
 
 LONGEST_NAME = 150

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from linkwise import system
+from linkwise.core import system
 
 SIGNALS = system.ENDING_SIGNALS
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.graph import Graph
-from linkwise.compiler.program import Program, lower
+from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.program import Program, lower
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import STATES
+from linkwise.study.sampling.variables import Variable
 from linkwise.study.steps.base import Step
-from linkwise.study.variables import Variable
 
 
 class Trace:

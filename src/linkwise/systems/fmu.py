@@ -15,12 +15,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from linkwise import outputs
 from linkwise.compiler.emit.clike import SpellingError, spelt
+from linkwise.core.once import once
 from linkwise.embedded import Options
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.files import outputs
+from linkwise.robot.robot import Robot
 from linkwise.systems import fmu_description
 from linkwise.systems.fmu_model import SystemExportError, fmu_model, sources
 

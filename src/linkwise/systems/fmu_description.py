@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
-from linkwise.foreign import ascii_line
+from linkwise.core.foreign import ascii_line
 from linkwise.systems.fmu_model import FmuModel
 from linkwise.systems.variables import BASE_UNITS, Variable
 from linkwise.version import __version__

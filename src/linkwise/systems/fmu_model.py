@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from linkwise import foreign
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.clike import spelt
+from linkwise.core import foreign
 from linkwise.embedded import ENTRIES, Entry, Options, entries, header
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.package import support_file
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.systems.variables import POSITIONS, Variable, scalars
 from linkwise.version import __version__
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise import foreign
 from linkwise.compiler.emit.clike import LONGEST_NAME, spelt
 from linkwise.control import CONTROLLERS
+from linkwise.core import foreign
+from linkwise.core.foreign import Code, ascii_line, xml_text
+from linkwise.core.once import once
 from linkwise.embedded import Options, Package, header
 from linkwise.embedded.package import support_file
-from linkwise.foreign import Code, ascii_line, xml_text
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.systems.fmu_model import SystemExportError
 from linkwise.version import __version__
 

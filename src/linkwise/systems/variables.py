@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from linkwise.core.foreign import ascii_line
 from linkwise.embedded.arguments import UNITS
-from linkwise.foreign import ascii_line
 from linkwise.model.coordinates import Coordinate, position_coordinates, velocity_coordinates
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 POSITIONS = ("q", "q_d", "estimated_q", "q_measured", "start", "end", "next_q")
 _VELOCITIES = ("qd", "qd_d", "estimated_qd", "next_qd")

@@ -13,7 +13,7 @@ from linkwise.bench.clock import is_busy, one_core
 from linkwise.bench.comparison import Group, Timing, compare
 from linkwise.bench.peers import Peer, find
 from linkwise.bench.subject import Subject, random_states, rigid, without_drives
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 ENGINES = ("pinocchio", "mujoco", "pybullet", "robotics_toolbox")
 STATES = 10  # of the comparison

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.tour.held import held_still, positions_within_limits, tool_link
 
 POSITIONS = 20_000

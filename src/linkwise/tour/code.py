@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 FUNCTIONS = ("gravity_torques", "inverse_dynamics", "mass_matrix", "forward_dynamics")
 _TIMEOUT = 20.0  # [s] for one compilation

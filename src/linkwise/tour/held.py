@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 GRIPS = re.compile(
     "grip|finger|thumb|jaw|knuckle|claw", re.IGNORECASE

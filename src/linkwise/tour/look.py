@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.tour.agreed import Agreed, compare_engines
 from linkwise.tour.capability import Capability, payload_capability
 from linkwise.tour.code import Code, code_sizes

@@ -10,7 +10,7 @@ from linkwise import motion
 from linkwise.errors import LinkwiseError
 from linkwise.motion.limits import LimitError
 from linkwise.motion.trajectory import Trajectory
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.tour.held import held_still, positions_within_limits
 
 POINTS = 301

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from linkwise.geometry.skeleton import skeleton
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 SHOWN = 5  # names in one sentence
 LIGHT = 1e-3  # of the whole mass: lighter links do not matter

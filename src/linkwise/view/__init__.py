@@ -1,8 +1,8 @@
 """A robot on a web page: sliders, torques as bars and colours, motions, controllers, generated code."""
 
+from linkwise.arguments.explained import explain
+from linkwise.arguments.guesses import answer_for
 from linkwise.errors import MissingExtraError
-from linkwise.explained import explain
-from linkwise.guesses import answer_for
 from linkwise.view.offline import page_file, write_page
 from linkwise.view.page import Page, serve
 from linkwise.view.show import Embedded, show

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 from urllib.parse import parse_qsl, urlsplit
 
-from linkwise import foreign
+from linkwise.core import foreign
 from linkwise.errors import LinkwiseError, needed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from linkwise.view.live import Live
 from linkwise.view.scene import RobotScene
 
 if TYPE_CHECKING:
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
     from linkwise.view.page import Page
 
 APART = 0.35  # between neighbours, as a fraction of the reach

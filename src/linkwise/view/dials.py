@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.joint import Joint
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 TURN, SLIDE = math.pi, 1.0  # ranges of joints without limits [rad], [m]
 _TURNS = ("roll", "pitch", "yaw")

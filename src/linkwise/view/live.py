@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from linkwise.arrays import run_on_arrays
 from linkwise.errors import ConstraintError
-from linkwise.functions import FUNCTIONS, Setting
-from linkwise.kernels import is_straight
-from linkwise.robot import Robot
+from linkwise.functions.arrays import run_on_arrays
+from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.robot.kernels import is_straight
+from linkwise.robot.robot import Robot
 from linkwise.view.dials import dials_of, positions
 
 LOAD_DENSITY = 2700.0  # [kg/m³]: a payload is a ball of aluminium

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.motion import PiecewisePolynomial, Trajectory, quintic_spline
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.view.live import ranges
 
 EASY = 0.6  # fraction of the velocity limits

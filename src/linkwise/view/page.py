@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.errors import ShapeError, needed
-from linkwise.flags import flag
 from linkwise.geometry import solids
 from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model.coordinates import velocity_coordinates
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from linkwise.collision import Clearance
     from linkwise.motion import Trajectory
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
     from linkwise.simulate import Result
 
 PORT = 8080

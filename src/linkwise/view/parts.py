@@ -15,7 +15,7 @@ from linkwise.model.contacts import Pairing, pairings
 from linkwise.model.shapes import Shape
 
 if TYPE_CHECKING:
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 METAL, DARK, GHOST = (222, 226, 232), (96, 106, 120), (120, 170, 230)
 MASS, ELLIPSOID, LOAD, HELD = (30, 34, 40), (150, 110, 210), (200, 160, 70), (0, 158, 115)

@@ -12,7 +12,7 @@ from linkwise.geometry.solids import Mesh
 from linkwise.model import Transform
 
 if TYPE_CHECKING:
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 def up_of(robot: Robot) -> np.ndarray:

@@ -28,7 +28,7 @@ from linkwise.view.placing import scene_box
 if TYPE_CHECKING:
     import viser
 
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 ARROW_COLOUR = (220, 50, 47)
 ARROW = 0.5  # length of an arrow of the robot's weight, as a fraction of the reach

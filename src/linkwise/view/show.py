@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise import foreign
-from linkwise.flags import flag, flag_or_none
+from linkwise.arguments.flags import flag, flag_or_none
+from linkwise.core import foreign
 from linkwise.view.page import PORT, Page, serve
 
 if TYPE_CHECKING:
     from linkwise.motion import Trajectory
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
 
 
 class Embedded:

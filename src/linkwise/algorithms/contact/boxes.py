@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from linkwise.algorithms.distance import Point, Segment, dot
+from linkwise.algorithms.contact.distance import Point, Segment, dot
 from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, where
 
 FACE_FIRST = 1e-6

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwise.algorithms import dense
-from linkwise.algorithms.constraints import softening
+from linkwise.algorithms.constrained.constraints import softening
 from linkwise.algorithms.contact.point import Point, inverse_above
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import Scalar, like, sqrt, where

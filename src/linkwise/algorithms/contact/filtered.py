@@ -26,7 +26,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linkwise.algorithms import constraints, dense
+from linkwise.algorithms import dense
+from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.contact import derivatives, solver
 from linkwise.algorithms.contact.derivatives import Law
 from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk

@@ -31,8 +31,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
-from linkwise.algorithms.constraints import Held
+from linkwise.algorithms import coupling, dense, equation, factorised, joint_terms, manifold
+from linkwise.algorithms.constrained import constraints
+from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algorithms import constraints, coupling
+from linkwise.algorithms import coupling
+from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.contact import candidates, law, solver
 from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.model.mechanism import Mechanism

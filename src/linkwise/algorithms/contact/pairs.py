@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from linkwise.algorithms import distance as apart
 from linkwise.algorithms.contact import boxes
+from linkwise.algorithms.contact import distance as apart
 from linkwise.algorithms.contact.boxes import Meeting, add, lowest_corner, minus, scaled
-from linkwise.algorithms.distance import Point, Segment, dot
+from linkwise.algorithms.contact.distance import Point, Segment, dot
 from linkwise.algorithms.kinematics import Pose
 from linkwise.model.shapes import Shape, candidates_of
 from linkwise.scalar import Scalar, maximum, minimum, sqrt, where

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.algorithms import dense
-from linkwise.algorithms.constraints import softening
+from linkwise.algorithms.constrained.constraints import softening
 from linkwise.algorithms.contact import derivatives
 from linkwise.algorithms.contact.point import TINY, JointRow, Point, inverse_above, on_disk, selected
 from linkwise.scalar import Condition, Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.engine_coordinates import Coordinates
+from linkwise.robot.engine_coordinates import Coordinates
 
 States = Mapping[
     str, np.ndarray

@@ -10,7 +10,7 @@ from linkwise.bench.peers.base import Refusal
 from linkwise.compat import inertia_to_mujoco, quaternion_from_matrix
 from linkwise.model.joint import Joint
 from linkwise.model.transform import Transform
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 
 def pinocchio_model(pin: Any, robot: Robot) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import linkwise
 from linkwise.bench.peers.base import INPUTS, Peer, States, Task
 from linkwise.bench.subject import Subject
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 
 CALLS: dict[str, Callable[..., Callable[[], np.ndarray]]] = {
     "inverse_dynamics": lambda robot, q, qd, qdd: lambda: robot.inverse_dynamics(q, qd, qdd),

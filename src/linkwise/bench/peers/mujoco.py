@@ -16,8 +16,8 @@ import numpy as np
 from linkwise.bench.peers.base import Peer, Refusal
 from linkwise.bench.peers.built import mujoco_model
 from linkwise.bench.subject import Subject
-from linkwise.engine_coordinates import coordinates
 from linkwise.errors import ModelError
+from linkwise.robot.engine_coordinates import coordinates
 
 
 def make(subject: Subject) -> Peer:

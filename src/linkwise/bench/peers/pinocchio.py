@@ -12,9 +12,9 @@ import numpy as np
 from linkwise.bench.peers.base import Peer, Refusal, States, Task
 from linkwise.bench.peers.built import pinocchio_model
 from linkwise.bench.subject import Subject
-from linkwise.engine_coordinates import coordinates
 from linkwise.errors import ModelError
-from linkwise.robot import Robot
+from linkwise.robot.engine_coordinates import coordinates
+from linkwise.robot.robot import Robot
 
 CALLS = {
     "inverse_dynamics": "rnea",

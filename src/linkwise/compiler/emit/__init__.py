@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from linkwise.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from linkwise.compiler.program import Program
+    from linkwise.compiler.ir.program import Program
+    from linkwise.compiler.ir.sweeps import SweptProgram
     from linkwise.compiler.rollout import RolloutProgram
-    from linkwise.compiler.sweeps import SweptProgram
 
 DIFFERENTIATED = ("casadi", "acados")  # targets that write derivatives too, see ``Kernel.derivatives``
 TARGETS = {
     "c": ("c", "source"),
-    "cuda": ("cuda", "source"),
+    "cuda": ("cuda.source", "source"),
     "python": ("formulas", "python_source"),
     "wasm": ("wasm", "source"),
     "casadi": ("external", "source"),

@@ -11,7 +11,7 @@ import math
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.external import check_straight
 from linkwise.compiler.emit.sx import casadi_name
-from linkwise.compiler.program import Program
+from linkwise.compiler.ir.program import Program
 from linkwise.errors import LinkwiseError
 
 _TEXT = """\

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from linkwise.compiler.graph import CONDITIONS, WORDS, Node
-from linkwise.compiler.schedule import LoopRegion
+from linkwise.compiler.ir.graph import CONDITIONS, WORDS, Node
+from linkwise.compiler.ir.schedule import LoopRegion
 
 LEAST_OPERATIONS = 8  # before a result that is taken out of the vector: fewer are not worth it
 MOST_OPERATIONS = (

@@ -29,7 +29,7 @@ from linkwise.compiler.emit import alike
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import Renderer, intrinsics, literal
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
-from linkwise.compiler.loops import INDEX, Array, Element, Nest
+from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 
 # Row r of the copy is row min(r, last) of the source.
 _MINIMUM = "declare i64 @llvm.smin.i64(i64, i64)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
-from linkwise.compiler import program as programs
-from linkwise.compiler import sweeps
+from linkwise.arguments.flags import flag
 from linkwise.compiler.emit import clike
 from linkwise.compiler.emit.clike import Dialect, Printer
-from linkwise.compiler.loops import Array, Nest, Step, statements
-from linkwise.compiler.procedure import ProcedureNest
-from linkwise.compiler.program import Program
+from linkwise.compiler.ir import program as programs
+from linkwise.compiler.ir import sweeps
+from linkwise.compiler.ir.loops import Array, Nest, Step, statements
+from linkwise.compiler.ir.program import Program
+from linkwise.compiler.ir.schedule import LoopRegion
+from linkwise.compiler.ir.sweeps import SweptProgram
 from linkwise.compiler.rollout import RolloutProgram
-from linkwise.compiler.schedule import LoopRegion
 from linkwise.compiler.shapes import CONSTANTS, ROOM, SEED, nest
-from linkwise.compiler.sweeps import SweptProgram
+from linkwise.compiler.trace.procedure import ProcedureNest
 from linkwise.errors import TraceError
-from linkwise.flags import flag
 
 _RESERVED = clike.WORDS | {
     *("memcpy", "printf", "scanf", "uint32_t", "uint64_t", "size_t", "NAN", "INFINITY", "NULL", "EOF"),

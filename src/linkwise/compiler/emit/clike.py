@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from linkwise import foreign
-from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.compiler.graph import WORDS as WORD_OPERATIONS
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.graph import WORDS as WORD_OPERATIONS
+from linkwise.compiler.ir.loops import (
     Array,
     Barrier,
     Change,
@@ -35,7 +34,8 @@ from linkwise.compiler.loops import (
     changed,
     statements,
 )
-from linkwise.compiler.schedule import Body, LoopRegion, scheduled
+from linkwise.compiler.ir.schedule import Body, LoopRegion, scheduled
+from linkwise.core import foreign
 from linkwise.errors import LinkwiseError, TraceError
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from linkwise.compiler import loops
 from linkwise.compiler.emit.clike import Printer
-from linkwise.compiler.emit.cuda_frame import dialect
-from linkwise.compiler.loops import Nest, Place, Register
+from linkwise.compiler.emit.cuda.frame import dialect
+from linkwise.compiler.ir import loops
+from linkwise.compiler.ir.loops import Nest, Place, Register
 
 
 def elementwise(made: Nest) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.compiler.derivative import jacobian as derivatives
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.sx import apart, casadi_name
-from linkwise.compiler.graph import Node
-from linkwise.compiler.program import Program, lower
+from linkwise.compiler.ir.derivative import jacobian as derivatives
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.program import Program, lower
 from linkwise.errors import LinkwiseError
 
 _INTERFACE = """\

@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from linkwise import foreign
+from linkwise.arguments.flags import flag
 from linkwise.compiler.emit import clike
-from linkwise.compiler.graph import Node
-from linkwise.compiler.walks import reachable
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.walks import reachable
+from linkwise.core import foreign
 from linkwise.errors import LinkwiseError, needed
-from linkwise.flags import flag
 
 if TYPE_CHECKING:
-    from linkwise.compiler.program import Program
+    from linkwise.compiler.ir.program import Program
 
 _PYTHON = {
     "add": "{0} + {1}",
@@ -53,7 +53,7 @@ def refuse_loops(nodes: Sequence[Node]) -> None:
 
 def simplified(program: Program) -> list[list[Node]]:
     """The outputs after the rules that save operations, so that a formula shows what is counted."""
-    from linkwise.compiler.program import simplify
+    from linkwise.compiler.ir.program import simplify
 
     nodes = simplify([node for output in program.source_values for node in output])
     sizes = [len(output) for output in program.source_values]

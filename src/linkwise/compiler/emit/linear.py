@@ -1,4 +1,4 @@
-"""Products, orthogonal triangles and rotations of matrices of any size, as LLVM text; see ``linkwise.linear``.
+"""Products, orthogonal triangles and rotations of matrices of any size, as LLVM text; see ``linkwise.solve.linear``.
 
 A matrix is a list of vectors of ``length`` numbers, one after the other; ``length`` is a multiple of ``LANES`` and
 what is not used is zero. A sum has ``LANES`` parts, whatever registers the processor has, and they are added in one

@@ -17,8 +17,8 @@ from linkwise.compiler.emit import alike
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.turns import side_by_side
-from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.loops import (
     Barrier,
     Change,
     Declare,
@@ -36,8 +36,8 @@ from linkwise.compiler.loops import (
     changed,
     statements,
 )
-from linkwise.compiler.schedule import LoopRegion
-from linkwise.compiler.walks import carried
+from linkwise.compiler.ir.schedule import LoopRegion
+from linkwise.compiler.ir.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then

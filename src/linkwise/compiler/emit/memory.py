@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from linkwise.compiler.emit import transpose
 from linkwise.compiler.emit.lanes import gathered
 from linkwise.compiler.emit.transpose import Address, Tile
-from linkwise.compiler.graph import Node
-from linkwise.compiler.loops import Array, Element, whole
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.loops import Array, Element, whole
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer

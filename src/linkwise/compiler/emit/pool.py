@@ -1,4 +1,4 @@
-"""Threads that wait for batches, as LLVM text; see ``linkwise.compiler.native_threads``.
+"""Threads that wait for batches, as LLVM text; see ``linkwise.compiler.runtime.native_threads``.
 
 Every helper runs ``serve`` without end: wait for a job, take part in it, wait for the next. ``run_job`` is called
 with a job in the pool: it lets as many helpers join as there are tickets, takes part itself and returns when the last

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.emit.formulas import refuse_loops, simplified
-from linkwise.compiler.graph import Node
-from linkwise.compiler.walks import reachable
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.walks import reachable
 from linkwise.errors import needed
 
 if TYPE_CHECKING:
-    from linkwise.compiler.program import Program
+    from linkwise.compiler.ir.program import Program
 
 
 def casadi_name(name: str) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from linkwise.compiler.emit import alike, transpose
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
-from linkwise.compiler.graph import Node
-from linkwise.compiler.loops import INDEX, Element, For, Register, Whole, slope
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Whole, slope
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer

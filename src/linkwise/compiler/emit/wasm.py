@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.emit import clike
-from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.compiler.loops import (
+from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.loops import (
     Array,
     Barrier,
     Change,
@@ -36,9 +36,9 @@ from linkwise.compiler.loops import (
     Step,
     Whole,
 )
-from linkwise.compiler.schedule import LoopRegion
+from linkwise.compiler.ir.schedule import LoopRegion
+from linkwise.compiler.ir.walks import carried
 from linkwise.compiler.shapes import nest
-from linkwise.compiler.walks import carried
 
 _I32, _F32, _F64 = b"\x7f", b"\x7d", b"\x7c"
 _BLOCK, _LOOP, _IF, _ELSE, _END = b"\x02\x40", b"\x03\x40", b"\x04\x40", b"\x05", b"\x0b"

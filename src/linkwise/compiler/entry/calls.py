@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwise.compiler.entry.computation import compute, compute_batch, compute_single
 from linkwise.compiler.entry.devices import compute_on_device
 from linkwise.compiler.entry.operations import call, call_int, inline, load, stack, store
-from linkwise.compiler.layout import (
+from linkwise.compiler.runtime.layout import (
     COUNT_MASK,
     CTYPES_ADDRESS,
     FAILED,

@@ -6,7 +6,7 @@ from linkwise.compiler.entry.devices import compute_on_device
 from linkwise.compiler.entry.inputs import describe, fill
 from linkwise.compiler.entry.operations import call, inline, load, load_int, stack, store
 from linkwise.compiler.entry.results import finish, prepare, release_all
-from linkwise.compiler.layout import (
+from linkwise.compiler.runtime.layout import (
     AXES,
     DATA,
     DENSE,

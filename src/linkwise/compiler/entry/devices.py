@@ -11,7 +11,7 @@ from __future__ import annotations
 from linkwise.compiler.entry.launches import blocks_of, is_current, launch
 from linkwise.compiler.entry.operations import call, call_int, load, load_int, stack, store
 from linkwise.compiler.entry.results import given_array, is_apart, release_all, together
-from linkwise.compiler.layout import (
+from linkwise.compiler.runtime.layout import (
     ARRAY_BYTES,
     LENGTH,
     MOST_AXES,

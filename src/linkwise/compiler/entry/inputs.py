@@ -15,7 +15,7 @@ from linkwise.compiler.entry.operations import (
     stack,
     store,
 )
-from linkwise.compiler.layout import (
+from linkwise.compiler.runtime.layout import (
     ALIGNED,
     AXES,
     COUNT_MASK,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.compiler.entry.operations import call_int, load, stack, store
-from linkwise.compiler.layout import TOO_MANY_STATES, Launch
+from linkwise.compiler.runtime.layout import TOO_MANY_STATES, Launch
 
 PARAMETERS, PARAMETERS_SIZE = 1, 2  # CU_LAUNCH_PARAM_BUFFER_POINTER, ..._SIZE
 

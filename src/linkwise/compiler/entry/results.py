@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.compiler.entry.operations import call, is_nan_double, is_nan_float, load, load_int, stack, store
-from linkwise.compiler.layout import (
+from linkwise.compiler.runtime.layout import (
     AXES,
     DATA,
     DENSE,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.quantities import Quantity
 

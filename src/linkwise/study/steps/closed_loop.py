@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.once import once
 from linkwise.errors import LinkwiseError
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.quantities import JOINT, Quantity
 from linkwise.study.schema import StudySettings, numbers

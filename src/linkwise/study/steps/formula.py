@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import user
 from linkwise.compiler.kernel import Kernel
-from linkwise.once import once
-from linkwise.robot import Robot
+from linkwise.core.once import once
+from linkwise.robot import user
+from linkwise.robot.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.expression import CONSTANTS, Expression, parse
 from linkwise.study.quantities import Quantity

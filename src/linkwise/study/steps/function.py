@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import kernels
 from linkwise.errors import LinkwiseError
-from linkwise.functions import FUNCTIONS, ITERATED, Function, Setting
-from linkwise.robot import Robot
+from linkwise.functions.table import FUNCTIONS, ITERATED, Function, Setting
+from linkwise.robot import kernels
+from linkwise.robot.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import Quantity
@@ -58,7 +58,7 @@ class FunctionStep(Step):
         return quantities.output(robot, name, self._outputs[name], shape, self.function.summary)
 
     def traced(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        from linkwise.evaluation import outputs_of
+        from linkwise.functions.evaluation import outputs_of
 
         inputs: dict[str, list[Any]] = {}
         for argument, source in self.sources.items():

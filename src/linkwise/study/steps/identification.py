@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import linkwise.user as lw
-from linkwise.once import once
-from linkwise.robot import Robot
-from linkwise.study import philox
+import linkwise.robot.user as lw
+from linkwise.core.once import once
+from linkwise.robot.robot import Robot
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import JOINT, Quantity, per_joint
-from linkwise.study.special import normal_quantile
+from linkwise.study.sampling import philox
+from linkwise.study.sampling.special import normal_quantile
 from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.study.schema import StudySettings, numbers
 from linkwise.study.steps.identification import METHODS, ExcitingMotion, IdentificationStep
 from linkwise.study.steps.pipeline import PipelineStep, frictions

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import JOINT, Quantity
 from linkwise.study.steps.base import Arrays

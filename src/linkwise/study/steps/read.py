@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from linkwise.errors import suggest
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.study.errors import StudyError
+from linkwise.study.sampling.variables import Variable
 from linkwise.study.schema import StudySettings
 from linkwise.study.steps import call, formula, function
 from linkwise.study.steps.base import Step
 from linkwise.study.steps.robot_parameters import RobotParameters
-from linkwise.study.variables import Variable
 
 KINDS = ("function", "formula", "call", "simulate", "identify")
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.scalar import Scalar
-from linkwise.study.variables import Variable
+from linkwise.study.sampling.variables import Variable
 
 PAYLOAD = "payload"
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise import outputs
 from linkwise.algorithms import coupling, kinematics
+from linkwise.arguments.flags import flag_or_none
 from linkwise.compiler.emit import wasm
+from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import trace
 from linkwise.errors import LinkwiseError
-from linkwise.flags import flag_or_none
-from linkwise.functions import mechanism_of
+from linkwise.files import outputs
+from linkwise.functions.table import mechanism_of
 from linkwise.geometry.simplify import shared_out, simplified
 from linkwise.geometry.skeleton import skeleton
 from linkwise.geometry.solids import Mesh, sphere, turned
@@ -54,7 +54,7 @@ from linkwise.view.scene import ARROW_COLOUR, arrow_scale
 
 if TYPE_CHECKING:
     from linkwise.motion import Trajectory
-    from linkwise.robot import Robot
+    from linkwise.robot.robot import Robot
     from linkwise.simulate import Result
 
 MOST_BYTES = 6_000_000  # of a page file

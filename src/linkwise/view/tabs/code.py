@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from linkwise.errors import LinkwiseError
-from linkwise.functions import FUNCTIONS, Setting
-from linkwise.kernels import is_straight
+from linkwise.functions.table import FUNCTIONS, Setting
 from linkwise.report.svg import escape
+from linkwise.robot.kernels import is_straight
 from linkwise.view.tabs.tab import Tab
 
 MOST_CHARACTERS = 200_000  # of source text that the page shows

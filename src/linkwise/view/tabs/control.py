@@ -8,7 +8,7 @@ from linkwise.control import CONTROLLERS, Controller, named
 from linkwise.errors import LinkwiseError
 from linkwise.geometry.visuals import Looks
 from linkwise.report.svg import escape, short
-from linkwise.robot import Robot
+from linkwise.robot.robot import Robot
 from linkwise.simulate import simulate
 from linkwise.view import motions
 from linkwise.view.live import heaviest_load

@@ -1,0 +1,1 @@
+"""What commands share: options, help, output, endings. Commands are in ``linkwise.cli``."""

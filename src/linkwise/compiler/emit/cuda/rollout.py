@@ -1,0 +1,145 @@
+"""CUDA: a rollout as one kernel, a robot per thread, what is carried from step to step in registers.
+
+Parameters, and what depends on them alone, are kept in shared memory: reading them there costs an instruction,
+keeping them in registers would cost warps. Nothing else is read or written during the steps, apart from feeds and
+requested samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from linkwise.compiler.emit.clike import operands
+from linkwise.compiler.emit.cuda.frame import WarpFrame
+from linkwise.compiler.emit.cuda.layout import WarpLayout, pitch
+from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.loops import Array, Element, For, If, Nest, Step, Whole
+from linkwise.compiler.ir.schedule import Body, LoopRegion
+from linkwise.compiler.rollout import RolloutProgram
+from linkwise.compiler.shapes import DUE, Repetition
+
+
+class RolloutFrame(WarpFrame):
+    """The loop over steps. Lanes beyond the last robot repeat it: they compute and write the same numbers."""
+
+    whole_type = "long long"
+    form = "A thread takes a robot through all steps."
+
+    def __init__(self, program: RolloutProgram, name: str, layout: WarpLayout | None = None):
+        made, kept = _registers_saved(Repetition(program))
+        super().__init__(made, name, f"{program.step.operations} in a step")
+        self._kept = {index: k for k, index in enumerate(kept)}
+        self._in_steps = False
+        self.carried = [array for array in self.outs if array.kind == "both"]
+        self.written = [array for array in self.outs if array.kind == "output"]
+        self.parameters = [array for array in self.ins if array.rows == 1]
+        self.feeds = [array for array in self.ins if array.rows != 1]
+        own = [array for array in self.feeds if not array.shared]
+        self.rows = [
+            *self.parameters,
+            *own,
+            *self.written,
+            Array("kept", "scratch", len(kept)),
+            *self.carried,
+        ]
+        for array in self.rows:
+            self.reserve(array)
+        if layout is not None:
+            self.lay_out(layout)
+
+    def body(self) -> list[str]:
+        moving = {array.name for array in self.feeds}
+        return [
+            *self.head(),
+            "    const int states = rows_left(count, first);",
+            "    const int row = lane < states ? lane : states - 1;",
+            *self.fetches([*self.carried, *self.parameters]),
+            "    wait_for_rows();",
+            *(self.view(a, lane="row") for a in self.rows if a.name in self.start and a.name not in moving),
+            *self.statements(),
+            "    __syncwarp();",
+            *self.stores(self.carried),
+        ]
+
+    def loop(self, loop: For) -> None:
+        self.lines.append("#pragma unroll 1")
+        self._open(f"for ({self.range(loop)})")
+        self.lines += ["    " + line for line in self.fetches(self.feeds)]
+        own = [feed for feed in self.feeds if feed.name in self.start]
+        for feed in self.feeds:
+            name = self.spelled[feed.name]
+            if feed in own:
+                self.lines.append("    " + self.view(feed, lane="row"))
+            elif feed.columns:
+                self._line(f"const real *const {name} = {name}_rows + step_number * {feed.pitch};")
+        # a barrier, so that what lies in shared memory is read anew in every step
+        self._line("wait_for_rows();" if own else "__syncwarp();")
+        self._in_steps = True
+        self.write(loop.body)
+        self._in_steps = False
+        self._close()
+
+    def choice(self, choice: If) -> None:
+        """A sample is complete: its rows are written to global memory together."""
+        self._open(f"if ({self.whole(choice.test)})")
+        self._line("__syncwarp();")
+        for array in self.written:
+            if size := array.columns:
+                self._line(
+                    f"spread_rows<{size}, {pitch(size)}>({self.spelled[array.name]}_rows + (first * samples + sample) "
+                    f"* {size}, samples * {size}, room + {self.start[array.name]}, lane, states);"
+                )
+        self.write(choice.then)
+        self._close()
+
+    def step(self, step: Step) -> None:
+        super().step(step)
+        for node in () if self._in_steps else step.body:
+            if isinstance(node, Node) and node.index in self._kept:
+                self._line(f"kept[{self._kept[node.index]}] = {super().value(node)};")
+
+    def target(self, place: Element) -> str:
+        return f"if ({self.whole(DUE)}) {self.element(place)}"
+
+    def offset(self, array: Array, place: Element) -> Whole:
+        """Rows of feeds and samples are in shared memory one at a time."""
+        return place.column
+
+    def value(self, node: Node) -> str:
+        if self._in_steps and node.index in self._kept:
+            return f"kept[{self._kept[node.index]}]"
+        return super().value(node)
+
+
+def _registers_saved(made: Repetition) -> tuple[Nest, list[int]]:
+    """(the loops with fewer values alive at once, numbers of nodes to keep in shared memory).
+
+    Samples are stored as soon as they are known; conditions on parameters are evaluated in every step.
+    """
+    results = [node for _, node in (*made.samples, *made.following)]
+    moved, kept = _shared_out(made.once, made.repeated, results)
+    body = [*moved, *made.repeated]
+    computed = {item.index for item in body if isinstance(item, Node)}
+    known = [pair for pair in made.samples if pair[1].op != "result" and pair[1].index not in computed]
+    late = [pair for pair in made.samples if pair not in known]
+    first = [Step(made.reads, [], known)] if known else []
+    return made.nest([*first, Step(made.reads, body, [*late, *made.following]), *made.sampling([])]), kept
+
+
+def _shared_out(once: Body, repeated: Body, results: Iterable[Node]) -> tuple[Body, list[int]]:
+    """(conditions to evaluate in every step, numbers of nodes to keep) of what is computed once."""
+    used = list(results)
+    for item in repeated:
+        used += operands(item) if isinstance(item, LoopRegion) else item.args
+    wanted = {(node.args[0] if node.op == "neg" else node).index for node in used}
+    moved: Body = []
+    kept: list[int] = []
+    for item in reversed(once):
+        if not isinstance(item, Node) or item.index not in wanted:
+            continue
+        if item.op in CONDITIONS or item.op == "neg":
+            moved += [item] if item.op in CONDITIONS else []
+            wanted |= {(a.args[0] if a.op == "neg" else a).index for a in item.args}
+        else:
+            kept.append(item.index)
+    return moved[::-1], kept[::-1]

@@ -1,0 +1,263 @@
+"""The order of a program: arguments before use, few values alive at a time, loops as regions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Any
+
+from linkwise.compiler.ir.graph import Loop, Node
+from linkwise.compiler.ir.walks import loop_numbers, reachable
+
+_NOT_SCHEDULED = frozenset({"const", "word", "input", "phi", "result"})
+
+
+@dataclass(eq=False)
+class LoopRegion:
+    """One loop of a program.
+
+    Meaning, for every target: ``state = loop.initial``; repeat: evaluate the body with ``loop.phi = state``;
+    if ``loop.active`` holds in no lane, stop; else ``state = loop.following`` (lanes that are not active keep
+    their state: the selection is part of ``following``). ``result`` nodes read the last state.
+
+    The nodes that ``active`` needs come first in the body, so that a target may leave the loop right after
+    it. ``active``, an initial or a following value may also be a node from outside the loop, a constant or a
+    phi.
+    """
+
+    loop: Loop
+    number: int
+    body: list[Node | LoopRegion] = field(default_factory=list)
+
+
+Body = list["Node | LoopRegion"]
+
+
+def scheduled(body: Body) -> Iterator[Node]:
+    """All nodes of a body in order, those of loops included."""
+    for item in body:
+        if isinstance(item, LoopRegion):
+            yield from scheduled(item.body)
+        else:
+            yield item
+
+
+def schedule(outputs: Iterable[Node], *, free_signs: bool = True) -> Body:
+    """Every operation that the outputs need, exactly once and after its arguments.
+
+    Constants, inputs, phis and results are not listed: the first two are there from the start, the others
+    come with their loop. What does not vary in a loop is computed before it. ``free_signs``: changes of sign count as
+    options of the instructions that use them, not as values that need registers.
+    """
+    nodes = reachable(outputs)
+    innermost, parent = loop_numbers(nodes)
+    contents: dict[int, Body] = {number: [] for number in (-1, *parent)}
+    regions: dict[int, LoopRegion] = {}
+    for node in nodes:
+        if node.op not in _NOT_SCHEDULED:
+            contents[innermost[node.index]].append(node)
+        elif node.op == "result" and node.value[0] not in regions:
+            number: int = node.value[0]
+            regions[number] = LoopRegion(node.graph.loops[number], number)
+            contents[innermost[node.index]].append(regions[number])
+
+    reads: dict[int, list[Node]] = {}  # loop -> all nodes it uses, those of its body too
+    for number in sorted(regions, reverse=True):  # inner loops have the higher numbers
+        body, loop = contents[number], regions[number].loop
+        uses = _dependencies(body, reads)
+        first = _needed_for(loop.active, body, uses)
+        rest = [item for place, item in enumerate(body) if place not in first]
+        regions[number].body = _ordered(
+            [body[place] for place in sorted(first)], reads, free_signs
+        ) + _ordered(rest, reads, free_signs)
+        reads[number] = [*loop.initial, loop.active, *loop.following]
+        reads[number] += [node for item in body for node in _arguments(item, reads)]
+    return _ordered(contents[-1], reads, free_signs)
+
+
+def _arguments(item: Node | LoopRegion, reads: dict[int, list[Node]]) -> Sequence[Node]:
+    return reads[item.number] if isinstance(item, LoopRegion) else item.args
+
+
+def _name(item: Node | LoopRegion) -> tuple[str, int]:
+    """What a body's items are known by: a loop computes all its results."""
+    if isinstance(item, LoopRegion):
+        return "loop", item.number
+    return ("loop", item.value[0]) if item.op == "result" else ("node", item.index)
+
+
+def _dependencies(
+    body: Body, reads: dict[int, list[Node]], signs: Mapping[int, Node] = MappingProxyType({})
+) -> list[list[int]]:
+    """For each item the places of the items of this body that it uses, each once; directly or with another sign."""
+    places = {_name(item): place for place, item in enumerate(body)}
+    found: list[list[int]] = []
+    for place, item in enumerate(body):
+        used = {places.get(_name(_unsigned(a, signs)), place) for a in _arguments(item, reads)}
+        used.discard(place)
+        found.append(sorted(used))
+    return found
+
+
+def _unsigned(node: Node, signs: Mapping[int, Node]) -> Node:
+    while node.index in signs:
+        node = node.args[0]
+    return node
+
+
+def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
+    """The places of the items of a body that a node depends on."""
+    needed: set[int] = set()
+    stack = [place for place, item in enumerate(body) if _name(item) == _name(target)]
+    while stack:
+        place = stack.pop()
+        if place not in needed:
+            needed.add(place)
+            stack.extend(uses[place])
+    return needed
+
+
+def _ordered(body: Body, reads: dict[int, list[Node]], free_signs: bool) -> Body:
+    """The items in an order that keeps few values alive.
+
+    Two passes of list scheduling: from the end to the beginning, which brings a value close to its uses, then
+    forward, which ends lives early; each takes the item that leaves the fewest values alive and otherwise
+    follows the order it was given. Together they beat depth-first orders in reloads from memory and in
+    measured time.
+    """
+    signs = _changes_of_sign(body, reads) if free_signs else {}
+    body = [item for item in body if isinstance(item, LoopRegion) or item.index not in signs]
+    uses = _dependencies(body, reads, signs)
+    order = _forward(uses, _backward(uses))
+    return _with_signs([body[place] for place in order], reads, signs)
+
+
+def _changes_of_sign(body: Body, reads: dict[int, list[Node]]) -> dict[int, Node]:
+    """The changes of sign that other items of a body use: instructions have them as options, so that they are no
+    values of their own."""
+    used = {a.index for item in body for a in _arguments(item, reads)}
+    return {
+        item.index: item
+        for item in body
+        if not isinstance(item, LoopRegion) and item.op == "neg" and item.index in used
+    }
+
+
+def _with_signs(body: Body, reads: dict[int, list[Node]], signs: dict[int, Node]) -> Body:
+    """The items with each change of sign before its first use."""
+    left = dict(signs)
+    found: Body = []
+    for item in body:
+        for argument in _arguments(item, reads):
+            pending: list[Node] = []
+            while argument.index in left:
+                pending.append(left.pop(argument.index))
+                argument = argument.args[0]
+            found.extend(reversed(pending))
+        found.append(item)
+    return found
+
+
+def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
+    """List scheduling from the first item to the last."""
+    rank = _inverse(given)
+    users = _users(uses)
+    waiting = [len(u) for u in uses]
+    left = [len(u) for u in users]  # uses still to come
+
+    def cost(place: int) -> tuple[int, int]:
+        ended = sum(1 for a in uses[place] if left[a] == 1)
+        return (1 if users[place] else 0) - ended, rank[place]
+
+    ready = _Ready(cost)
+    for place in given:
+        if not waiting[place]:
+            ready.push(place)
+    order: list[int] = []
+    while (place := ready.pop()) is not None:
+        order.append(place)
+        for a in uses[place]:
+            left[a] -= 1
+            if left[a] == 1:  # its last user has become cheaper
+                for user in users[a]:
+                    if not waiting[user]:
+                        ready.push(user)
+        for user in users[place]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                ready.push(user)
+    return order
+
+
+def _backward(uses: list[list[int]]) -> list[int]:
+    """List scheduling from the last item to the first; the given order is that of creation."""
+    users = _users(uses)
+    left = [len(u) for u in users]
+    alive = [False] * len(uses)
+
+    def cost(place: int) -> tuple[int, int]:
+        begun = sum(1 for a in uses[place] if not alive[a])
+        return begun - (1 if alive[place] else 0), -place
+
+    ready = _Ready(cost)
+    for place in range(len(uses)):
+        if not left[place]:
+            ready.push(place)
+    order: list[int] = []
+    while (place := ready.pop()) is not None:
+        order.append(place)
+        for a in uses[place]:
+            if not alive[a]:
+                alive[a] = True
+                for user in users[a]:  # the value is there anyway: its other users have become cheaper
+                    if not left[user]:
+                        ready.push(user)
+            left[a] -= 1
+            if not left[a]:
+                ready.push(a)
+    order.reverse()
+    return order
+
+
+class _Ready:
+    """Items that may come next, cheapest first. Costs change: a better one is pushed again, a worse one is
+    found late.
+    """
+
+    def __init__(self, cost: Callable[[int], Any]):
+        self.cost = cost
+        self.heap: list[tuple[tuple[int, int], int]] = []
+        self.taken: set[int] = set()
+
+    def push(self, place: int) -> None:
+        if place not in self.taken:
+            heappush(self.heap, (self.cost(place), place))
+
+    def pop(self) -> int | None:
+        while self.heap:
+            cost, place = heappop(self.heap)
+            if place in self.taken:
+                continue
+            if cost != self.cost(place):
+                self.push(place)
+                continue
+            self.taken.add(place)
+            return place
+        return None
+
+
+def _users(uses: list[list[int]]) -> list[list[int]]:
+    users: list[list[int]] = [[] for _ in uses]
+    for place, used in enumerate(uses):
+        for a in used:
+            users[a].append(place)
+    return users
+
+
+def _inverse(order: list[int]) -> list[int]:
+    rank = [0] * len(order)
+    for k, place in enumerate(order):
+        rank[place] = k
+    return rank

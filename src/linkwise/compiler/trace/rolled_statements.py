@@ -1,0 +1,231 @@
+"""From a trace with loops to statements: steps are lowered one by one, values that later ones use stay in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from linkwise.compiler.ir.graph import CONDITIONS, Graph, Node
+from linkwise.compiler.ir.loops import Array, Declare, Element, For, Place, Register, Statement, Step, whole
+from linkwise.compiler.ir.program import Dtype
+from linkwise.compiler.trace.procedure import Procedure
+from linkwise.compiler.trace.rolled import Block, Key, OpenStep, Rolled, StraightPart, TracedLoop, tracing
+from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index
+from linkwise.errors import TraceError
+
+
+class Finished:
+    """The statements of a trace, and the operations of all turns."""
+
+    def __init__(self, trace: Rolled, label: str, dtype: Dtype, *, fused: bool = True):
+        self.trace, self.label = trace, label
+        self.made = Procedure(dtype, fused=fused)
+        self._remove_unread()
+        inputs = [self._inputs(step, list(step.writes.values())) for step in trace.steps]
+        for step in reversed(
+            trace.steps
+        ):  # what is kept for later steps may itself need values of earlier ones
+            inputs[step.number] |= self._inputs(step, list(step.kept))
+        self._of_step = inputs
+        self.arrays = self._arrays()
+        read = [key for given in inputs for key in given.values()] + self._of_parts("reads", "writes")
+        self._registers = {key for key in read if isinstance(key, Register)}
+        self.body = self._statements(trace.root)
+        self.tables = self._tables()
+        self.operations = self.made.operations(self.body, self.tables)
+
+    def _remove_unread(self) -> None:
+        """Nothing is written to memory or registers that are never read."""
+        trace = self.trace
+        while True:
+            read = {_memory(key) for step in trace.steps for key in step.reads if self._is_used(step, key)}
+            read |= {array.name for array in trace.arrays.values() if array.kind == "output"}
+            read |= {_memory(key) for key in self._of_parts("reads")}
+            unread = [(step, key) for step in trace.steps for key in step.writes if _memory(key) not in read]
+            if not unread:
+                return
+            for step, key in unread:
+                del step.writes[key]
+            self.__dict__.pop("_used", None)
+
+    def _of_parts(self, *sides: str) -> list[Key]:
+        """What straight-line parts read or write."""
+        return [
+            key
+            for part in self.trace.parts
+            for side in sides
+            for group in getattr(part, side)
+            for key in group
+        ]
+
+    def _is_used(self, step: OpenStep, key: Key) -> bool:
+        if "_used" not in self.__dict__:
+            used: set[int] = set()
+            stack = [node for step in self.trace.steps for node in step.writes.values()]
+            while stack:
+                node = stack.pop()
+                if node.index not in used:
+                    used.add(node.index)
+                    stack.extend(node.args)
+            self._used = used
+        return step.reads[key].index in self._used
+
+    def _inputs(self, step: OpenStep, outputs: Sequence[Node]) -> dict[Node, Key]:
+        """What the outputs of a step need from memory and from earlier steps; those keep it in registers."""
+        found: dict[Node, Key] = {}
+        seen: set[int] = set()
+        places = {node: key for key, node in step.reads.items()}
+        stack = list(outputs)
+        while stack:
+            node = stack.pop()
+            if node.index in seen or node.op == "const":
+                continue
+            seen.add(node.index)
+            if node in places:
+                found[node] = places[node]
+                continue
+            if node.op in ("phi", "result"):
+                raise TraceError(
+                    f"{self.label}: while_loop cannot be used in a program that is compiled with loops"
+                )
+            owner = self.trace.owner(node)
+            reaches = owner is not step and owner.number < step.number and _is_around(owner.block, step.block)
+            if reaches and node.op not in CONDITIONS:  # registers hold numbers: conditions are computed again
+                if node not in owner.kept:
+                    owner.kept[node] = self.trace.register()
+                found[node] = owner.kept[node]
+            elif node.op == "input":
+                raise TraceError(
+                    f"{self.label}: a value that a loop computes is used after it or in its next turn; keep it in a "
+                    "variable or in an element of an array"
+                )
+            else:
+                stack.extend(node.args)
+        return found
+
+    def _arrays(self) -> list[Array]:
+        """Inputs, outputs and memory. The first axis of an array is its rows: lanes of one state may have one each."""
+        trace = self.trace
+        used = {_memory(key) for step in trace.steps for key in step.writes}
+        used |= {_memory(key) for key in self._of_parts("writes")}
+        given = [array for array in trace.arrays.values() if array.kind != "scratch"]
+        given.sort(key=lambda array: ("input", "output").index(array.kind))
+        memory = [array for array in trace.arrays.values() if array.kind == "scratch" and array.name in used]
+        self._columns = {array.name: array.columns for array in memory if array.rows != 1}
+        return [*given, *memory]
+
+    def _tables(self) -> dict[str, list[int]]:
+        """The table of triangles, as long as the largest loop that reads it."""
+        keys = [key for step in self.trace.steps for key in (*step.reads, *step.writes)]
+        loops = {
+            name.split()[1]
+            for key in keys
+            if not isinstance(key, Register)
+            for name, _ in key[1].terms
+            if name.startswith(TRIANGLE)
+        }
+        most = max((self.trace.largest(loop) for loop in loops), default=-1)
+        return {TRIANGLE: [j * (j - 1) // 2 for j in range(most + 1)]} if loops else {}
+
+    def _place(self, key: Key) -> Register | Element:
+        if isinstance(key, Register):
+            return key
+        array, place = key
+        width = self._columns.get(array)
+        if width is None:
+            return Element(array, place.whole)
+        rows, constant = divmod(place.constant, width)
+        ahead = Index(
+            tuple((name, factor // width) for name, factor in place.terms if factor % width == 0), rows
+        )
+        inside = Index(tuple((name, factor) for name, factor in place.terms if factor % width), constant)
+        return Element(array, inside.whole, ahead.whole)
+
+    def _statements(self, block: Block) -> list[Statement]:
+        body: list[Statement] = []
+        for item in block.items:
+            if isinstance(item, Register):
+                if item in self._registers:
+                    body.append(Declare({item: 0.0}))
+            elif isinstance(item, TracedLoop):
+                inside = self._statements(item.body)
+                if inside:
+                    bounds = (item.first.whole, item.stop.whole)
+                    alone = item.parallel and item.step == 1
+                    body.append(
+                        For(item.name, *bounds, inside, whole(item.step), parallel=alone, repeatable=alone)
+                    )
+            elif isinstance(item, StraightPart):
+                body.append(self._straight(item))
+            elif item.writes or item.kept:
+                if item.kept:
+                    body.append(Declare(dict.fromkeys(item.kept.values(), 0.0)))
+                body.append(self._lowered(item))
+        return body
+
+    def _straight(self, part: StraightPart) -> Step:
+        reads, writes = (
+            [[self._place(key) for key in group] for group in side] for side in (part.reads, part.writes)
+        )
+        keys = ([key for group in side for key in group] for side in (part.reads, part.writes))
+        with tracing(None):
+            return self.made.step(part.function, reads, writes, apart=_is_apart(*keys))
+
+    def _lowered(self, step: OpenStep) -> Step:
+        """The arithmetic of a step, from a graph of its own."""
+        graph, label = Graph(), f"s{step.number}"
+        given = self._of_step[step.number]
+        outputs = [*step.writes.values(), *step.kept]
+        image: dict[int, Node] = {}
+        for k, node in enumerate(given):
+            image[node.index] = graph.input(label, k)
+        for node in _ordered(outputs, image):
+            if node.op == "const":
+                image[node.index] = graph.const(node.value)
+            else:
+                args = tuple(image[a.index] for a in node.args)
+                image[node.index] = graph.make(node.op, args, node.value)
+        nodes = [image[node.index] for node in outputs]
+        reads: dict[tuple[str, int], Place] = {
+            (label, k): self._place(key) for k, key in enumerate(given.values())
+        }
+        places = [*map(self._place, step.writes), *step.kept.values()]
+        return self.made.lowered(nodes, reads, places, apart=_is_apart(given.values(), step.writes))
+
+
+def _is_apart(reads: Iterable[Key], writes: Iterable[Key]) -> bool:
+    """Whether no place in memory that is written can be one that is read: those with the same terms differ by their
+    constants."""
+    constants: dict[tuple[str, Any], set[int]] = {}
+    terms: dict[str, set[Any]] = {}
+    for key in reads:
+        if not isinstance(key, Register):
+            terms.setdefault(key[0], set()).add(key[1].terms)
+            constants.setdefault((key[0], key[1].terms), set()).add(key[1].constant)
+    for key in writes:
+        if isinstance(key, Register) or key[0] not in terms:
+            continue
+        array, place = key
+        if terms[array] != {place.terms} or place.constant in constants[array, place.terms]:
+            return False
+    return True
+
+
+def _is_around(outer: Block, inner: Block) -> bool:
+    return outer is inner or outer in inner.around
+
+
+def _memory(key: Key) -> Any:
+    return key if isinstance(key, Register) else key[0]
+
+
+def _ordered(outputs: Sequence[Node], known: Mapping[int, Node]) -> list[Node]:
+    """What the outputs need besides known nodes, arguments first."""
+    found: dict[int, Node] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node.index not in found and node.index not in known:
+            found[node.index] = node
+            stack.extend(node.args)
+    return [found[k] for k in sorted(found)]

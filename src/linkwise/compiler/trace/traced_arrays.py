@@ -1,0 +1,251 @@
+"""Places in arrays and arrays in memory, while a function is traced whose loops stay loops; see ``rolled``."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.compiler.ir.loops import Whole, entry, name, whole
+from linkwise.errors import TraceError
+from linkwise.language import Elements, dot, elementwise, plain, product
+
+if TYPE_CHECKING:
+    from linkwise.compiler.trace.rolled import Rolled
+
+TRIANGLE = "triangle"
+"""Table of j(j − 1)/2; a term of an index that begins so is its entry for the turn that is named behind."""
+
+# -- whole numbers while tracing --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Index:
+    """The number of a turn, or a sum of multiples of such numbers and a constant."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int = 0
+
+    def __add__(self, other: Index | int) -> Index | int:
+        other = index(other)
+        terms = Counter(dict(self.terms))
+        for key, factor in other.terms:
+            terms[key] += factor
+        return _simplest(terms, self.constant + other.constant)
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: Any) -> Index | int:
+        if not isinstance(factor, int):
+            raise TraceError(
+                "a place in an array is a sum of multiples of the numbers of turns; products are not"
+            )
+        return _simplest({key: factor * value for key, value in self.terms}, factor * self.constant)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Index | int:
+        return self * -1
+
+    def __sub__(self, other: Index | int) -> Index | int:
+        return self + (-index(other))
+
+    def __rsub__(self, other: Index | int) -> Index | int:
+        return (-self) + other
+
+    def __bool__(self) -> bool:
+        raise TraceError("a loop that is compiled once cannot branch on the number of its turn")
+
+    def __index__(self) -> int:
+        raise TraceError(
+            "the number of a turn has no value while a loop is traced; use span instead of range"
+        )
+
+    def _compared(self, _: Any) -> bool:
+        raise TraceError("a loop that is compiled once cannot compare the number of its turn")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]
+
+    @property
+    def whole(self) -> Whole:
+        total = whole(self.constant)
+        for key, factor in self.terms:
+            value = entry(TRIANGLE, name(key.split()[1])) if key.startswith(TRIANGLE) else name(key)
+            total = value * factor + total
+        return total
+
+
+def _simplest(terms: Mapping[str, int], constant: int) -> Index | int:
+    left = tuple(sorted((key, factor) for key, factor in terms.items() if factor))
+    return Index(left, constant) if left else constant
+
+
+def index(value: Index | int) -> Index:
+    return value if isinstance(value, Index) else Index((), int(value))
+
+
+# -- arrays while tracing ---------------------------------------------------------------------------------------------
+
+
+class Stored(Elements):
+    """An array in memory, or a part of one: element (i, j) lies at ``start + i·strides[0] + j·strides[1]``."""
+
+    __slots__ = ("array", "shape", "start", "strides", "tracer")
+
+    def __init__(
+        self, tracer: Rolled, array: str, shape: tuple[Any, ...], start: Any = 0, strides: Any = None
+    ):
+        self.tracer, self.array, self.shape, self.start = tracer, array, shape, start
+        if strides is None:
+            strides = tuple(int(np.prod(shape[k + 1 :], dtype=int)) for k in range(len(shape)))
+        self.strides: tuple[int, ...] = strides
+
+    @property
+    def T(self) -> Stored:
+        return Stored(self.tracer, self.array, self.shape[::-1], self.start, self.strides[::-1])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """The elements as an array of symbols, for functions of robots."""
+        cells = np.empty(self.shape, object)
+        for place in np.ndindex(cells.shape):
+            cells[place] = self[place]
+        return cells
+
+    def __len__(self) -> int:
+        if not isinstance(self.shape[0], int):
+            raise TraceError("this part of an array has a length that depends on a loop; use dot or span")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def _part(self, key: Any) -> tuple[Any, list[Any], list[int]]:
+        keys: list[Any] = [*key] if isinstance(key, tuple) else [key]
+        if len(keys) > len(self.shape):
+            raise TraceError(f"an array of {len(self.shape)} axes has no place of {len(keys)} numbers")
+        keys += [slice(None)] * (len(self.shape) - len(keys))
+        shape: list[Any] = []
+        strides: list[int] = []
+        start: Any = self.start
+        place: Any
+        for place, length, stride in zip(keys, self.shape, self.strides, strict=True):
+            if type(place) is slice:
+                if place.step not in (None, 1):
+                    raise TraceError("parts of arrays are taken without a step")
+                first, stop = _bound(place.start, length, 0), _bound(place.stop, length, length)
+                start, count = start + first * stride, stop - first
+                shape.append(max(count, 0) if isinstance(count, int) else count)
+                strides.append(stride)
+                continue
+            if isinstance(place, np.integer):
+                place = int(place)  # type: ignore[arg-type]
+            if isinstance(place, int):
+                if isinstance(length, int):
+                    if not -length <= place < length:
+                        raise IndexError(f"place {place} of {length}")
+                    place %= length
+            elif not isinstance(place, Index):
+                raise TraceError(f"a place in an array is a whole number, not a {type(place).__name__}")
+            start = start + place * stride
+        return start, shape, strides
+
+    def __getitem__(self, key: Any) -> Any:
+        start, shape, strides = self._part(key)
+        if not shape:
+            return self.tracer.read(self.array, index(start))
+        return Stored(self.tracer, self.array, tuple(shape), start, tuple(strides))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        start, shape, strides = self._part(key)
+        if not shape:
+            self.tracer.write(self.array, index(start), plain(value))
+            return
+        part = Stored(self.tracer, self.array, tuple(shape), start, tuple(strides))
+        given = getattr(value, "shape", ())
+        if isinstance(value, (list, tuple)):
+            value = np.array([*value, None], object)[:-1]
+            given = value.shape
+        if given and tuple(given) != part.shape:
+            raise TraceError(f"expected values of shape {part.shape}, got {tuple(given)}")
+        copied(self.tracer, part, value)
+
+    def places(self) -> list[Index]:
+        """Of all elements, row by row; their number must be known."""
+        found = [self.start]
+        for length, stride in zip(self.shape, self.strides, strict=True):
+            found = [place + k * stride for place in found for k in range(length)]
+        return [index(place) for place in found]
+
+    def copy(self) -> Stored:
+        out = self.tracer.array(self.shape, None)
+        out[:] = self
+        return out
+
+    def _other(self, value: Any) -> Any:
+        """An operand: a scalar, or an array in memory."""
+        return self.tracer.stored(value) if getattr(value, "shape", ()) else plain(value)
+
+    def __matmul__(self, other: Any) -> Any:
+        other = self.tracer.stored(other)
+        if len(self.shape) == len(other.shape) == 1:
+            return dot(self, other)
+        return product(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.tracer.stored(other) @ self
+
+    def __add__(self, other: Any) -> Any:
+        return elementwise(operator.add, self, self._other(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return elementwise(operator.sub, self, self._other(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return elementwise(operator.sub, self._other(other), self)
+
+    def __mul__(self, other: Any) -> Any:
+        return elementwise(operator.mul, self, self._other(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return elementwise(_quotient, self, self._other(other))
+
+    def __neg__(self) -> Any:
+        return elementwise(operator.neg, self)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    return a / b
+
+
+def _bound(value: Any, length: Any, instead: Any) -> Any:
+    if value is None:
+        return instead
+    return value + length if isinstance(value, int) and value < 0 else value
+
+
+def copied(tracer: Rolled, part: Stored, value: Any) -> None:
+    """Assign all elements of a part; a scalar goes to all of them."""
+    single = not getattr(value, "shape", ())
+    if not single and isinstance(value, np.ndarray) and len(part.shape) == 1:
+        for k in range(len(part)):
+            part[k] = value[k]
+        return
+    if not single:
+        value = tracer.stored(value)
+    for k in tracer.loop(0, part.shape[0], 1, parallel=len(part.shape) > 1):
+        if len(part.shape) == 1:
+            part[k] = value if single else value[k]
+        else:
+            copied(tracer, part[k], value if single else value[k])

@@ -1,0 +1,1 @@
+"""Robots in TOML: ``reader`` and ``writer``, and the tables of the file."""

@@ -1,0 +1,1 @@
+"""URDF: ``reader`` and ``writer``, what URDF cannot express (``extension``), and misspellings."""

@@ -1,0 +1,63 @@
+"""Uncertainty that allows for a model which is not quite right: standard deviations from whole motions.
+
+Where the model is wrong, residuals are not noise: they are the same each time the robot comes to the same states, and a
+longer recording of one motion does not average them away. What another motion would have found then differs by more
+than the noise says. The recording itself shows by how much: its parts that are different motions pull the estimate in
+different directions. With W the weighted columns, e the residuals, W_g and e_g those of motion g, M = (WᵀW)⁻¹,
+
+    cov = Σ_g v_g v_gᵀ,   v_g = M W_gᵀ (1 − W_g M W_gᵀ)^(−½) e_g,
+
+in which the root gives back what the fit has absorbed of the residuals of its own motion (the estimator CR2 of Bell and
+McCaffrey 2002). With B_g = M^½ W_gᵀW_g M^½ this is v_g = M^½ (1 − B_g)^(−½) M^½ W_gᵀ e_g: no matrix is as large as the
+recording.
+
+Ten motions say little about one parameter, but much about all of them together: if these deviations are larger than
+those of the noise (``coloured``) for most parameters, all intervals are widened by the median ratio.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.identify.estimation.motions import motions
+from linkwise.identify.estimation.regression import Regression
+from linkwise.solve import linear
+from linkwise.solve.linear import product
+
+ALL = 0.999  # share of what is known about a direction, that one motion may have
+RESOLVED = 1e-12  # of the largest eigenvalue: directions with less have no information
+
+
+def widened(covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The covariance of noise, larger where motions show that the model is wrong."""
+    found = clustered_deviations(regression, weights, x)
+    if found is None:
+        return covariance
+    ratio = float(np.median(found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))))
+    return covariance * max(1.0, ratio) ** 2
+
+
+def clustered_deviations(regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray | None:
+    """Standard deviations (p,) of an estimate by weighted least squares; None where motions are not known."""
+    if regression.observer is None:
+        return None
+    motion = motions(regression.observer)
+    if len(motion) != len(regression) or motion.max() < 1:
+        return None
+    errors = regression.residuals(x) * weights
+    parts = []
+    for g in range(int(motion.max()) + 1):
+        inside = motion == g
+        W = (regression.Y[inside] * weights[:, None]).reshape(-1, len(x))
+        parts.append((product(W.T, W), product(W.T, errors[inside].reshape(-1))))
+    gram = np.sum([part for part, _ in parts], axis=0)
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    values, vectors = linear.symmetric_eigen(gram / np.outer(scale, scale))
+    values = np.maximum(values, RESOLVED * values.max())
+    root = product(vectors / np.sqrt(values), vectors.T)
+    variance = np.zeros(len(x))
+    for own, pull in parts:
+        share, axes = linear.symmetric_eigen(product(product(root, own / np.outer(scale, scale)), root))
+        given_back = product(axes / np.sqrt(1.0 - np.clip(share, 0.0, ALL)), axes.T)
+        variance += product(root, product(given_back, product(root, pull / scale))) ** 2
+    return np.sqrt(variance) / scale

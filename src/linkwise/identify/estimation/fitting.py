@@ -1,0 +1,108 @@
+"""One physically consistent fit of links and friction, with weights and loads that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.core.summaries import Summarised
+from linkwise.identify.estimation.friction import AxisSignals, Friction, column
+from linkwise.identify.estimation.physical import STRENGTH, physical
+from linkwise.identify.estimation.regression import Carried, Observer, Regression
+
+PASSES = 4
+EXACT = 1e-5  # residuals under this part of the torques weigh no more: nothing measured is as exact
+
+
+@dataclass(frozen=True, repr=False)
+class Fit(Summarised):
+    """Parameters x of all columns of a regression, and the weights (n,) of its joints."""
+
+    x: np.ndarray
+    weights: np.ndarray
+    regression: Regression
+    friction: Friction
+
+    @property
+    def links(self) -> np.ndarray:
+        """Inertial parameters, (10 n,)."""
+        return self.x[: self.regression.links]
+
+    @property
+    def nonnegative(self) -> list[int]:
+        """Columns whose parameters must not be negative, see ``never_negative``."""
+        return never_negative(self.regression)
+
+    @property
+    def carried(self) -> Carried:
+        """What the axes carry besides friction."""
+        return Carried.of(self.regression, self.x)
+
+    def steady_friction(self, axis: int, speeds: np.ndarray, load: float) -> np.ndarray:
+        """Torque of all friction terms of an axis at constant speeds (points,), position zero, under a load.
+
+        Args:
+            axis: number of the axis.
+            speeds: [rad/s or m/s], shape (points,).
+            load: torque that the gear transmits [N·m or N].
+        """
+        v = speeds[:, None]
+        zero = np.zeros_like(v)
+        total = zero.copy()
+        coefficients = self.x[self.regression.links :]
+        widths = {term.width for _, term in self.regression.terms if term.width}
+        steady = AxisSignals(zero, v, zero, np.full_like(v, load), dict.fromkeys(widths, np.sign(v)))
+        for (a, term), value in zip(self.regression.terms, coefficients, strict=True):
+            if a == axis and term.kind not in ("rotor_inertia", "stiffness"):
+                total += value * column(steady, term)
+        return total[:, 0]
+
+
+def never_negative(regression: Regression) -> list[int]:
+    """Columns whose parameters must not be negative: friction only brakes, and rotors have mass."""
+    return [
+        k
+        for k, (_, term) in enumerate(regression.terms, regression.links)
+        if term.dissipates or term.kind == "rotor_inertia"
+    ]
+
+
+def fit(
+    observer: Observer,
+    friction: Friction,
+    prior: np.ndarray,
+    *,
+    strength: float = STRENGTH,
+    start: Fit | None = None,
+    passes: int = PASSES,
+) -> Fit:
+    """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
+
+    Friction only brakes: coefficients of terms that dissipate are not negative, nor are rotor inertias.
+
+    Args:
+        observer: the recordings.
+        friction: friction terms of every axis.
+        prior: parameters of the links that are known before, shape (n, 10).
+        strength: weight of the prior.
+        start: a fit to begin with.
+        passes: number of passes.
+    """
+    carried = Carried(prior.reshape(-1)) if start is None else start.carried
+    size = np.sqrt((observer.tau**2).mean(axis=0))
+    floor = np.maximum(EXACT * size, 1e-9 * max(float(size.max()), 1e-300))
+    weights = 1.0 / np.maximum(size, floor) if start is None else start.weights
+    depends = any(term.kind == "load" for terms in friction for term in terms)
+    regression = observer.regression(friction, carried)
+    never = never_negative(regression)
+    x = np.zeros(len(regression.labels))
+    for number in range(passes):
+        if depends and number:
+            regression = observer.regression(friction, carried)
+        x = physical(regression, weights, prior, strength=strength, nonnegative=never).x
+        carried = Carried.of(regression, x)
+        before, weights = weights, 1.0 / np.maximum(regression.spread(x), floor)
+        if not depends and np.allclose(weights, before, rtol=1e-3):
+            break
+    return Fit(x, weights, regression, friction)

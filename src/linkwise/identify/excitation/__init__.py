@@ -1,0 +1,1 @@
+"""Motions that excite every parameter: their families, criteria and limits."""

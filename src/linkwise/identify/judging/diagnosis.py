@@ -1,0 +1,339 @@
+"""Why a robot does not explain a recording: the cause in words, and what the residual would be without it.
+
+Some hundred samples are fitted under every hypothesis (``hypotheses``, and directions of gravity): by least squares of
+the base parameters, which takes milliseconds, then the most promising ones by possible bodies with friction that
+brakes. A hypothesis is reported where residuals of recorded torques fall far and none of them rises. Where the file has
+masses, their torques are compared with the measured ones as well: they notice what other masses could explain, such as
+a robot that hangs from the ceiling.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkwise.core.products import length as vector_length
+from linkwise.identify.errors import LogError
+from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
+from linkwise.identify.judging.screening import (
+    FINEST,
+    Agreement,
+    Screen,
+    combined,
+    solved,
+    thinned,
+    torque_sizes,
+)
+from linkwise.identify.recordings.layout import Layout
+from linkwise.identify.recordings.log import Log
+from linkwise.identify.recordings.signals import Signals
+from linkwise.identify.recordings.units import check
+from linkwise.robot.robot import Robot
+from linkwise.solve import linear
+from linkwise.solve.linear import product
+
+GOOD = 0.03  # relative residual of every joint under which no other cause is sought
+UNLIKE = 0.3  # agreement with the file's masses under which they contradict the recording
+PROMISING = (
+    1.1  # times that residuals fall by least squares, from which a hypothesis is fitted by possible bodies
+)
+TIED = 0.9  # the same for hypotheses that only possible bodies or the file's masses can distinguish
+IMPOSSIBLE = (
+    1.3  # residual by possible bodies per that of least squares from which bodies or friction are impossible
+)
+LOWER, MUCH_LOWER = (
+    1.15,
+    1.6,
+)  # times that residuals fall on average, and that of one joint, where a cause is reported
+AS_GOOD = 0.95  # the same where the file's masses decide
+SMALL = 0.05  # torques under this part of the largest count less
+RISE = 0.85  # the same for a joint whose residual rises: more is only accepted where others fall far
+CONVINCED = 0.5  # rise of the agreement with the file's masses from which it decides
+TRIED = 5  # hypotheses that are fitted by possible bodies, for each of the reasons to do so
+CAUSES = 3  # at most so many together
+EARTH = 9.81  # [m/s²]
+STEPS = 4  # of the search for a direction of gravity
+ALONG_AXIS = 0.07  # [rad] from an axis of the base: gravity is said to be along it
+TILTED = 0.09  # [rad] smallest change of direction that is reported
+OTHER_SIZE = 1.6  # times the torques of the file's masses from which the file or the units are doubted
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A hypothesis and the relative residuals under it, by recorded column of torques, (n,)."""
+
+    hypothesis: Hypothesis
+    Y: np.ndarray
+    residuals: np.ndarray
+    agreement: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a robot does not explain recordings: ``causes`` in the recordings, from which further errors follow; and
+    ``remarks`` about sizes and limits, from which none does."""
+
+    causes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
+    """Causes for which this robot does not explain these recordings; nothing where it does.
+
+    Args:
+        robot: the robot as it was given.
+        signals: the conditioned recordings.
+    """
+    found = tuple(dict.fromkeys(words for s in signals for words in _units(s.log, robot)))
+    if found:
+        return Diagnosis(found)
+    with one_thread():
+        screen = Screen(robot, signals[0].log.axes)
+        search = Search(screen, thinned(signals, np.asarray(robot.gravity, dtype=float)))
+        found = search.causes() if search.suspicious else []
+    if found:
+        return Diagnosis(tuple(found))
+    sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
+    return Diagnosis(remarks=(*sizes, *(_limits(robot, signals) if search.suspicious else [])))
+
+
+def diagnose_late(robot: Robot, signals: Sequence[Signals], corrected: Sequence[Signals]) -> Diagnosis:
+    """The same of recordings with a lag: what the corrected ones do not show was caused by the lag.
+
+    Args:
+        robot: the robot as it was given.
+        signals: the conditioned recordings. A lag found in them may be an effect of a cause.
+        corrected: the same without the lag.
+    """
+    found = diagnose(robot, signals)
+    if not found.causes:
+        return found
+    after = diagnose(robot, corrected)
+    return found if after.causes else after
+
+
+class Search:
+    """Tries hypotheses on a recording, one on top of the other."""
+
+    def __init__(self, screen: Screen, recording: Recording):
+        self.screen, self.recording = screen, recording
+        self.robot = screen.robot
+        size = torque_sizes(recording.tau)
+        self.weights = np.minimum(1.0, size / (SMALL * size.max()))
+        Y = screen.columns(recording)
+        self.start_agreement = screen.agreement(recording, Y)
+        self.start = self._fitted(Hypothesis("", "", recording), Y)
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether a cause should be sought at all."""
+        return float(self.start.residuals.max()) > GOOD or self._contradicted(self.start)
+
+    def _contradicted(self, fitted: Fitted) -> bool:
+        return self.screen.trusted and fitted.agreement < UNLIKE
+
+    def causes(self) -> list[str]:
+        """What was wrong, in one sentence for all causes together."""
+        now, said = self.start, []
+        for _ in range(CAUSES):
+            better = self._better(now)
+            if better is None:
+                break
+            said.append(better.hypothesis)
+            now = better
+        return [_sentence(self.robot, said, self.start, now)] if said else []
+
+    def _better(self, now: Fitted) -> Fitted | None:
+        """The best hypothesis on top of others, None where none explains the recording much better."""
+        tried = [self._fitted(h, Y) for h, Y in self._shortlist(now)]
+        good = [each for each in tried if self._accepted(now, each)]
+        return max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
+
+    def _accepted(self, now: Fitted, other: Fitted) -> bool:
+        fall = self._falls(now.residuals, other.residuals)
+        if fall.min() * np.sqrt(max(self._fall(now, other), 1.0)) < RISE:
+            return False
+        if self._fall(now, other) >= LOWER and fall.max() >= MUCH_LOWER:
+            return True
+        surer = self.screen.trusted and other.agreement - now.agreement >= CONVINCED
+        return surer and self._fall(now, other) >= AS_GOOD
+
+    def _falls(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """How many times each residual falls; less for torques that are so small that anything may disturb them."""
+        return (np.maximum(before, FINEST) / np.maximum(after, FINEST)) ** self.weights
+
+    def _fall(self, before: Fitted, after: Fitted) -> float:
+        return _mean(self._falls(before.residuals, after.residuals))
+
+    def _shortlist(self, now: Fitted) -> list[tuple[Hypothesis, np.ndarray]]:
+        """Hypotheses worth a fit by possible bodies, with their columns."""
+        recording, screen = now.hypothesis.corrected, self.screen
+        squares = by_channel(recording, screen.least_squares(recording, now.Y))
+        ranked = []
+        for h in itertools.chain(hypotheses(self.robot, recording), self._gravities(now)):
+            Y = screen.columns(h.corrected) if h.moves else now.Y
+            residuals = by_channel(h.corrected, screen.least_squares(h.corrected, Y))
+            ranked.append((_mean(self._falls(squares, residuals)), h, Y))
+        ranked.sort(key=lambda each: -each[0])
+        chosen = [(h, Y) for fall, h, Y in ranked if fall >= PROMISING][:TRIED]
+        impossible = now.residuals > IMPOSSIBLE * np.maximum(squares, FINEST)
+        if impossible.any() or self._contradicted(now):
+            ties = [(h, Y) for fall, h, Y in ranked if TIED <= fall < PROMISING]
+            ties.sort(key=lambda each: -screen.agreement(each[0].corrected, each[1]).overall)
+            drives = [
+                each for each in ties[TRIED:] if each[0].drive is not None and impossible[each[0].drive]
+            ]
+            chosen += [*ties[:TRIED], *drives]
+        return chosen
+
+    def _fitted(self, hypothesis: Hypothesis, Y: np.ndarray) -> Fitted:
+        recording = hypothesis.corrected
+        residuals = by_channel(recording, self.screen.possible(recording, Y))
+        return Fitted(hypothesis, Y, residuals, self.screen.agreement(recording, Y).overall)
+
+    # -- gravity ------------------------------------------------------------------------------------------------------
+
+    def _gravities(self, now: Fitted) -> Iterator[Hypothesis]:
+        """Gravity along the axes of the base, along the directions that explain most, and none."""
+        recording = now.hypothesis.corrected
+        parts = self.screen.by_gravity(recording.q)[..., self.screen.base]
+        size = vector_length(recording.gravity) or EARTH
+        Y = now.Y[..., self.screen.base] - combined(recording.gravity, parts)
+        corners = [np.array(d) for d in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(d)]
+        starts = [size * d / vector_length(d) for d in corners]
+
+        def residual(gravity: np.ndarray) -> float:
+            return _mean(solved(self.screen.squares(recording, Y + combined(gravity, parts)))[0])
+
+        best = sorted(starts, key=residual)[:2]
+        refined = [self._refined(recording, Y, parts, g) for g in (recording.gravity, *best) if g.any()]
+        axes = [size * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
+        tried = [recording.gravity]
+        for gravity in (*axes, *refined, np.zeros(3)):
+            if min(_angle(gravity, other) for other in tried) > TILTED:
+                tried.append(gravity)
+                words = _gravity_words(gravity)
+                yield Hypothesis(words[0], words[1], replace(recording, gravity=gravity))
+
+    def _refined(self, recording: Recording, Y: np.ndarray, parts: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """The direction near g that explains most, by Gauss and Newton's method."""
+        size = vector_length(g)
+        for _ in range(STEPS):
+            here = Y + combined(g, parts)
+            _, x = solved(self.screen.squares(recording, here))
+            slopes = np.moveaxis(product(parts, x), 0, -1)  # of the torques by gravity, (N, n, 3)
+            _, both = solved(self.screen.squares(recording, np.concatenate([here, slopes], axis=-1)))
+            moved = g + both[-3:]
+            g = size * moved / max(vector_length(moved), 1e-9)
+        nearest = size * np.eye(3)[int(np.argmax(np.abs(g)))] * np.sign(g[int(np.argmax(np.abs(g)))])
+        return nearest if _angle(g, nearest) < ALONG_AXIS else g
+
+
+def by_channel(recording: Recording, residuals: np.ndarray) -> np.ndarray:
+    """Residuals of joints in the order of the recorded columns of torques."""
+    placed = np.empty_like(residuals)
+    placed[recording.channels] = residuals
+    return placed
+
+
+def _mean(positive: np.ndarray) -> float:
+    """Geometric mean: of residuals, every joint counts, however small its torques."""
+    return math.exp(float(linear.logarithm(positive).mean()))
+
+
+def _angle(a: np.ndarray, b: np.ndarray) -> float:
+    """[rad] between two vectors; π where one of them is zero."""
+    sizes = vector_length(a) * vector_length(b)
+    return float(np.arccos(np.clip(linear.dot(a, b) / sizes, -1.0, 1.0))) if sizes else np.pi
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def _gravity_words(gravity: np.ndarray) -> tuple[str, str]:
+    if not gravity.any():
+        return "torques look compensated for gravity", "gravity=(0, 0, 0) (--gravity 0,0,0)"
+    numbers = [f"{round(float(g), 2) + 0.0:g}" for g in gravity]
+    along = np.abs(gravity) > 0.999 * vector_length(gravity)
+    where = f"{'+' if gravity[along][0] > 0 else '−'}{'xyz'[int(np.argmax(along))]}" if along.any() else ""
+    where = where or f"({', '.join(numbers)})"
+    return (
+        f"gravity looks directed along {where} of the base in this recording",
+        f"gravity=({', '.join(numbers)}) (--gravity {','.join(numbers)})",
+    )
+
+
+def _sentence(robot: Robot, said: Sequence[Hypothesis], before: Fitted, after: Fitted) -> str:
+    """Causes, what to do, and what it does to the residuals."""
+    causes, remedies = (
+        " and ".join(dict.fromkeys(each)) for each in zip(*((h.cause, h.remedy) for h in said), strict=True)
+    )
+    first, last = before.residuals, after.residuals
+    tau = np.sqrt((before.hypothesis.corrected.tau**2).sum(axis=0))
+    total = [100 * vector_length(r * tau) / vector_length(tau) for r in (first, last)]
+    where = ""
+    if total[0] < 1.5 * total[1]:  # a joint with small torques
+        k = int(np.argmax(first / np.maximum(last, FINEST)))
+        where, total = f" of the torque of {robot.joint_names[k]}", [100 * float(r[k]) for r in (first, last)]
+    if total[0] < 1.1 * total[1]:
+        return f"{causes}: {remedies} agrees with the masses of {robot.name}, which contradict it as it is"
+    return f"{causes}: {remedies} lowers the residual{where} from {total[0]:.2g} % to {total[1]:.2g} %"
+
+
+# -- units, sizes and limits ------------------------------------------------------------------------------------------
+
+
+def _units(log: Log, robot: Robot) -> list[str]:
+    """Numbers that cannot be in SI units."""
+    try:
+        check(log, robot, Layout(), log.name)
+    except LogError as error:
+        return [str(error)]
+    return []
+
+
+def _sizes(robot: Robot, found: Agreement) -> list[str]:
+    """Torques that resemble those of the file's masses, but are much larger or smaller."""
+    alike = (found.correlation > 0.9) & (found.share > 0.25)
+    if not alike.any():
+        return []
+    size = math.exp(
+        linear.dot(found.share[alike], linear.logarithm(found.scale[alike])) / float(found.share[alike].sum())
+    )
+    if 1 / OTHER_SIZE < size < OTHER_SIZE:
+        return []
+    each = ", ".join(
+        f"{name} {scale:.2g}"
+        for name, scale, here in zip(robot.joint_names, found.scale, alike, strict=True)
+        if here
+    )
+    return [
+        f"measured torques are {size:.2g} times those of the masses in {robot.name} ({each}): the recording is of "
+        "another robot or another size of it, the robot carries a load, torques are currents or those of motors before "
+        "their gears (drive.gains or drive.reduction in the layout), or the file's masses are guesses"
+    ]
+
+
+def _limits(robot: Robot, signals: Sequence[Signals]) -> list[str]:
+    """Positions that this robot cannot reach."""
+    low = np.min([s.q.min(axis=0) for s in signals], axis=0)
+    high = np.max([s.q.max(axis=0) for s in signals], axis=0)
+    outside = []
+    for k, joint in enumerate(robot.coordinate_joints):
+        lower, upper = joint.limits.lower, joint.limits.upper
+        slack = 0.05 * (upper - lower)
+        if np.isfinite(slack) and slack > 0 and (low[k] < lower - slack or high[k] > upper + slack):
+            outside.append(
+                f"{joint.name} moves from {low[k]:.3g} to {high[k]:.3g} (limits {lower:.3g} to {upper:.3g})"
+            )
+    if not outside:
+        return []
+    return [
+        f"{robot.name} cannot reach all positions: {'; '.join(outside)}: the recording is of another robot, its "
+        "joints are in another order or counted from other zero positions, or the file's limits are wrong"
+    ]

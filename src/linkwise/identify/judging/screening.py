@@ -1,0 +1,221 @@
+"""Quick fits of some hundred samples of a recording: how well could this robot explain it?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.functions.arrays import run_on_arrays
+from linkwise.functions.table import Setting, function_named
+from linkwise.identify.estimation.friction import AxisSignals, Term, column
+from linkwise.identify.estimation.physical import physical
+from linkwise.identify.estimation.prior import prior_bodies
+from linkwise.identify.estimation.rank import independent, random_states, regrouping_order
+from linkwise.identify.estimation.regression import Regression, axes_of
+from linkwise.identify.judging.hypotheses import Recording
+from linkwise.identify.recordings.derivatives import low_pass
+from linkwise.identify.recordings.signals import Signals
+from linkwise.robot.robot import Robot
+from linkwise.solve import linear
+from linkwise.solve.linear import product
+
+SAMPLES = 300
+STATES = 60  # random states from which the base parameters are found
+BLUR = 0.02  # [rad/s or m/s] over which friction changes its direction
+SLANTING = (3.1, 4.3, -8.2)  # [m/s²] along no axis
+RIDGE = 1e-9  # of columns of unit length
+FINEST = 3e-3  # relative residual under which differences do not count
+PASSES = 3
+TERMS = (Term("rotor_inertia"), Term("viscous"), Term("coulomb", blur=BLUR), Term("offset"))
+
+
+def thinned(signals: Sequence[Signals], gravity: np.ndarray, count: int = SAMPLES) -> Recording:
+    """About ``count`` samples of conditioned recordings, torques low-passed as the regression does."""
+    total = sum(len(s) for s in signals)
+    parts = []
+    for s in signals:
+        margin = min(int(s.rate / s.cutoff), len(s) // 10)
+        wanted = max(2, round(count * len(s) / total))
+        k = np.unique(np.linspace(margin, len(s) - 1 - margin, wanted).round().astype(int))
+        parts.append((s.q[k], s.qd[k], s.qdd[k], low_pass(s.tau, s.rate, s.cutoff)[k]))
+    q, qd, qdd, tau = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Recording(q, qd, qdd, tau, gravity, np.arange(q.shape[1]))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Torques of the file's bodies beside the measured ones, friction left out, per joint (n,).
+
+    ``correlation`` of both, ``scale`` the measured ones in parts of the file's, ``share`` of the measured torque that
+    is not friction.
+    """
+
+    correlation: np.ndarray
+    scale: np.ndarray
+    share: np.ndarray
+
+    @property
+    def overall(self) -> float:
+        """Correlations, weighted by the share that is not friction: 1 where the file's masses explain the torques."""
+        return linear.dot(self.share, self.correlation) / max(float(self.share.sum()), 1e-300)
+
+
+class Screen:
+    """Fits recordings of a robot whose coupled motors move ``coupled`` (k, n)."""
+
+    def __init__(self, robot: Robot, coupled: np.ndarray | None = None):
+        self.robot, self.axes = robot, axes_of(robot.dof, coupled)
+        self.count = 10 * robot.dof
+        self.prior = prior_bodies(robot)
+        self.given = np.array([body.parameters for body in robot.labelled_bodies()])
+        labels = robot.parameter_labels[: self.count]
+        q, qd, qdd = random_states(robot, STATES)
+        tilted = robot.with_gravity(
+            SLANTING
+        )  # a vertical first axis would hide parameters that act on a wall
+        W = columns_of(tilted, {"q": q, "qd": qd, "qdd": qdd}).reshape(-1, self.count)
+        self.base = list(independent(W, labels, regrouping_order(labels, robot)).columns)
+        # columns of the last recording, which several hypotheses share
+        self._columns: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._by_gravity: tuple[np.ndarray, np.ndarray] | None = None
+        self._bases: tuple[np.ndarray, list[np.ndarray]] | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the file has masses that can be compared with the recording."""
+        return bool((self.given[:, 0] > 0).mean() > 0.5)
+
+    # -- columns ------------------------------------------------------------------------------------------------------
+
+    def columns(self, recording: Recording) -> np.ndarray:
+        """Columns of the links under the recording's gravity, shape (N, n, 10 n)."""
+        if (
+            self._columns is None
+            or self._columns[0] is not recording.q
+            or self._columns[1] is not recording.qd
+        ):
+            Y = self.robot.regressor(recording.q, recording.qd, recording.qdd, threads=1)[..., : self.count]
+            self._columns = recording.q, recording.qd, Y
+        Y = self._columns[2]
+        change = recording.gravity - np.asarray(self.robot.gravity)
+        return Y if not change.any() else Y + combined(change, self.by_gravity(recording.q))
+
+    def by_gravity(self, q: np.ndarray) -> np.ndarray:
+        """What 1 m/s² of gravity along x, y and z of the base adds to the columns, shape (3, N, n, 10 n)."""
+        if self._by_gravity is None or self._by_gravity[0] is not q:
+            at_rest = {"q": q, "qd": np.zeros_like(q), "qdd": np.zeros_like(q)}
+            robots = [self.robot.with_gravity(axis) for axis in np.eye(3).tolist()]
+            self._by_gravity = q, np.stack([columns_of(robot, at_rest) for robot in robots])
+        return self._by_gravity[1]
+
+    def friction(self, recording: Recording) -> AxisSignals:
+        """The motion of all axes."""
+        none = np.zeros((1, self.robot.dof))
+        return AxisSignals.of(recording.q, recording.qd, recording.qdd, none, self.axes)
+
+    # -- fits ---------------------------------------------------------------------------------------------------------
+
+    def squares(self, recording: Recording, Y: np.ndarray) -> np.ndarray:
+        """AᵀA of each joint's [Y, τ]/‖τ‖ without what its own friction and rotor explain, (n, p + 1, p + 1)."""
+        size = torque_sizes(recording.tau)
+        found = []
+        for j, basis in enumerate(self._friction_bases(recording)):
+            A = np.column_stack([Y[:, j], recording.tau[:, j]]) / size[j]
+            A -= product(basis, product(basis.T, A))
+            found.append(product(A.T, A))
+        return np.stack(found)
+
+    def _friction_bases(self, recording: Recording) -> list[np.ndarray]:
+        """Orthonormal columns of the terms of each joint's own drive."""
+        if self._bases is None or self._bases[0] is not recording.qd:
+            motion = self.friction(recording)
+            columns = np.stack([column(motion, term) for term in TERMS], axis=-1)
+            bases = []
+            for j in range(recording.dof):
+                own = columns[:, self.axes[:, j] != 0].reshape(len(columns), -1)
+                bases.append(linear.orthonormal(own / np.maximum(np.sqrt((own**2).sum(axis=0)), 1e-300)))
+            self._bases = recording.qd, bases
+        return self._bases[1]
+
+    def least_squares(self, recording: Recording, Y: np.ndarray) -> np.ndarray:
+        """Relative residual of every joint by base parameters and friction that may be anything, (n,)."""
+        return solved(self.squares(recording, Y[..., self.base]))[0]
+
+    def possible(self, recording: Recording, Y: np.ndarray) -> np.ndarray:
+        """Relative residual of every joint by possible bodies and friction that brakes, (n,)."""
+        regression = self._regression(recording, Y)
+        never = [k for k, (_, term) in enumerate(regression.terms, regression.links) if term.kind != "offset"]
+        size = torque_sizes(recording.tau) / np.sqrt(len(recording.tau))
+        weights, spread = 1.0 / size, size
+        prior = self.prior * self._size(recording, Y)
+        for _ in range(PASSES - 1):
+            x = physical(regression, weights, prior, nonnegative=never).x
+            spread = regression.spread(x)
+            weights = 1.0 / np.maximum(spread, FINEST * size)
+        return spread / size
+
+    def _regression(self, recording: Recording, Y: np.ndarray) -> Regression:
+        motion = self.friction(recording)
+        placed = [(axis, term) for axis in range(len(self.axes)) for term in TERMS]
+        others = np.stack([column(motion, term)[:, a, None] * self.axes[a] for a, term in placed], axis=-1)
+        labels = (*self.robot.parameter_labels[: self.count], *(f"{a}.{term.label}" for a, term in placed))
+        return Regression(
+            np.concatenate([Y, others], axis=-1), recording.tau, labels, self.count, tuple(placed)
+        )
+
+    def _size(self, recording: Recording, Y: np.ndarray) -> float:
+        """What the file's masses are multiplied with; 1 where they resemble the recording too little."""
+        found = self.agreement(recording, Y)
+        alike = (found.correlation > 0.7) & (found.share > 0.2)
+        return math.exp(float(linear.logarithm(found.scale[alike]).mean())) if alike.any() else 1.0
+
+    def agreement(self, recording: Recording, Y: np.ndarray) -> Agreement:
+        """How the file's bodies compare with the recording."""
+        load = product(Y, self.given.reshape(-1))[..., None]
+        G = self.squares(recording, load)
+        own, both, measured = G[:, 0, 0], G[:, 0, 1], G[:, 1, 1]
+        tiny = 1e-12 * max(float(own.max()), 1e-300)
+        return Agreement(
+            both / np.sqrt(np.maximum(own, tiny) * np.maximum(measured, 1e-12)),
+            both / np.maximum(own, tiny),
+            np.sqrt(measured),
+        )
+
+
+def solved(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(relative residual of every joint, parameters) from their ``squares``, weighted by the residuals."""
+    p = G.shape[1] - 1
+    weights = np.ones(len(G))
+    relative, x = weights, np.zeros(p)
+    for _ in range(PASSES):
+        S = combined(weights, G)
+        length = np.sqrt(np.maximum(np.diag(S)[:p], 1e-300))
+        unit = S[:p, :p] / length / length[:, None]
+        x = linear.solve(unit + RIDGE * np.eye(p), S[:p, p] / length) / length
+        z = np.append(x, -1.0)
+        relative = np.sqrt(np.maximum(product(product(G, z), z), 1e-18))
+        weights = 1.0 / np.maximum(relative, FINEST) ** 2
+    return relative, x
+
+
+def combined(factors: np.ndarray, arrays: np.ndarray) -> np.ndarray:
+    """Σ_k factors[k] · arrays[k], added in this order."""
+    total = factors[0] * arrays[0]
+    for factor, array in zip(factors[1:], arrays[1:], strict=True):
+        total = total + factor * array
+    return total
+
+
+def torque_sizes(tau: np.ndarray) -> np.ndarray:
+    """‖τ‖ of every joint, (n,), never zero."""
+    size = np.sqrt((tau**2).sum(axis=0))
+    return np.maximum(size, 1e-6 * max(float(size.max()), 1e-300))
+
+
+def columns_of(robot: Robot, states: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Columns of the links of a robot for which nothing is compiled, (N, n, 10 n)."""
+    row = function_named("regressor")
+    return run_on_arrays(row, Setting(robot), row.default, states)["regressor"][..., : 10 * robot.dof]

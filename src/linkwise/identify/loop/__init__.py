@@ -1,0 +1,1 @@
+"""Identification by simulating the closed loop of a recording: DIDIM and CLOE."""

@@ -1,0 +1,545 @@
+"""Along a given path in the shortest time: ``time_optimal``.
+
+The path is divided into cells, in each of which the acceleration u along the path is constant. Two passes of
+reachability analysis (``reachability``) give the fastest speed at all grid points, with limits at four samples of every
+cell. Between samples limits are checked at the peaks of parabolas through them. What is exceeded there by little is
+repaired by a motion that is slower as a whole; otherwise the cell keeps a margin and the passes are repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linkwise.arguments.flags import flag
+from linkwise.errors import ShapeError
+from linkwise.motion import arguments
+from linkwise.motion.fastest import verified
+from linkwise.motion.fastest.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
+from linkwise.motion.fastest.infeasible import explained, not_kept
+from linkwise.motion.fastest.optimal_jerk import JerkLimited
+from linkwise.motion.fastest.optimal_motion import (
+    InfeasiblePathError,
+    TimeOptimal,
+    TimeOptimalMotions,
+    grid_times,
+)
+from linkwise.motion.fastest.path_limits import CREEP, TURNING, Limits, Strips, check_speed, limits_of, peak
+from linkwise.motion.fastest.path_shape import path_cells
+from linkwise.motion.fastest.paths import Splines, joint_path, way_points
+from linkwise.motion.fastest.reachability import Found, passes
+from linkwise.motion.trajectory import Moment
+from linkwise.robot.robot import Robot
+
+CELLS = 100
+ROUNDS = 10  # of passes, each with larger margins where limits were exceeded
+SETTLING = 5  # more rounds, for friction that depends on the speed
+SETTLED = 1e-4  # relative change of the times at which friction counts as that of the solution
+KEPT = 3e-6  # of every limit: the margin from the start
+SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
+MUCH_SLOWER = 0.5  # the same on the finest grid
+REFINED = 3  # grids, each with cells half as long, before the attempt ends
+ATTEMPTS = 8  # grids, each with cells halved in which the motion exceeds a limit
+LAW = 0.6  # cells of the time law of motions with limited jerk, for each cell along the path
+NARROW = 1e-4  # share of a cell: no grid point is put nearer to its ends
+BLOCK = 64  # paths in one call of the passes
+
+
+def time_optimal(
+    robot: Robot,
+    path: Any,
+    *,
+    torque=None,
+    velocity=None,
+    acceleration=None,
+    jerk=None,
+    tip_speed: float | None = None,
+    frame: str | None = None,
+    friction: bool = True,
+    start_speed: float = 0.0,
+    end_speed: float = 0.0,
+    cells: int = CELLS,
+    grid=None,
+    threads: int | None = None,
+) -> TimeOptimal | TimeOptimalMotions:
+    """The motion along a path that takes the shortest time under all limits.
+
+    Without ``jerk`` it is found by two passes of reachability analysis. With it, an interior-point method makes the
+    speed along the path smooth; that takes longer, and its time is a little above the shortest one.
+
+    Args:
+        robot: the robot, with its friction and payload.
+        path: way-points (m, n), connected by a cubic spline; a motion of ``linkwise.motion``, whose timing is not used;
+            or a function of a number from 0 to 1 that gives n positions. Many paths at once: way-points (paths, m, n),
+            or a list of paths.
+        torque: limits [N·m or N] in place of the robot's: one number, (n,), or (2, n) with the lowest and the highest.
+        velocity: limits [rad/s or m/s] in place of the robot's, one number or (n,).
+        acceleration: limits [rad/s² or m/s²], one number or (n,); by default none.
+        jerk: limits [rad/s³ or m/s³], one number or (n,); by default none, and accelerations jump. With it paths start
+            and end at rest and without acceleration, and points where their curvature jumps are passed at rest.
+        tip_speed: limit of the speed of a frame's origin [m/s]; by default none.
+        frame: the frame of ``tip_speed``; by default the only leaf.
+        friction: whether torques include friction.
+        start_speed: speed at the start, √Σq̇² [rad/s or m/s].
+        end_speed: speed at the end, likewise.
+        cells: number of cells of the grid along the path; more give a shorter time, about in proportion to 1/cells.
+        grid: the grid points themselves, ascending from 0 to 1, as fractions of the distance along the path.
+        threads: number of threads for many paths.
+
+    Returns:
+        A motion, or for many paths ``TimeOptimalMotions``.
+
+    Raises:
+        InfeasiblePathError: no motion along the path keeps the limits; the message names where and which limit.
+    """
+    arguments.check_robot(robot)
+    limits = limits_of(robot, torque, velocity, acceleration, tip_speed, frame, flag("friction", friction))
+    speeds = check_speed("start_speed", start_speed), check_speed("end_speed", end_speed)
+    cells = arguments.whole("cells", cells, 4)
+    if grid is not None:
+        grid = _checked_grid(grid)
+    if not limits.bound:
+        raise ValueError(
+            f"time_optimal: {robot.name} has no torque limits, and without them or acceleration= the time has no bound"
+        )
+    if jerk is not None:
+        return _smooth(limits, path, _jerks(robot, jerk, speeds), cells, grid)
+    if isinstance(path, (list, tuple)) and path and not _are_numbers(path):
+        made = [_cells(robot, one, cells, grid, f"path[{k}]") for k, one in enumerate(path)]
+        return _many(limits, made, speeds, threads)
+    points = arguments.finite("path", path) if not (callable(path) or _is_path(path)) else None
+    if points is not None and points.ndim == 3:
+        return _many_splines(limits, points, cells, grid, speeds, threads)
+    one = _cells(robot, path if points is None else points, cells, grid, "path")
+    return _single(limits, one, speeds)
+
+
+def _jerks(robot: Robot, jerk: Any, speeds: tuple[float, float]) -> np.ndarray:
+    found = arguments.limits("jerk", jerk, robot.dof)
+    if not (found > 0).all():
+        raise ValueError(f"jerk: expected positive limits, got {jerk!r}")
+    if any(speeds):
+        raise ValueError("start_speed, end_speed: with jerk= a path starts and ends at rest")
+    return found
+
+
+def _smooth(limits: Limits, path: Any, jerk: np.ndarray, cells: int, grid: np.ndarray | None) -> Any:
+    """Motions with limited jerk, one by one."""
+    many = isinstance(path, np.ndarray) and path.ndim == 3
+    if many or (isinstance(path, (list, tuple)) and path and not _are_numbers(path)):
+        found: list[Any] = []
+        for one in path:
+            try:
+                single = _smooth(limits, one, jerk, cells, grid)
+                found.append((single.duration, partial(_same, single)))
+            except InfeasiblePathError as error:
+                found.append(error)
+        return TimeOptimalMotions(found)
+    along = _cells(limits.robot, path, cells, grid, "path")
+    return JerkLimited(limits, along, jerk, max(12, round(LAW * cells)))
+
+
+def _is_path(path: Any) -> bool:
+    from linkwise.motion.fastest.paths import JointPath
+    from linkwise.motion.trajectory import Trajectory
+
+    return isinstance(path, (Trajectory, JointPath))
+
+
+def _are_numbers(path: Sequence[Any]) -> bool:
+    """Whether a list holds the way-points of one path: rows of numbers."""
+    first = path[0]
+    return not callable(first) and not _is_path(first) and np.ndim(first) < 2
+
+
+def _checked_grid(grid: Any) -> np.ndarray:
+    found = arguments.finite("grid", grid)
+    if found.ndim != 1 or len(found) < 3 or found[0] != 0 or found[-1] != 1 or not (np.diff(found) > 0).all():
+        raise ValueError("grid: expected at least three fractions, ascending from 0 to 1")
+    return found
+
+
+def _cells(robot: Robot, path: Any, count: int, grid: np.ndarray | None, name: str) -> Cells:
+    """The grid of one path."""
+    if callable(path) or _is_path(path):
+        return path_cells(joint_path(robot, path, name), count, grid)
+    if not isinstance(path, (np.ndarray, list, tuple)):
+        joint_path(robot, path, name)  # raises
+    splines = Splines(way_points(path, robot.dof, name)[np.newaxis])
+    nodes = spline_nodes(splines, count, grid)
+    return SplineCells(splines.knots[0], splines.coefficients[0], nodes[0])
+
+
+# -- one path ---------------------------------------------------------------------------------------------------------
+
+
+def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOptimal:
+    """The motion along one path, on a finer grid where limits could not be kept."""
+    found: verified.Excess | None = None
+    x = np.zeros(0)
+    for attempt in range(ATTEMPTS):
+        cells = _turning(limits, cells)
+        moment = Moment(*(array[np.newaxis] for array in cells.samples()))
+        last = attempt == ATTEMPTS - 1
+        problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
+        if last or attempt >= REFINED - 1:
+            problem.slower = MUCH_SLOWER
+        problem.plan_faster(min(SLOWER * 4.0**attempt, MUCH_SLOWER))
+        problem.solve()
+        if problem.failed[0] and problem.faster.any():
+            problem.plan_faster(0.0)
+            problem.solve()
+        if problem.failed[0]:
+            raise explained(problem, cells, 0)
+        if not problem.kept[0]:
+            if attempt >= REFINED - 1:
+                break
+            cells = cells.halved(np.arange(len(cells.lengths)))
+            continue
+        most = np.zeros(1) if any(speeds) else np.full(1, MUCH_SLOWER if last else SLOWER)
+        x, kept, found = verified.slower(limits, _along(cells), problem.x, cells.lengths[np.newaxis], most, 1)
+        still = (x[0, :-1] == 0) & (x[0, 1:] == 0)  # such cells are never left
+        if kept[0] and not still.any():
+            return TimeOptimal(limits, cells, x[0])
+        passed = _passed_too_fast(cells, x[0], found)
+        if passed.size and not last:
+            ends = np.isin(passed, (0, len(cells.lengths)))
+            if ends.any():
+                raise _bent_end(passed[ends][0] == 0)
+            cells = cells.with_stops(passed)
+        elif not last:
+            cells = cells.halved(np.flatnonzero((found.part > 0) | still))
+        elif kept[0]:
+            fraction = float(cells.fractions[int(np.argmax(still))])
+            raise InfeasiblePathError(
+                f"no motion was found that passes {fraction:.1%} of the path with a speed above zero",
+                fraction,
+            )
+    if found is not None:
+        raise not_kept(limits, cells, x[0], found)
+    raise InfeasiblePathError(
+        f"the limits of {limits.robot.name} were not kept along the path with {len(cells.lengths)} cells; "
+        "is a derivative of the path not continuous?"
+    )
+
+
+def _bent_end(first: bool) -> InfeasiblePathError:
+    """A speed is given at an end at which the path's own motion comes to rest along a bend."""
+    name = "start_speed" if first else "end_speed"
+    return InfeasiblePathError(
+        f"{name}: the motion that gives the path rests there, and the curvature of its path has no bound: a limit is "
+        "exceeded next to it at any speed",
+        0.0 if first else 1.0,
+    )
+
+
+def _along(cells: Cells) -> verified.Along:
+    def at(cell: np.ndarray, rho: np.ndarray) -> Moment:
+        return cells.at(np.broadcast_to(cell[:, np.newaxis], rho.shape), rho)
+
+    return verified.Along(at, cells.resting, cells.beside_rest)
+
+
+def _passed_too_fast(cells: Cells, x: np.ndarray, found: verified.Excess) -> np.ndarray:
+    """Grid points without a tangent that are passed while a limit is exceeded next to them."""
+    beyond = cells.resting[found.part[cells.resting] > 0]
+    last = x[beyond + 1] > 0
+    first = x[beyond] > 0
+    rest_last = found.rho[beyond] > 0.5
+    return np.where(rest_last, beyond + 1, beyond)[np.where(rest_last, last, first)]
+
+
+class Problem:
+    """Paths with as many cells each, and the fastest speeds along them."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        moment: Moment,
+        lengths: np.ndarray,
+        stops: np.ndarray,
+        speeds: tuple[float, float],
+        threads: int | None,
+    ):
+        rests = stops.copy()
+        rests[:, 0], rests[:, -1] = speeds[0] == 0, speeds[1] == 0
+        self.strips = strips = Strips(limits, moment, lengths, rests, threads)
+        first = moment.qd
+        tangents = np.stack([first[:, 0, 0], first[:, -1, -1]], axis=1)
+        self.tangents = np.sqrt((tangents * tangents).sum(axis=-1))
+        with np.errstate(over="ignore"):
+            self.ends = (np.array(speeds) / self.tangents) ** 2
+        self.most = strips.most()
+        self.margin = np.broadcast_to(KEPT * strips.scale, strips.a[:, :, 0].shape)
+        self.slower = SLOWER
+        self.faster = np.zeros(len(lengths))
+        self.x = self.least = self.greatest = np.zeros(0)
+        self.failed = self.kept = np.zeros(0, dtype=bool)
+
+    def plan_faster(self, part: float) -> None:
+        """Plan motions with given speeds at their ends for higher ones: afterwards squares of speeds are smaller by
+        ``part``, so that these motions, too, can become slower as a whole."""
+        self.ends = self.ends * (1 - self.faster)[:, np.newaxis]
+        self.faster = np.where(self.ends.any(axis=1), part, 0.0)
+        self.ends = self.ends / (1 - self.faster)[:, np.newaxis]
+
+    def solve(self, rounds: int = ROUNDS) -> None:
+        """Passes with larger and larger margins until no limit is exceeded inside of a cell.
+
+        Friction is that of the solution before: first that of creeping, then until the times settle.
+        """
+        strips, rubs = self.strips, self.strips.limits.rubs
+        count, cells, samples, _ = strips.a.shape
+        u, inside = np.zeros((count, cells, 1)), np.full((count, cells, samples), CREEP)
+        most, times = self.most * (1 - KEPT), np.zeros(count)
+        speeds = strips.speeds * (1 + KEPT)
+        kept, x = np.zeros(count, dtype=bool), np.zeros((count, cells + 1))
+        last = rounds + (SETTLING if rubs else 0) - 1
+        for turn in range(last + 1):
+            rows = strips.rows(self.margin, u, inside, sloping=turn > 0)
+            found = passes(*rows, speeds, strips.lengths, most, self.ends, strips.threads)
+            failed = self._failed(found) & ~kept
+            open_ = ~(kept | failed)
+            if turn == 0 or failed.any():
+                self.least, self.greatest, self.failed = found.least, found.greatest, failed
+            found.x[~open_] = x[~open_]
+            settled = True
+            if rubs:
+                u, inside = strips.at_samples(found.x)
+                before, times = times, grid_times(np.maximum(found.x, CREEP), strips.lengths)[:, -1]
+                settled = np.abs(times - before) < SETTLED * times if turn <= SETTLING else True
+            good, slower = self._slowed(found, first=turn == 0)
+            good &= open_ & settled
+            x[good], kept = slower[good], kept | good
+            if (kept | failed).all() or turn == last:
+                break
+            if turn >= (SETTLING if rubs else 0) or np.all(settled):
+                self._keep_margins(found.x, open_ & ~good, most)
+        self.x, self.kept = x, kept
+
+    def _slowed(self, found: Found, *, first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Which paths keep all limits when they become a little slower as a whole, and the slower x.
+
+        A slower motion needs torques between those of the faster one and those that hold still. The ``first`` pass has
+        no margins, so what it found to be exceeded counts.
+        """
+        given = self.ends.any(axis=1)
+        if first and not self.strips.limits.rubs:
+            excess = found.excess.max(axis=1)
+            slower = 1 - np.where(given, self.faster, 1.1 * excess)
+            return excess <= self._allowed_excess, found.x * slower[:, np.newaxis]
+        slower, good, excess = (
+            found.x * (1 - self.faster)[:, np.newaxis],
+            np.ones(len(found.x), dtype=bool),
+            np.zeros(0),
+        )
+        for _ in range(4 if self.slower == SLOWER else 40):  # friction changes with the speed
+            excess = self.strips.excess(slower).max(axis=1)
+            good &= excess <= np.where(given, 0.0, self.slower)
+            if not excess[good].any():
+                return good, slower
+            slower = slower * (1 - 1.1 * excess - 1e-7 * (excess > 0))[:, np.newaxis]
+        return good & (excess == 0), slower
+
+    @property
+    def _allowed_excess(self) -> np.ndarray:
+        """How much slower paths may become as a whole: by what was planned where speeds at the ends are given."""
+        return np.where(self.ends.any(axis=1), np.maximum(self.faster / 1.1, 0.4 * KEPT), self.slower)
+
+    def _keep_margins(self, x: np.ndarray, paths: np.ndarray, most: np.ndarray) -> None:
+        """Larger margins where limits of these paths do not hold inside of cells."""
+        scale = self.strips.scale
+        beyond, fast = self.strips.beyond(x)
+        paths = paths[:, np.newaxis]
+        self.margin = self.margin + np.where(
+            (beyond > 0) & paths[..., np.newaxis], 1.1 * (beyond + KEPT * scale), 0.0
+        )
+        slower = 1 / np.where((fast > 1) & paths, 1 + 1.1 * (fast - 1 + KEPT), 1.0)
+        most[:, 1:] *= slower
+        most[:, :-1] *= slower
+
+    def _failed(self, found: Found) -> np.ndarray:
+        """Paths whose end cannot be reached from their start."""
+        low, high, start = found.least[:, 0], found.greatest[:, 0], self.ends[:, 0]
+        return (high < low) | (start > high * (1 + 1e-9) + 1e-15) | (start < low * (1 - 1e-9) - 1e-15)
+
+
+def _turning(limits: Limits, cells: Cells) -> Cells:
+    """Grid points where a joint with dry friction turns back: its friction jumps there."""
+    for _ in range(4 if limits.turns else 0):
+        first = cells.samples().qd
+        small = TURNING * np.abs(first).max()
+        samples = np.where(np.abs(first) < small, 0.0, first)
+        back = (peak(samples) > small) & (peak(-samples) > small)
+        ends = samples[:, 0] * samples[:, -1]
+        twice, once = np.nonzero(back & (ends >= 0))[0], np.nonzero(back & (ends < 0))
+        if not twice.size and not once[0].size:
+            break
+        cells = _divided(cells, *once) if not twice.size else cells.halved(np.unique(twice))
+    return cells
+
+
+def _divided(cells: Cells, cell: np.ndarray, joint: np.ndarray) -> Cells:
+    """The cells divided where the tangents of joints change their signs, by regula falsi (Illinois)."""
+    k = np.arange(cell.size)
+    low, high = np.zeros(cell.size), np.ones(cell.size)
+    f, g = (cells.at(cell, end).qd[k, joint] for end in (low, high))
+    for _ in range(12):
+        apart = np.sign(f) * np.sign(g) < 0  # otherwise the zero is found: at ``high``
+        middle = np.where(apart, (low * g - high * f) / np.where(apart, g - f, 1.0), high)
+        value = cells.at(cell, middle).qd[k, joint]
+        other = np.sign(value) * np.sign(g) < 0
+        low, f = np.where(other & apart, high, low), np.where(other & apart, g, 0.5 * f)
+        high, g = middle, np.where(apart, value, 0.0)
+    inner = (high > NARROW) & (high < 1 - NARROW)
+    cell, high = cell[inner], high[inner]
+    order = np.lexsort((high, cell))  # joints may turn back together
+    cell, high = cell[order], high[order]
+    apart = np.ones(cell.size, dtype=bool)
+    apart[1:] = (np.diff(cell) > 0) | (np.diff(high) > NARROW)
+    return cells.divided_at(cell[apart], high[apart])
+
+
+# -- many paths -------------------------------------------------------------------------------------------------------
+
+
+def _many_splines(
+    limits: Limits,
+    points: np.ndarray,
+    count: int,
+    grid: np.ndarray | None,
+    speeds: tuple[float, float],
+    threads: int | None,
+) -> TimeOptimalMotions:
+    """Motions along splines through as many way-points each."""
+    dof = limits.robot.dof
+    if points.shape[2] != dof or points.shape[1] < 2:
+        raise ShapeError(f"path: expected way-points of shape (paths, m, {dof}), m ≥ 2; got {points.shape}")
+    near = np.linalg.norm(np.diff(points, axis=1), axis=-1) <= 1e-12
+    if limits.turns or near.any() or not len(points):
+        made = [_cells(limits.robot, one, count, grid, f"path[{k}]") for k, one in enumerate(points)]
+        return _many(limits, made, speeds, threads)
+    found: list[Any] = []
+    for start in range(0, len(points), BLOCK):
+        splines = Splines(points[start : start + BLOCK])
+        nodes = spline_nodes(splines, count, grid)
+        middle = 0.5 * (nodes[:, 1:] + nodes[:, :-1])
+        piece = (middle[..., np.newaxis] >= splines.knots[:, np.newaxis, 1:-1]).sum(axis=-1)
+        rows = np.arange(len(nodes))[:, np.newaxis]
+        lengths = np.diff(nodes)
+        local = (nodes[:, :-1] - splines.knots[rows, piece])[..., np.newaxis] + lengths[
+            ..., np.newaxis
+        ] * SAMPLES
+        moment = cubics(splines.coefficients[rows, piece][:, :, np.newaxis], local[..., np.newaxis])
+        made = [
+            partial(SplineCells, splines.knots[k], splines.coefficients[k], nodes[k])
+            for k in range(len(nodes))
+        ]
+        stops = np.zeros(nodes.shape, dtype=bool)
+        start_of, span = (nodes[:, :-1] - splines.knots[rows, piece]).ravel(), lengths.ravel()
+        table = splines.coefficients[rows, piece].reshape(-1, *splines.coefficients.shape[2:])
+
+        def at(cell: np.ndarray, rho: np.ndarray, table=table, start=start_of, span=span) -> Moment:
+            inside = start[cell, np.newaxis] + span[cell, np.newaxis] * rho
+            return cubics(table[cell][:, np.newaxis], inside[..., np.newaxis])
+
+        along = verified.Along(at, np.zeros(0, dtype=int), lambda cell, points: np.zeros((len(cell), points)))
+        found += _block(limits, moment, lengths, stops, made, along, speeds, threads)
+    return TimeOptimalMotions(found)
+
+
+def _many(
+    limits: Limits, made: list[Cells], speeds: tuple[float, float], threads: int | None
+) -> TimeOptimalMotions:
+    """Motions along paths of any kind: all get as many cells as the one with the most."""
+    found: list[Any] = []
+    made = [_turning(limits, cells) for cells in made]
+    size = max((len(cells.lengths) for cells in made), default=0)
+    for start in range(0, len(made), BLOCK):
+        some = [_with(cells, size) for cells in made[start : start + BLOCK]]
+        moment = Moment(
+            *(np.stack(arrays) for arrays in zip(*(cells.samples() for cells in some), strict=True))
+        )
+        lengths, stops = (
+            np.stack([cells.lengths for cells in some]),
+            np.stack([cells.stops for cells in some]),
+        )
+        same = [partial(_cells_as_they_are, cells) for cells in some]
+
+        def at(cell: np.ndarray, rho: np.ndarray, some=some) -> Moment:
+            path, own = np.divmod(cell, size)
+            parts = [_along(some[k]).at(own[path == k], rho[path == k]) for k in np.unique(path)]
+            return Moment(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+        def beside_rest(cell: np.ndarray, points: int, some=some) -> np.ndarray:
+            path, own = np.divmod(cell, size)
+            return np.concatenate([some[k].beside_rest(own[path == k], points) for k in np.unique(path)])
+
+        resting = np.concatenate([k * size + cells.resting for k, cells in enumerate(some)])
+        along = verified.Along(at, resting, beside_rest)
+        found += _block(limits, moment, lengths, stops, same, along, speeds, threads)
+    return TimeOptimalMotions(found)
+
+
+def _with(cells: Cells, size: int) -> Cells:
+    """The same path with so many cells: the longest are divided."""
+    while (missing := size - len(cells.lengths)) > 0:
+        longest = np.argsort(-cells.lengths, kind="stable")[:missing]
+        cells = cells.halved(np.sort(longest))
+    return cells
+
+
+def _block(
+    limits: Limits,
+    moment: Moment,
+    lengths: np.ndarray,
+    stops: np.ndarray,
+    made: Sequence[Callable[[], Cells]],
+    along: verified.Along,
+    speeds: tuple[float, float],
+    threads: int | None,
+) -> list[Any]:
+    """Paths with as many cells each, as ``TimeOptimalMotions`` takes them; those that need a finer grid one by one."""
+    problem = Problem(limits, moment, lengths, stops, speeds, threads)
+    problem.plan_faster(SLOWER)
+    problem.solve(1)
+    if (left := ~(problem.kept | problem.failed)).any():
+        some = Moment(*(part[left] for part in moment))
+        more = Problem(limits, some, lengths[left], stops[left], speeds, threads)
+        more.plan_faster(SLOWER)
+        more.solve()
+        for name in ("x", "kept", "failed", "least", "greatest"):
+            getattr(problem, name)[left] = getattr(more, name)
+    most = np.where(problem.ends.any(axis=1), 0.0, SLOWER)
+    problem.x, sound, _ = verified.slower(limits, along, problem.x, lengths, most, threads)
+    durations = grid_times(problem.x, lengths)[:, -1]
+    problem.kept &= sound & np.isfinite(durations)
+    found: list[Any] = []
+    for k, cells in enumerate(made):
+        if problem.failed[k] and not problem.faster[k]:
+            found.append(explained(problem, cells(), k))
+            continue
+        try:
+            if problem.kept[k]:
+                found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
+            else:
+                single = _single(limits, cells(), speeds)
+                found.append((single.duration, partial(_same, single)))
+        except InfeasiblePathError as error:
+            found.append(error)
+    return found
+
+
+def _motion(limits: Limits, cells: Callable[[], Cells], x: np.ndarray) -> TimeOptimal:
+    return TimeOptimal(limits, cells(), x)
+
+
+def _cells_as_they_are(cells: Cells) -> Cells:
+    return cells
+
+
+def _same(found: TimeOptimal) -> TimeOptimal:
+    return found

@@ -1,0 +1,170 @@
+"""One start of inverse kinematics as a compiled loop: damped least squares over scalars.
+
+T. Sugihara, "Solvability-unconcerned inverse kinematics by the Levenberg–Marquardt method", IEEE Trans. Robotics 27(5),
+2011. With the weighted error e and the weighted Jacobian J of a frame a step is
+
+    Δq = (Jᵀ J + λ)⁻¹ Jᵀ e = Jᵀ (J Jᵀ + λ)⁻¹ e        λ = t eᵀe + 1e-12
+
+The damping λ grows with the error that is left, so that the iteration is stable at singular and out-of-reach poses and
+quadratic near a solution. The trust t falls where a step makes the error smaller; a step that does not is undone, and t
+grows. A joint at its limit is left out while the step pushes it further.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwise.algorithms import dense
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.kernel import Kernel
+from linkwise.robot.robot import Robot
+from linkwise.scalar import Condition, Scalar, atan2, maximum, sqrt, where, while_loop
+
+SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off
+STALLED = 1e-13  # [rad or m]: a step this short makes no progress
+LEAST_TRUST = 1e-9
+
+Scalars = list[Scalar]
+
+
+def iteration(robot: Robot, frame: str | None, task: str) -> Kernel:
+    """The kernel (q, target, lower, upper, trust, about) -> (q, error, trust), made once per robot.
+
+    ``target``: a pose row by row without its last row, or a point; ``about``: (largest number of steps, length at which
+    an angle counts [m], error that is enough [m and rad]). ``error``: angular then linear, or linear, in base axes,
+    from where the frame is to the target. ``trust`` is 1 to begin with, and 0 once the iteration has ended.
+    """
+    known: dict[Any, Kernel] = vars(robot).setdefault("_iterations", {})
+    key = (frame, task)
+    if key not in known:
+        n, rows = robot.dof, 6 if task == "pose" else 3
+        sizes = {
+            "q": n,
+            "target": 12 if task == "pose" else 3,
+            "lower": n,
+            "upper": n,
+            "trust": 1,
+            "about": 3,
+        }
+        shapes = {"q": (n,), "error": (rows,), "trust": ()}
+
+        def build(dtype: Any) -> Any:
+            def function(**inputs: Scalars) -> Any:
+                return _iterated(robot, frame, **inputs)
+
+            return trace(function, sizes, shapes, name="inverse_kinematics", dtype=dtype)
+
+        content = hashlib.sha256(repr((robot.content(), frame, task)).encode()).digest()
+        known[key] = Kernel("inverse_kinematics", sizes.items(), shapes.items(), "float64", build, content)
+    return known[key]
+
+
+def _iterated(
+    robot: Robot,
+    frame: str | None,
+    q: Scalars,
+    target: Scalars,
+    lower: Scalars,
+    upper: Scalars,
+    trust: Scalars,
+    about: Scalars,
+) -> tuple[Scalars, Scalars, Scalar]:
+    n, (most, length, enough) = len(q), about
+    weights = [*[length] * (len(target) // 4), 1.0, 1.0, 1.0]
+
+    def error_at(position: Sequence[Scalar]) -> Scalars:
+        return _residual(robot.pose(np.array(position, dtype=object), frame), target)
+
+    def body(count: Scalar, t: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+        here, error = list(state[:n]), [w * e for w, e in zip(weights, state[n:], strict=True)]
+        cost = dense.dot(error, error)
+        J = robot.jacobian(np.array(here, dtype=object), frame)[-len(weights) :]
+        weighted = [[w * entry for entry in row] for w, row in zip(weights, J, strict=True)]
+        damping = t * cost + SMALLEST_DAMPING
+        step = _step(weighted, error, damping, [1.0] * n)
+        free = [
+            where(((x <= a) & (s < 0.0)) | ((x >= b) & (s > 0.0)), 0.0, 1.0)
+            for x, s, a, b in zip(here, step, lower, upper, strict=True)
+        ]
+        step = _step(weighted, error, damping, free)
+        new = [_within(x + s, a, b) for x, s, a, b in zip(here, step, lower, upper, strict=True)]
+        error_there = error_at(new)
+        scaled = [w * e for w, e in zip(weights, error_there, strict=True)]
+        better = dense.dot(scaled, scaled) < cost
+        kept = [where(better, a, b) for a, b in zip([*new, *error_there], state, strict=True)]
+        stalled = _all([abs(s) < STALLED for s in step])
+        worse = where(stalled, 0.0, 8.0 * t)
+        return count + 1.0, where(better, maximum(t / 4.0, LEAST_TRUST), worse), *kept
+
+    def active(count: Scalar, t: Scalar, *state: Scalar) -> Condition:
+        return (count < most) & (t > 0.0) & _is_larger(list(state[n:]), enough)
+
+    start = [_within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
+    _, t, *end = while_loop(active, body, (0.0 * most, trust[0], *start, *error_at(start)))
+    return end[:n], end[n:], where(_is_larger(end[n:], enough), t, 0.0)
+
+
+def _step(J: list[Scalars], error: Scalars, damping: Scalar, free: Sequence[Scalar]) -> Scalars:
+    """(Jᵀ J + λ)⁻¹ Jᵀ e without the joints that are not free; the smaller one of the two matrices is factorised."""
+    columns = [[f * row[j] for row in J] for j, f in enumerate(free)]
+    rows = dense.transposed(columns)
+    small = columns if len(columns) < len(rows) else rows
+    S = dense.symmetric_product(small, small)
+    for i, row in enumerate(S):
+        row[i] = row[i] + damping
+    L, inverse = dense.factorised(S, floor=0.0)
+    if small is columns:
+        return dense.solved(L, inverse, [dense.dot(column, error) for column in columns])
+    multipliers = dense.solved(L, inverse, error)
+    return [dense.dot(column, multipliers) for column in columns]
+
+
+def _residual(pose: Any, target: Scalars) -> Scalars:
+    """(angular, linear) from where the frame is to where it should be, base axes."""
+    if len(target) == 3:
+        return [wanted - pose[i][3] for i, wanted in enumerate(target)]
+    wanted = [target[4 * i : 4 * i + 3] for i in range(3)]
+    turn = [[dense.dot(wanted[i], list(pose[j][:3])) for j in range(3)] for i in range(3)]
+    return [*rotation_vector(turn), *(target[4 * i + 3] - pose[i][3] for i in range(3))]
+
+
+def rotation_vector(R: list[Scalars]) -> Scalars:
+    """The rotation vector, at most π long, of a rotation matrix, by the largest component of its quaternion."""
+    trace_ = R[0][0] + R[1][1] + R[2][2]
+    best: Scalar = trace_
+    quaternion: Scalars = [1.0 + trace_, R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]]
+    skew = quaternion[1:]
+    for i in range(3):
+        square = 2.0 * R[i][i] - trace_
+        row = [skew[i], *((1.0 + square) if j == i else R[i][j] + R[j][i] for j in range(3))]
+        larger = square > best
+        quaternion = [where(larger, a, b) for a, b in zip(row, quaternion, strict=True)]
+        best = where(larger, square, best)
+    w, *vector = quaternion
+    length = sqrt(dense.dot(vector, vector))
+    flip = where(w < 0.0, -1.0, 1.0)
+    turned = 2.0 * atan2(length, flip * w)  # the length of the quaternion does not matter
+    scale = where(length > 1e-12 * abs(w), turned / where(length > 0.0, length, 1.0), 2.0 / abs(w))
+    return [flip * scale * x for x in vector]
+
+
+def _is_larger(error: Scalars, enough: Scalar) -> Condition:
+    """Whether the linear or the angular part is longer than that."""
+    square = enough * enough
+    linear = dense.dot(error[-3:], error[-3:]) > square
+    return linear if len(error) == 3 else linear | (dense.dot(error[:3], error[:3]) > square)
+
+
+def _within(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
+    return where(x < lower, lower, where(x > upper, upper, x))
+
+
+def _all(conditions: Sequence[Condition]) -> Condition:
+    first, *others = conditions
+    for other in others:
+        first = first & other
+    return first

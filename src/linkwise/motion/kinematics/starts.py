@@ -1,0 +1,117 @@
+"""Where inverse kinematics starts from: positions near the target, the closed form; and how far an arm reaches."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from linkwise.model.joint import Joint
+from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics
+from linkwise.robot.robot import Robot
+
+MOST_LIBRARIES = 8  # of a robot, about half a megabyte each
+
+
+def sampling_range(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Joint positions to draw from [rad or m]: the limits, or half a turn or a metre to each side."""
+    turns = np.array([joint.revolute for joint in robot.coordinate_joints], dtype=bool)
+    lower = np.array([joint.limits.lower for joint in robot.coordinate_joints], dtype=float)
+    upper = np.array([joint.limits.upper for joint in robot.coordinate_joints], dtype=float)
+    lower = np.where(np.isfinite(lower), lower, np.where(turns, -np.pi, -1.0))
+    return lower, np.where(np.isfinite(upper), upper, np.where(turns, np.pi, 1.0))
+
+
+class Library:
+    """Random positions of the joints, ordered by their distance from a target."""
+
+    def __init__(self, robot: Robot, frame: str | None, length: float, size: int, seed: int):
+        self.q = np.random.default_rng(seed).uniform(*sampling_range(robot), (size, robot.dof))
+        self.length = length
+        self.features = self._features(robot.pose(self.q, frame))
+        self.squares = {k: np.sum(self.features[:, :k] ** 2, axis=1) for k in (3, 12)}
+
+    def _features(self, poses: np.ndarray) -> np.ndarray:
+        """Vectors whose distance is that of the poses [m], an angle counted at the arm's length."""
+        points = poses[:, :3, 3]
+        if poses.shape[-1] != 4:  # targets that are points
+            return poses
+        turned = poses[:, :3, :3].reshape(-1, 9)
+        return np.concatenate([points, self.length / math.sqrt(2.0) * turned], axis=1)
+
+    def nearest(self, targets: np.ndarray, skip: int, count: int) -> np.ndarray:
+        """For each target the ``count`` nearest positions after the first ``skip``, shape (targets, count, n)."""
+        wanted = targets if targets.ndim == 2 else self._features(targets)
+        known = self.features[:, : wanted.shape[1]]
+        distance = self.squares[wanted.shape[1]] - 2.0 * wanted @ known.T
+        order = np.argpartition(distance, skip + count - 1, axis=1)[:, : skip + count]
+        sorted_ = np.argsort(np.take_along_axis(distance, order, axis=1), axis=1)
+        return self.q[np.take_along_axis(order, sorted_, axis=1)[:, skip:]]
+
+    def nearest_one(self, target: np.ndarray, count: int) -> np.ndarray:
+        """The ``count`` nearest positions to one pose (4, 4) or point (3,), shape (count, n)."""
+        if target.ndim == 1:
+            wanted = target
+        else:
+            turned = self.length / math.sqrt(2.0) * target[:3, :3].ravel()
+            wanted = np.concatenate([target[:3, 3], turned])
+        distance = self.squares[wanted.size] - 2.0 * (self.features[:, : wanted.size] @ wanted)
+        order = distance.argpartition(count - 1)[:count]
+        return self.q[order[distance[order].argsort()]]
+
+
+def library(robot: Robot, frame: str | None, length: float, size: int, seed: int) -> Library:
+    """The library of a robot, made once for these numbers."""
+    known: dict[Any, Library] = vars(robot).setdefault("_libraries", {})
+    key = (frame, length, size, seed)
+    if key not in known:
+        if len(known) >= MOST_LIBRARIES:
+            known.clear()
+        known[key] = Library(robot, frame, length, size, seed)
+    return known[key]
+
+
+def by_closed_form(
+    robot: Robot, targets: np.ndarray, frame: str | None, near: np.ndarray, limits: bool
+) -> np.ndarray:
+    """Of the closed form's solutions within the limits the one nearest to ``near``, shape (targets, 6); NaN where there
+    is none."""
+    solutions = closed_form_inverse_kinematics(robot, targets, frame=frame)
+    joints = robot.coordinate_joints
+    lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
+    upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
+    # whole turns bring an angle next to where it should be, and further ones back within the limits
+    turn = 2.0 * np.pi
+    solutions = solutions + turn * np.round((near[:, np.newaxis] - solutions) / turn)
+    solutions = np.where(solutions > upper, solutions - turn * np.ceil((solutions - upper) / turn), solutions)
+    solutions = np.where(solutions < lower, solutions + turn * np.ceil((lower - solutions) / turn), solutions)
+    slack = 1e-9  # a solution on a limit may lie beyond it by round-off
+    outside = ((solutions < lower - slack) | (solutions > upper + slack)).any(axis=-1)
+    away = np.where(outside, np.inf, np.abs(solutions - near[:, np.newaxis]).max(axis=-1))
+    away = np.where(np.isnan(away), np.inf, away)
+    best = np.argmin(away, axis=1)
+    rows = np.arange(len(targets))
+    return np.where(np.isfinite(away[rows, best])[:, np.newaxis], solutions[rows, best], np.nan)
+
+
+def reach(robot: Robot, frame: str | None, limits: bool) -> tuple[np.ndarray, float]:
+    """(centre, radius): the origin of the frame's first moving joint in the base frame [m], and the sum of the
+    distances of all further ones [m]. The frame's origin is never further from the centre."""
+    body, pose = robot.locate(frame)
+    total = 0.0
+    while body >= 0:
+        total += float(np.linalg.norm(pose.translation))
+        joint = robot.moving_joints[body]
+        total += _travel(joint, limits and joint in robot.coordinate_joints)
+        body, carrier = robot.carrier(joint.parent)
+        pose = carrier @ joint.origin
+    return np.asarray(pose.translation, dtype=float), total
+
+
+def _travel(joint: Joint, limited: bool) -> float:
+    """How far a joint may move the origin of its link [m]."""
+    if joint.type in ("revolute", "continuous", "ball"):
+        return 0.0
+    known = limited and joint.type == "prismatic"
+    return max(abs(joint.limits.lower), abs(joint.limits.upper)) if known else math.inf

@@ -1,0 +1,1 @@
+"""Model predictive path integral control: torques as a weighted mean of sampled ones."""

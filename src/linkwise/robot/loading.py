@@ -1,0 +1,181 @@
+"""Robots from names, files and generators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from linkwise.arguments.flags import flag
+from linkwise.errors import ModelWarning, warn
+from linkwise.model import Model, Transform
+from linkwise.model.bodies import Body
+from linkwise.model.contacts import Ground, Part
+from linkwise.robot.robot import Robot
+
+MOST_NOTES = 8
+"""About contacts of a file, in one warning."""
+
+
+def robots() -> tuple[str, ...]:
+    """Names of the bundled robots, each of which ``load`` takes."""
+    from linkwise.formats import files
+
+    return tuple(files.bundled_names())
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    gravity: Sequence[float] | None = None,
+    lock: Mapping[str, float] | None = None,
+    strict: bool = False,
+    base: str = "fixed",
+    mimic: str = "coupled",
+    allow: Sequence[str | os.PathLike[str]] = (),
+    contact: bool = False,
+) -> Robot:
+    """A robot from a bundled name, a file, or a name of the package robot_descriptions.
+
+    Args:
+        source: a name of ``robots()``, or a path: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (of
+            1992); or a name of the package robot_descriptions, such as "ur5e_description", where that is installed.
+        gravity: gravity [m/s²] in the base frame, shape (3,), in place of the file's.
+        lock: joints to be fixed, with their positions [rad or m].
+        strict: whether physically impossible inertias are an error instead of a warning.
+        base: "fixed", "floating" or "planar": how the base link moves in the world. An MJCF file defines this by its
+            free joints.
+        mimic: "coupled": joints that mimic another one have no coordinate of their own; "independent": they keep it.
+        allow: folders, besides that of the file, whose files it may name: included and attached files and meshes of
+            MJCF. Files elsewhere are never opened.
+        contact: whether contacts of the file are taken: of MJCF geoms as ``contype``, ``conaffinity``, ``condim``,
+            ``friction`` and ``<contact>`` say, of URDF every collision element with the ground. Of many candidates with
+            the ground those that are nearest are taken; a ``ModelWarning`` says what is chosen or left out.
+
+    Raises:
+        ModelError: the file cannot be read, or is not a robot; the message names file, element and reason.
+    """
+    from linkwise.formats import files
+
+    folders: tuple[str, ...] = ()
+    if isinstance(source, str):
+        from linkwise.formats import descriptions
+
+        found = descriptions.locate(source)
+        source, folders = found.path, found.folders
+    strict = flag("strict", strict)
+    if isinstance(allow, (str, os.PathLike)):
+        allow = (allow,)
+    model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic, allow=allow)
+    bundled = isinstance(source, str) and source in files.bundled_names()
+    allowed = (os.path.abspath(os.fsdecode(folder)) for folder in allow)
+    origin = () if bundled else (os.path.abspath(source), *folders, *allowed)
+    robot = Robot.from_model(model, origin).with_base(base)
+    return _with_contacts(robot, source, origin[1:]) if flag("contact", contact) else robot
+
+
+def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequence[str]) -> Robot:
+    from linkwise.geometry.contact_files import read_contacts
+
+    parts, notes = read_contacts(robot, source, folders)
+    if notes:
+        shown = "; ".join(notes[:MOST_NOTES]) + (
+            f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
+        )
+        warn(f"contacts of {robot.name}: {shown}", ModelWarning)
+    return robot.with_contacts(parts)
+
+
+def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) -> None:
+    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all.
+
+    Loading the file here gives the same robot. Where other programs will see another one, because the format has no
+    words for a term (a spring in URDF, say), an ``ExportWarning`` names each such term.
+
+    Args:
+        robot: the robot.
+        path: the file; its ending chooses the format.
+        strict: whether a term that other programs will not see is an error instead of a warning.
+
+    Raises:
+        ModelError: the format cannot describe this robot, or with ``strict`` not all of it; the message names what it
+            lacks.
+    """
+    from linkwise.formats import files
+
+    files.save(robot, path, strict=flag("strict", strict))
+
+
+class Scene:
+    """Several robots and bodies in one model, which is a robot like others: every function takes it.
+
+    Coordinates are those of the items, in their order; names that two robots share get the robot's name in front
+    (``panda/joint1``). Contacts of the robots stay; bodies with mass touch the ground where there is one; every shape
+    of an item may touch those of the others.
+
+    Args:
+        items: robots, ``lw.Body`` and at most one ``lw.Ground``.
+        name: of the model.
+        poses: where the bases of robots are in the world, by the robot's name; the origin by default.
+        contacts: which shapes of different items may touch (``lw.Contact(FRAME, OTHER)``), in place of all of them;
+            few pairs make a step cheaper.
+
+    Returns:
+        The robot.
+
+    Raises:
+        ModelError: two items have one name, a pair of shapes is not modelled, gravities differ, or nothing moves.
+    """
+
+    def __new__(
+        cls,
+        items: Sequence[Model | Body | Ground],
+        *,
+        name: str = "scene",
+        poses: Mapping[str, Transform] | None = None,
+        contacts: Sequence[Part] | None = None,
+    ) -> Robot:
+        from linkwise.model.scene import merged
+
+        return Robot.from_model(merged(items, name=name, poses=poses, contacts=contacts))
+
+
+def planar_chain(n: int, **options: Any) -> Robot:
+    """n equal links in a vertical plane, see ``linkwise.model.generators.planar_chain``.
+
+    Args:
+        n: number of links.
+        **options: those of that function: length, mass, radius, gravity.
+    """
+    from linkwise.model import generators
+
+    return Robot.from_model(generators.planar_chain(n, **options))
+
+
+def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options: Any) -> Robot:
+    """A physically possible robot with arbitrary axes and poses, the same for the same seed.
+
+    Args:
+        seed: of the random numbers.
+        dof: number of joints.
+        tree: whether parents are arbitrary; by default it is a chain.
+        joints: the joint types to draw from, "R", "P" or "RP".
+        **options: those of ``linkwise.model.generators.random_model``: friction, rotor, gravity.
+    """
+    from linkwise.model import generators
+
+    return Robot.from_model(generators.random_model(seed, dof, tree=tree, joints=joints, **options))
+
+
+def general_chain(n: int, *, seed: int = 0, twists: str = "general", **options: Any) -> Robot:
+    """A chain of general links (free α, a, d and ten parameters each), as in the papers' operation counts.
+
+    Args:
+        n: number of joints.
+        seed: of the random numbers.
+        twists: "general" or "perpendicular", see ``linkwise.model.generators.general_chain``.
+        **options: further ones of that function.
+    """
+    from linkwise.model import generators
+
+    return Robot.from_model(generators.general_chain(n, seed=seed, twists=twists, **options))

@@ -1,0 +1,1 @@
+"""What computes the chunks of a study: threads, processes, clusters, GPUs."""

@@ -1,0 +1,1 @@
+"""What is kept of the columns of a study: statistics, quantiles, histograms, tables."""
