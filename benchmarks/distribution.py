@@ -24,8 +24,8 @@ NEEDED = (
     "linkwise/report/style.css",
     "linkwise/report/script.js",
     "linkwise/model/robots/panda.toml",
-    "linkwise/model/mjcf_schema.txt",
-    "linkwise/study/joe_kuo.txt",
+    "linkwise/formats/mjcf/schema.txt",
+    "linkwise/study/sampling/joe_kuo.txt",
 )
 LICENCES = ("LICENSE", "NOTICE")  # in the folder of licences of the wheel
 

@@ -6,7 +6,7 @@
 
 ``mjcf_parts/every_element.xml`` has the elements of MuJoCo's schema. Each attribute of each element gets the values of
 ``VALUES`` that MuJoCo accepts. Where both readers take the file all numbers agree (masses, poses, mass matrix, inverse
-dynamics at random states, directions that constraints hold), and an attribute that ``mjcf_schema.txt`` lists as without
+dynamics at random states, directions that constraints hold), and an attribute that ``schema.txt`` lists as without
 effect changes none of MuJoCo's. ``CONTEXTS`` are settings under which others count: fluids, switched-off springs,
 inertias from geoms. ``--pairs`` draws pairs of attributes, which finds those that count together.
 """

@@ -15,19 +15,11 @@ hand = lw.Link("hand", lw.Inertia.from_com(0.5, (0, 0, 0), (1e-3, 1e-3, 1e-3)))
 fingers = [
     lw.Link(name, lw.Inertia.from_com(0.05, (0, 0, 0), (2e-5, 2e-5, 2e-5))) for name in ("left", "right")
 ]
+at = [lw.Transform.from_rpy(place) for place in ((0, 0, 0.1), (0, -0.06, -0.075), (0, 0.06, -0.075))]
 joints = [
-    lw.Joint("lift", "prismatic", "stand", "hand", lw.Transform.from_rpy((0, 0, 0.1)), (0.0, 0.0, 1.0)),
-    lw.Joint(
-        "left_joint", "prismatic", "hand", "left", lw.Transform.from_rpy((0, -0.06, -0.075)), (0.0, 1.0, 0.0)
-    ),
-    lw.Joint(
-        "right_joint",
-        "prismatic",
-        "hand",
-        "right",
-        lw.Transform.from_rpy((0, 0.06, -0.075)),
-        (0.0, -1.0, 0.0),
-    ),
+    lw.Joint("lift", "prismatic", "stand", "hand", at[0], (0.0, 0.0, 1.0)),
+    lw.Joint("left_joint", "prismatic", "hand", "left", at[1], (0.0, 1.0, 0.0)),
+    lw.Joint("right_joint", "prismatic", "hand", "right", at[2], (0.0, -1.0, 0.0)),
 ]
 gripper = lw.Robot("gripper", [lw.Link("stand"), hand, *fingers], joints).with_contacts(
     [

@@ -22,7 +22,7 @@ def test_the_source_of_every_bundled_robot_is_in_the_notice(robot):
 
 
 def test_the_notice_has_the_licences_of_bundled_data():
-    assert "study/joe_kuo.txt" in NOTICE
+    assert "study/sampling/joe_kuo.txt" in NOTICE
     assert "Copyright (c) 2008, Frances Y. Kuo and Stephen Joe" in NOTICE
     assert "Copyright 2012-2022 Robot Locomotion Group @ CSAIL" in NOTICE
     assert NOTICE.count("Redistribution and use in source and binary forms") == 4

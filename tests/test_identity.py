@@ -9,7 +9,7 @@ from linkwise.core import identity
 
 def test_every_file_of_the_package_counts():
     files = identity.package_files()
-    assert {"robot.py", "study/engines/native.py", "compiler/runtime/cache.py"} <= set(files)
+    assert {"robot/robot.py", "study/engines/native.py", "compiler/runtime/cache.py"} <= set(files)
     assert any(path.endswith(".toml") for path in files), "data files, too"
     assert not any("__pycache__" in path for path in files)
     assert identity.package_digest() == identity.tree_digest(files)

@@ -45,7 +45,7 @@ def public_classes():
         for key in [k for k in vars(module) if not k.startswith("_")] if listed is None else listed:
             value = getattr(module, key)
             own = inspect.isclass(value) and value.__module__.startswith("linkwise" if listed else name)
-            if own and not issubclass(value, BaseException):
+            if own and not issubclass(value, BaseException) and value is not lw.Scene:  # which makes a Robot
                 found[f"{value.__module__}.{key}"] = value
     return found
 

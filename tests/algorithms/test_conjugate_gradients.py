@@ -212,7 +212,7 @@ def test_a_tolerance_is_positive(method, bad):
 def test_a_limit_is_a_whole_number(bad):
     robot = lw.load("two_link")
     zero = np.zeros(2)
-    with pytest.raises(ValueError, match="limit: expected a whole number of iterations, got"):
+    with pytest.raises(ValueError, match="limit: expected a whole number from 0 on, got"):
         robot.forward_dynamics(zero, zero, zero, algorithm=METHODS[0], limit=bad)
 
 

@@ -20,9 +20,9 @@ from linkwise.identify import (
     fit,
     friction_named,
     identify,
+    physical,
     prior_bodies,
 )
-from linkwise.identify.estimation import physical
 from linkwise.identify.estimation import prior as prior_module
 from linkwise.identify.estimation.interior import Interior
 from linkwise.identify.estimation.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram

@@ -273,9 +273,9 @@ def test_reach_of_a_plane_arm_is_exact():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"starts": 0}, "starts: expected a whole number of at least 1, got 0"),
+        ({"starts": 0}, "starts: expected a whole number from 1 on, got 0"),
         ({"starts": 2.5}, "starts: expected a whole number"),
-        ({"iterations": -1}, "iterations: expected a whole number of at least 1, got -1"),
+        ({"iterations": -1}, "iterations: expected a whole number from 1 on, got -1"),
         ({"tolerance": 0.0}, "tolerance: expected a positive number, got 0.0"),
         ({"tolerance": np.nan}, "tolerance: expected a positive number, got nan"),
         ({"tolerance": np.inf}, "tolerance: expected a positive number, got inf"),

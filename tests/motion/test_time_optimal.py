@@ -281,7 +281,7 @@ def test_where_a_path_is_not_possible_and_why(arm):
         (LINE, {"velocity": 1e-300}, "joint1|moves along the path"),
         (LINE, {"torque": [[1.0, 1.0], [-1.0, -1.0]]}, "lowest limits below"),
         (LINE, {"start_speed": -1.0}, "not negative"),
-        (LINE, {"cells": 2}, "at least 4"),
+        (LINE, {"cells": 2}, "from 4 on"),
         (LINE, {"grid": [0.0, 0.7, 0.5, 1.0]}, "ascending"),
         (LINE, {"torque": np.inf}, "no bound"),
     ],

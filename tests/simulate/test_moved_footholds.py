@@ -143,7 +143,7 @@ def test_contacts_of_a_robot_that_is_too_large_for_a_fused_loop_are_kept(monkeyp
     ball = ball.with_base("floating").with_contacts([lw.Contact("ball", radius=0.1)])
     q = ball.neutral.copy()
     q[2] = 0.13
-    monkeypatch.setattr(loop, "FUSED_CONTACT", 10)
+    monkeypatch.setitem(loop.FUSED_OPERATIONS, "contact_step", 10)
     stepped, fused = (
         simulate(ball, control.Passive(ball), q=q, duration=0.2, step=2e-3, control_period=4e-3, fused=fused)
         for fused in (False, True)

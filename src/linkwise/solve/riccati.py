@@ -33,9 +33,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from linkwise.core.once import once
 from linkwise.language import dot, empty, less, span, variable, zeros
 from linkwise.scalar import where
 from linkwise.solve.factors import ldl_of_any, solve
@@ -68,7 +68,7 @@ class Shape:
     def width(self) -> int:
         return self.states + self.controls
 
-    @cached_property
+    @once
     def blocks(self) -> dict[str, list[tuple[int, int]]]:
         """Blocks of the cost's Hessian that are not zero: "qq", "vv" and "uu", of which some are diagonals, "vq", "ux";
         the entries of each, row by row."""

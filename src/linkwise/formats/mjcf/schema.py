@@ -3,7 +3,7 @@
 MuJoCo refuses a file with an element or attribute that it does not know. A reader that passes over them would leave
 a default in force where ``<option gravty="0 0 0"/>`` meant something else, so the whole file is checked, also the
 sections that are not read further. A reader that passes over an attribute that it does know would take
-``<weld torquescale="0">`` for a weld. ``mjcf_schema.txt`` therefore accounts for every attribute: it is read, or has no
+``<weld torquescale="0">`` for a weld. ``schema.txt`` therefore accounts for every attribute: it is read, or has no
 effect on the equation of motion for a stated reason, or is refused. What has no effect is taken out of the tree here,
 so no other part of the reader can use an attribute that the table does not list as read.
 """
@@ -24,7 +24,7 @@ from linkwise.formats.xml import Element
 FRAME_ATTRIBUTES = ("name", "childclass", "pos", *TURNS)
 ONCE = ("!", "?")
 SECTIONS_OF_ONE_KIND = ("tendon", "equality", "actuator", "sensor")  # their elements share one set of names
-NO_EFFECT, REFUSED = "~", "!"  # marks of groups of attributes in ``mjcf_schema.txt``
+NO_EFFECT, REFUSED = "~", "!"  # marks of groups of attributes in ``schema.txt``
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Account:
 
 @dataclass
 class ElementRule:
-    """The attributes and children that an element may have; ``often`` is its mark in ``mjcf_schema.txt``, ``refused``
+    """The attributes and children that an element may have; ``often`` is its mark in ``schema.txt``, ``refused``
     the reason why a file with this element is refused."""
 
     name: str
