@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -256,6 +257,10 @@ def test_folders_have_a_size_that_can_be_read():
             ast.get_docstring(_parsed(folder / "__init__.py")) if (folder / "__init__.py").is_file() else ""
         )
         assert text or not files, f"{folder.name}/__init__.py does not say what is in it"
+        if folder != ROOT and (folder / "__init__.py").is_file():  # ``motion.fastest`` cannot be both
+            inside = {path.parent.name for path in folder.glob("*/__init__.py")}
+            module = ".".join(["linkwise", *folder.relative_to(ROOT).parts])
+            assert not inside & set(getattr(importlib.import_module(module), "__all__", ())), folder
 
 
 def test_files_say_what_they_are_and_stay_small():

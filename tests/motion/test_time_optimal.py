@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.fastest import reachability
+from linkwise.motion.shortest_time import reachability
 
 RNG = np.random.default_rng(19)
 PUMA = lw.load("puma560")

@@ -11,7 +11,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.fastest import verified
+from linkwise.motion.shortest_time import verified
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))

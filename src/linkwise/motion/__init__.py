@@ -4,14 +4,6 @@ from linkwise.arguments.explained import explain
 from linkwise.arguments.guesses import answer_for
 from linkwise.motion.cartesian import CartesianMove, arc, line
 from linkwise.motion.elastic import ElasticMotion, ElasticMotionError, nonic
-from linkwise.motion.fastest.optimal_jerk import JerkLimited
-from linkwise.motion.fastest.optimal_motion import (
-    ActiveLimit,
-    InfeasiblePathError,
-    TimeOptimal,
-    TimeOptimalMotions,
-)
-from linkwise.motion.fastest.optimal_timing import time_optimal
 from linkwise.motion.files import read_csv, write_csv
 from linkwise.motion.fourier import FourierSeries
 from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics
@@ -20,6 +12,14 @@ from linkwise.motion.kinematics.rotations import euler_zyz, rotation_vector, tur
 from linkwise.motion.limits import LimitError, Violation, check, require
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
+from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
+from linkwise.motion.shortest_time.optimal_motion import (
+    ActiveLimit,
+    InfeasiblePathError,
+    TimeOptimal,
+    TimeOptimalMotions,
+)
+from linkwise.motion.shortest_time.optimal_timing import time_optimal
 from linkwise.motion.splines import cubic_spline, quintic_spline, through_samples
 from linkwise.motion.tabulated import pieces
 from linkwise.motion.timing import fastest, slowed

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.motion.fastest.cells import Cells
-from linkwise.motion.fastest.optimal_motion import InfeasiblePathError, TimeOptimal
-from linkwise.motion.fastest.path_limits import CREEP, Limits, Strips
-from linkwise.motion.fastest.verified import Excess, labels
+from linkwise.motion.shortest_time.cells import Cells
+from linkwise.motion.shortest_time.optimal_motion import InfeasiblePathError, TimeOptimal
+from linkwise.motion.shortest_time.path_limits import CREEP, Limits, Strips
+from linkwise.motion.shortest_time.verified import Excess, labels
 
 if TYPE_CHECKING:
-    from linkwise.motion.fastest.optimal_timing import Problem
+    from linkwise.motion.shortest_time.optimal_timing import Problem
 
 
 def explained(problem: Problem, cells: Cells, k: int) -> InfeasiblePathError:

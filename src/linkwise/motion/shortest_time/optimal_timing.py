@@ -17,20 +17,28 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.errors import ShapeError
 from linkwise.motion import arguments
-from linkwise.motion.fastest import verified
-from linkwise.motion.fastest.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
-from linkwise.motion.fastest.infeasible import explained, not_kept
-from linkwise.motion.fastest.optimal_jerk import JerkLimited
-from linkwise.motion.fastest.optimal_motion import (
+from linkwise.motion.shortest_time import verified
+from linkwise.motion.shortest_time.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
+from linkwise.motion.shortest_time.infeasible import explained, not_kept
+from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
+from linkwise.motion.shortest_time.optimal_motion import (
     InfeasiblePathError,
     TimeOptimal,
     TimeOptimalMotions,
     grid_times,
 )
-from linkwise.motion.fastest.path_limits import CREEP, TURNING, Limits, Strips, check_speed, limits_of, peak
-from linkwise.motion.fastest.path_shape import path_cells
-from linkwise.motion.fastest.paths import Splines, joint_path, way_points
-from linkwise.motion.fastest.reachability import Found, passes
+from linkwise.motion.shortest_time.path_limits import (
+    CREEP,
+    TURNING,
+    Limits,
+    Strips,
+    check_speed,
+    limits_of,
+    peak,
+)
+from linkwise.motion.shortest_time.path_shape import path_cells
+from linkwise.motion.shortest_time.paths import Splines, joint_path, way_points
+from linkwise.motion.shortest_time.reachability import Found, passes
 from linkwise.motion.trajectory import Moment
 from linkwise.robot.robot import Robot
 
@@ -143,7 +151,7 @@ def _smooth(limits: Limits, path: Any, jerk: np.ndarray, cells: int, grid: np.nd
 
 
 def _is_path(path: Any) -> bool:
-    from linkwise.motion.fastest.paths import JointPath
+    from linkwise.motion.shortest_time.paths import JointPath
     from linkwise.motion.trajectory import Trajectory
 
     return isinstance(path, (Trajectory, JointPath))

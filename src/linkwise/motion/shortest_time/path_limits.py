@@ -16,9 +16,9 @@ import numpy as np
 from linkwise.algorithms import joint_terms
 from linkwise.functions.table import mechanism_of
 from linkwise.motion import arguments
-from linkwise.motion.fastest.cells import SAMPLES
-from linkwise.motion.fastest.reachability import PARABOLA
 from linkwise.motion.limits import LimitError
+from linkwise.motion.shortest_time.cells import SAMPLES
+from linkwise.motion.shortest_time.reachability import PARABOLA
 from linkwise.motion.trajectory import Moment
 from linkwise.robot.robot import Robot
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.core.summaries import Summarised, Summary
-from linkwise.motion.fastest.cells import Cells
-from linkwise.motion.fastest.path_limits import Limits
 from linkwise.motion.limits import LimitError
+from linkwise.motion.shortest_time.cells import Cells
+from linkwise.motion.shortest_time.path_limits import Limits
 from linkwise.motion.trajectory import Moment, Trajectory
 from linkwise.robot.conveniences import part
 

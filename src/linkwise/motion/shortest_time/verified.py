@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwise.motion.fastest.path_limits import Limits
-from linkwise.motion.fastest.reachability import PARABOLA
+from linkwise.motion.shortest_time.path_limits import Limits
+from linkwise.motion.shortest_time.reachability import PARABOLA
 from linkwise.motion.trajectory import Moment
 
 POINTS = (9, 33, 129, 513)  # in a cell, evenly in time: more where the bound is beyond a limit

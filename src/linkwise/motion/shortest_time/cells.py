@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.motion.fastest.paths import JointPath, Splines
 from linkwise.motion.polynomial import PiecewisePolynomial
+from linkwise.motion.shortest_time.paths import JointPath, Splines
 from linkwise.motion.trajectory import Moment
 
 SAMPLES = np.array([0.0, 1 / 3, 2 / 3, 1.0])  # of ρ: where limits of a cell are evaluated

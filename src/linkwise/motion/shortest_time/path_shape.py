@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.motion.fastest.cells import GRADED, SHARP, VANISHED, Kinds, PathCells, nearest
-from linkwise.motion.fastest.paths import JointPath
+from linkwise.motion.shortest_time.cells import GRADED, SHARP, VANISHED, Kinds, PathCells, nearest
+from linkwise.motion.shortest_time.paths import JointPath
 from linkwise.motion.trajectory import Moment
 
 FINE = 400  # samples of a path with few corners

@@ -18,10 +18,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from linkwise.motion.fastest.cells import SAMPLES, Cells
-from linkwise.motion.fastest.optimal_motion import InfeasiblePathError, TimeOptimal
-from linkwise.motion.fastest.path_limits import CREEP, Limits, Strips
-from linkwise.motion.fastest.verified import exceeded, limit_rows, slower_part, value_rows
+from linkwise.motion.shortest_time.cells import SAMPLES, Cells
+from linkwise.motion.shortest_time.optimal_motion import InfeasiblePathError, TimeOptimal
+from linkwise.motion.shortest_time.path_limits import CREEP, Limits, Strips
+from linkwise.motion.shortest_time.verified import exceeded, limit_rows, slower_part, value_rows
 from linkwise.motion.trajectory import Moment
 
 SHRINK = 0.2  # of the weight of the barrier, from one round to the next
