@@ -225,3 +225,10 @@ def test_simulations_are_played_with_the_forces_of_contacts(driver, tmp_path):
     batch = simulate(scene, lw.control.Passive(scene), duration=0.02, q=np.stack([start, start]))
     with pytest.raises(lw.LinkwiseError, match="batch"):
         page_file(scene, result=batch)
+
+
+def test_the_camera_sees_bodies_that_are_fixed_in_the_world():
+    """A small cube above a large slope: the picture has both."""
+    cube = lw.Body.box((0.1, 0.1, 0.1), mass=0.5, name="cube")
+    scene = lw.Scene([cube, lw.Body.box((1.0, 1.0, 0.1), name="wedge")])
+    assert data_of(page_file(scene, q=scene.neutral))["camera"]["distance"] > 1.5

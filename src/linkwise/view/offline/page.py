@@ -167,13 +167,15 @@ def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
     bones = skeleton(robot)
     drawn = mesh_parts(robot, looks)
     solid = skeleton_parts(robot, bones) + held_parts(robot, bones.reach) + mass_parts(robot, bones.reach)
-    solid += contact_shape_parts(robot)
+    touching = contact_shape_parts(robot)
+    solid += touching
     shares = shared_out([part.mesh for part in drawn], MOST_TRIANGLES)
     parts = [_packed(part, simplified(part.mesh, most)) for part, most in zip(drawn, shares, strict=True)]
     parts = [part for part in parts if part is not None]
     has_meshes = bool(parts)
     parts += [part for each in solid if (part := _packed(each, each.mesh)) is not None]
-    low, high = scene_box(robot, bones, [(p.body, p.mesh.moved(p.pose)) for p in drawn], q)
+    seen = [*drawn, *touching]
+    low, high = scene_box(robot, bones, [(p.body, p.mesh.moved(p.pose)) for p in seen], q)
     up = up_of(robot)
     target, distance = camera_of(low, high, bones.reach)
     labels = group_labels(robot, bones.reach, has_meshes)
