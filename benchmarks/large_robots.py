@@ -53,32 +53,20 @@ def pinocchio_calls(path: Path, base: str) -> dict[str, Callable[[], Any]]:
     """Pinocchio's functions at a random state, by the names that they have here."""
     import pinocchio as pin
 
+    from linkwise.bench.pinocchio_calls import calls_of
+
     joint = pin.JointModelFreeFlyer() if base == "floating" else None
     model = pin.buildModelFromUrdf(str(path), *([joint] if joint else []))
     data, rng = model.createData(), np.random.default_rng(0)
     q = pin.integrate(model, pin.neutral(model), rng.uniform(-0.5, 0.5, model.nv))
     v, a = rng.normal(size=(2, model.nv))
     frame = len(model.frames) - 1
-    return {
-        "inverse_dynamics": lambda: pin.rnea(model, data, q, v, a),
-        "forward_dynamics": lambda: pin.aba(model, data, q, v, a),
-        "mass_matrix": lambda: pin.crba(model, data, q),
-        "inverse_mass_matrix": lambda: pin.computeMinverse(model, data, q),
-        "gravity_torques": lambda: pin.computeGeneralizedGravity(model, data, q),
-        "bias_torques": lambda: pin.nonLinearEffects(model, data, q, v),
-        "coriolis_matrix": lambda: pin.computeCoriolisMatrix(model, data, q, v),
-        "inverse_dynamics_derivatives": lambda: pin.computeRNEADerivatives(model, data, q, v, a),
-        "forward_dynamics_derivatives": lambda: pin.computeABADerivatives(model, data, q, v, a),
-        "kinetic_energy": lambda: pin.computeKineticEnergy(model, data, q, v),
-        "potential_energy": lambda: pin.computePotentialEnergy(model, data, q),
+    return calls_of(pin, model, data, q, v, a) | {
         "regressor": lambda: pin.computeJointTorqueRegressor(model, data, q, v, a),
         "pose": lambda: pin.framesForwardKinematics(model, data, q),
         "jacobian": lambda: pin.computeFrameJacobian(model, data, q, frame),
-        "center_of_mass": lambda: pin.centerOfMass(model, data, q),
-        "com_jacobian": lambda: pin.jacobianCenterOfMass(model, data, q),
         "centroidal_momentum": lambda: pin.computeCentroidalMomentum(model, data, q, v),
         "centroidal_matrix": lambda: pin.ccrba(model, data, q, v),
-        "integrate": lambda: pin.integrate(model, q, v),
         "difference": lambda: pin.difference(model, q, q),
     }
 

@@ -21,6 +21,20 @@ SHARED = {
     "stabilization": "rate [1/s] at which errors of constraints decay (Baumgarte); none by default.",
     "q0": "first positions [rad or m], shape (..., nq).",
     "q1": "second positions [rad or m], shape (..., nq).",
+    "step": "length of a step in time [s]; part of the compiled code (kernels have it as the input ``time_step``).",
+    "contact_friction": (
+        "coefficients of friction of the candidates in place of the robot's, shape (..., contacts) or one number."
+    ),
+    "ground_height": ("height of the ground under every candidate [m], shape (..., contacts) or one number."),
+    "accuracy": (
+        "largest residual that nearly all states should have; 1e-6 by default. It decides how many sweeps and Newton's "
+        "steps are computed."
+    ),
+    "smoothing": (
+        "of derivatives (``vjp``, ``jacobian``, those of JAX and PyTorch) [m/s]: a contact that opens or closes acts "
+        "on them over this range of velocities, and over a range of gaps of as much times the step. 0, the default, "
+        "gives those of the law. Values are the same."
+    ),
     "out": "array that takes the result; a tuple of them for several results.",
     "threads": "number of threads; by default all cores where the batch is large enough.",
 }
@@ -41,7 +55,8 @@ def described(**own: str) -> Callable[[AnyFunction], AnyFunction]:
         names = [n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n != "self"]
         if text and len(names) > 1 and "Args:\n" not in text and all(name in texts for name in names):
             section = "\n".join(["Args:", *(f"    {name}: {texts[name]}" for name in names)])
-            function.__doc__ = f"{text}\n\n{section}"
+            about, returns, result = text.partition("\n\nReturns:")
+            function.__doc__ = f"{about}\n\n{section}{returns}{result}"
         return function
 
     return add

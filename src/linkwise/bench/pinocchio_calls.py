@@ -36,12 +36,18 @@ def _parts(result: Any) -> tuple:
     return result if isinstance(result, tuple) else (result,)
 
 
-def _calls(peer: Pinocchio, robot: Robot, *args: np.ndarray) -> dict[str, tuple[Callable, Callable]]:
-    """For each function: what is timed, and what gives its result in the order of Linkwise."""
-    pin, model, data = peer.pinocchio, peer.model, peer.data
-    q, v, a = (*args, *args[-1:] * 2)[:3]
-    frame = model.getFrameId(robot.default_frame()) if model.existFrame(robot.default_frame()) else None
-    calls: dict[str, Callable[[], Any]] = {
+def calls_of(pin: Any, model: Any, data: Any, q: Any, v: Any, a: Any) -> dict[str, Callable[[], Any]]:
+    """Pinocchio's functions by the names that they have here: those whose results need no other order.
+
+    Args:
+        pin: the module.
+        model: its robot.
+        data: its memory.
+        q: positions.
+        v: velocities.
+        a: accelerations or torques.
+    """
+    return {
         "inverse_dynamics": lambda: pin.rnea(model, data, q, v, a),
         "forward_dynamics": lambda: pin.aba(model, data, q, v, a),
         "mass_matrix": lambda: pin.crba(model, data, q),
@@ -58,7 +64,14 @@ def _calls(peer: Pinocchio, robot: Robot, *args: np.ndarray) -> dict[str, tuple[
         "integrate": lambda: pin.integrate(model, q, v),
         "difference": lambda: pin.difference(model, q, v),
     }
-    found = {name: (call, call) for name, call in calls.items()}
+
+
+def _calls(peer: Pinocchio, robot: Robot, *args: np.ndarray) -> dict[str, tuple[Callable, Callable]]:
+    """For each function: what is timed, and what gives its result in the order of Linkwise."""
+    pin, model, data = peer.pinocchio, peer.model, peer.data
+    q, v, a = (*args, *args[-1:] * 2)[:3]
+    frame = model.getFrameId(robot.default_frame()) if model.existFrame(robot.default_frame()) else None
+    found = {name: (call, call) for name, call in calls_of(pin, model, data, q, v, a).items()}
     swapped = [3, 4, 5, 0, 1, 2]  # Pinocchio has linear before angular
     momentum, matrix = _centroidal(pin, model, data, q, v)
     found["centroidal_momentum"] = momentum, lambda: momentum().vector[swapped]

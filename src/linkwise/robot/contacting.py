@@ -86,24 +86,6 @@ class Touching(Constrained):
         Contacts keep Signorini's condition and Coulomb's cone, joints their stops and dry friction, constraints their
         rows, all in the velocities after the step (Moreau and Jean). See ``contact_residual`` for how well.
 
-        Args:
-            q: positions [rad or m], shape (..., nq).
-            qd: velocities, shape (..., n).
-            tau: torques [N·m or N], shape (..., n).
-            step: length of the step [s]; part of the compiled code (``robot.kernel("contact_step",
-                inputs="time_step")`` has it as an input).
-            contact_friction: coefficients of friction of the candidates in place of the robot's, shape
-                (..., contacts) or one number.
-            ground_height: height of the ground under every candidate [m], shape (..., contacts) or one number.
-            friction: whether joints have friction.
-            accuracy: largest residual that nearly all states should have; 1e-6 by default. It decides how many
-                sweeps and Newton's steps are computed.
-            smoothing: of derivatives (``vjp``, ``jacobian``, those of JAX and PyTorch) [m/s]: a contact that opens or
-                closes acts on them over this range of velocities, and over a range of gaps of as much times the step.
-                0, the default, gives those of the law. Values are the same.
-            out: arrays that take the results.
-            threads: number of threads; by default all cores where the batch is large enough.
-
         Returns:
             Positions (..., nq), velocities (..., n) and impulses [N·s], shape (..., contacts, 3): on the robot, in the
             axes of the contact, the normal last; of the ground those of the world.
@@ -126,21 +108,7 @@ class Touching(Constrained):
         out: Any = None,
         threads: int | None = None,
     ) -> np.ndarray:
-        """Forces of the contacts on the robot [N], shape (..., contacts, 3): the impulses of a step over its length.
-
-        Args:
-            q: positions [rad or m], shape (..., nq).
-            qd: velocities, shape (..., n).
-            tau: torques [N·m or N], shape (..., n).
-            step: length of the step [s].
-            contact_friction: as for ``contact_step``.
-            ground_height: as for ``contact_step``.
-            friction: whether joints have friction.
-            accuracy: as for ``contact_step``.
-            smoothing: as for ``contact_step``.
-            out: array that takes the result.
-            threads: number of threads.
-        """
+        """Forces of the contacts on the robot [N], shape (..., contacts, 3): the impulses of a step over its length."""
         return self._touched("contact_forces", locals())
 
     @computed
@@ -159,21 +127,7 @@ class Touching(Constrained):
         out: Any = None,
         threads: int | None = None,
     ) -> np.ndarray:
-        """Velocities of the candidates after ``contact_step`` [m/s], shape (..., contacts, 3), the normal last.
-
-        Args:
-            q: positions [rad or m], shape (..., nq).
-            qd: velocities, shape (..., n).
-            tau: torques [N·m or N], shape (..., n).
-            step: length of the step [s].
-            contact_friction: as for ``contact_step``.
-            ground_height: as for ``contact_step``.
-            friction: whether joints have friction.
-            accuracy: as for ``contact_step``.
-            smoothing: as for ``contact_step``.
-            out: array that takes the result.
-            threads: number of threads.
-        """
+        """Velocities of the candidates after ``contact_step`` [m/s], shape (..., contacts, 3), the normal last."""
         return self._touched("contact_velocities", locals())
 
     @computed
@@ -195,18 +149,6 @@ class Touching(Constrained):
 
         The largest violation of complementarity, cone and gap as a velocity, relative to the largest velocity that
         contacts would have without impulses.
-
-        Args:
-            q: positions [rad or m], shape (..., nq).
-            qd: velocities, shape (..., n).
-            tau: torques [N·m or N], shape (..., n).
-            step: length of the step [s].
-            contact_friction: as for ``contact_step``.
-            ground_height: as for ``contact_step``.
-            friction: whether joints have friction.
-            accuracy: as for ``contact_step``.
-            out: array that takes the result.
-            threads: number of threads.
         """
         return self._touched("contact_residual", locals())
 
@@ -214,14 +156,7 @@ class Touching(Constrained):
     def contact_gaps(
         self, q: Array, *, ground_height: Array | None = None, out: Any = None, threads: int | None = None
     ) -> np.ndarray:
-        """Distances of the candidates to what they may touch [m], shape (..., contacts); negative inside.
-
-        Args:
-            q: positions [rad or m], shape (..., nq).
-            ground_height: height of the ground under every candidate [m], shape (..., contacts) or one number.
-            out: array that takes the result.
-            threads: number of threads.
-        """
+        """Distances of the candidates to what they may touch [m], shape (..., contacts); negative inside."""
         return self._touched("contact_gaps", locals())
 
     @computed
@@ -232,12 +167,6 @@ class Touching(Constrained):
 
         The third axis is the normal, towards the contact's ``frame``; the origin is the point of contact. Forces and
         impulses of contacts are in these axes: ``frames[..., :3, :3] @ forces[..., None]`` has them in base axes.
-
-        Args:
-            q: positions [rad or m], shape (..., nq).
-            ground_height: height of the ground under every candidate [m], shape (..., contacts) or one number.
-            out: array that takes the result.
-            threads: number of threads.
         """
         return self._touched("contact_frames", locals())
 
