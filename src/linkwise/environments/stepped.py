@@ -8,6 +8,7 @@ nothing else, so any step can be computed alone, again and anywhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,13 +30,14 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, where, while_loop
 from linkwise.simulate.integrators import INTEGRATORS, space_of
 from linkwise.simulate.moving import Motion
+from linkwise.spatial import Vector
 
 ENDS = ("terminated", "truncated", "broken", "return", "length")
 """Columns of the output about ends of episodes; return and length of the episode up to this step."""
 DIVERGED = 1e6
 """A state whose numbers sum to more, or to no number, is broken: its episode ends."""
-RESET_CHANNELS, UPDATE_CHANNELS, SENSOR_CHANNELS, PUSH_CHANNELS = 0, 600, 1200, 1900
-"""First channels of what is drawn at one step."""
+CHANNELS, SENSOR_CHANNELS, PUSH_CHANNELS = 0, 1000, 1900
+"""First channels of what is drawn at one step: for updates and resets, sensors, pushes."""
 PAYLOAD_RADIUS = 0.05
 """Of the sphere whose inertia a payload has [m]."""
 
@@ -113,7 +115,7 @@ class Program:
         def once(**values: Any) -> list[Scalar]:
             inputs = self._named_inputs(values["inputs"])
             links = mechanism_of(self.robot, base_parameters=True)
-            draw = Draw(values["episode"], values["step"][0], RESET_CHANNELS)
+            draw = Draw(values["episode"], values["step"][0], CHANNELS)
             state = self._fresh(inputs, draw, links, {name: 1.0 for name in self.task.randomise})
             found["observation"] = len(self._observed(state, values["episode"], values["step"][0]))
             found["terms"] = tuple(self._rewards(state))
@@ -155,47 +157,44 @@ class Program:
         """The outputs of a step by name."""
         task, held, named = self.task, self._split(state), self._named_inputs(inputs)
         drawn = dict(zip(task.randomise, held["drawn"], strict=True))
-        episode, (number,), (count,) = held["episode"], held["number"], held["step"]
-        links = self._links(drawn)
-        qd = self._pushed(held, named, episode, count)
-        q, qd, touch, torque, slip = self._moved(links, held["q"], qd, held["touch"], action, drawn)
-        count = count + 1.0
-        forces = [[x * (1.0 / task.step) for x in touch[3 * k : 3 * k + 3]] for k in range(self.candidates)]
-        after = State(
-            self.robot, links, q, qd, list(action), torque, self._memory(held), named, drawn,
-            count * task.period, forces, slip,
-        )  # fmt: skip
-        ended = where(task.terminate(after), 1.0, 0.0)
-        after.terminated = ended
+        (number,), count = held["number"], held["step"][0] + 1.0
+        after = self._after(held, action, named, drawn, count)
+        ended = after.terminated = where(task.terminate(after), 1.0, 0.0)
         terms = self._rewards(after)
-        after.memory |= self._updated(after, episode, count)
-        seen = self._observed(after, episode, count)
-        observation, late = self._delayed(seen, held["late"])
-        broken = self._broken([*q, *qd, *seen, *terms.values()])
-        fine = where(broken > 0.5, 0.0, 1.0)
+        broken = self._broken([*after.q, *after.qd, *action, *terms.values()])
         terms = {name: where(broken > 0.5, 0.0, value) for name, value in terms.items()}
         reward: Scalar = 0.0
         for value in terms.values():
             reward = reward + value
+        if task.least_reward > -math.inf:
+            reward = where(reward < task.least_reward, task.least_reward, reward)
         ended = where(broken > 0.5, 1.0, ended)
         truncated = where(ended > 0.5, 0.0, where(count >= named["episode_length"][0], 1.0, 0.0))
-        done = where(ended + truncated > 0.5, 1.0, 0.0)
+        over = ended + truncated > 0.5
         total = held["return"][0] + reward
-        begun, first = self._begun(named, stream, number + 1.0)
+
+        # an episode that ends needs random numbers of the next one, the others those of their step: never both
+        episode = episode_stream(stream, number + 1.0)
+        words = [where(over, new, old) for new, old in zip(episode, held["episode"], strict=True)]
+        step = where(over, 0.0, count)
+        after.memory |= self._updated(after, words, step)
+        observation, late = self._delayed(self._observed(after, words, step), held["late"])
+        begun, first = self._begun(named, episode, number + 1.0, words, step)
         gone = {
-            "q": q, "qd": qd, "touch": touch, "episode": episode, "number": [number], "step": [count],
-            "return": [total], "broken": held["broken"], "drawn": held["drawn"], "late": late,
+            "q": after.q, "qd": self._pushed(after, named, words, step), "touch": after.touch,
+            "episode": held["episode"], "number": [number], "step": [count], "return": [total],
+            "broken": held["broken"], "drawn": held["drawn"], "late": late,
             **{f"memory.{name}": after.memory[name] for name in task.memory},
         }  # fmt: skip
-        begun["broken"] = [held["broken"][0] + (1.0 - fine)]
+        begun["broken"] = [held["broken"][0] + broken]
         row = [
-            where(done > 0.5, new, old)
+            where(over, new, old)
             for name in self.parts
             for new, old in zip(begun[name], gone[name], strict=True)
         ]
         return {
             "next_state": row,
-            "observation": [where(done > 0.5, new, old) for new, old in zip(first, observation, strict=True)],
+            "observation": [where(over, new, old) for new, old in zip(first, observation, strict=True)],
             "reward": reward,
             "ends": [ended, truncated, broken, total, count],
             "final_observation": [
@@ -206,7 +205,8 @@ class Program:
 
     def begin(self, inputs: Sequence[Scalar], stream: Sequence[Scalar], number: Sequence[Scalar]) -> dict[str, Any]:
         """The first state and observation of an episode."""
-        parts, first = self._begun(self._named_inputs(inputs), stream, number[0])
+        episode = episode_stream(stream, number[0])
+        parts, first = self._begun(self._named_inputs(inputs), episode, number[0], episode, 0.0)
         return {"state": [x for name in self.parts for x in parts[name]], "observation": first}
 
     # -- parts of the step --------------------------------------------------------------------------------------------
@@ -236,6 +236,24 @@ class Program:
             return mechanism_of(self.robot, base_parameters=True)
         frame = self.task.payload_frame
         return with_symbols(mechanism_of(self.robot), self.robot, frame, symbols, base_parameters=True)
+
+    def _after(
+        self,
+        held: Mapping[str, Scalars],
+        action: Sequence[Scalar],
+        named: Mapping[str, Scalars],
+        drawn: Mapping[str, Scalar],
+        count: Scalar,
+    ) -> State:
+        """What functions of the task see after the physics steps."""
+        links = self._links(drawn)
+        q, qd, touch, torque, slip = self._moved(links, held["q"], held["qd"], held["touch"], action, drawn)
+        rate = 1.0 / self.task.step
+        forces = [[x * rate for x in touch[3 * k : 3 * k + 3]] for k in range(self.candidates)]
+        return State(
+            self.robot, links, q, qd, list(action), torque, self._memory(held), named, drawn,
+            count * self.task.period, forces, slip, touch=touch,
+        )  # fmt: skip
 
     def _moved(
         self,
@@ -310,20 +328,17 @@ class Program:
         return once
 
     def _pushed(
-        self, held: Mapping[str, Scalars], named: Mapping[str, Scalars], episode: Scalars, count: Scalar
+        self, state: State, named: Mapping[str, Scalars], episode: Sequence[Scalar], count: Scalar
     ) -> Scalars:
-        """Velocities with the push of this step, where there is one."""
-        qd = list(held["qd"])
+        """Velocities with the push after this step, where there is one."""
+        qd = list(state.qd)
         if self.task.push is None:
             return qd
         size, period = named["push"]
         draw = Draw(episode, count, PUSH_CHANNELS)
         now = where(draw.uniform(0.0, period) < self.task.period, 1.0, 0.0)
-        from linkwise.model.mechanism import quaternion_rotation
-        from linkwise.spatial import Vector
-
-        change = Vector(now * draw.uniform(-size, size), now * draw.uniform(-size, size), 0.0)
-        own = quaternion_rotation(held["q"][3:7]).transposed() @ change
+        change = Vector(now * draw.noise(size), now * draw.noise(size), 0.0)
+        own = state.rotation.transposed() @ change
         qd[3:6] = [a + b for a, b in zip(qd[3:6], own, strict=True)]
         return qd
 
@@ -331,10 +346,10 @@ class Program:
         found = self.task.reward(state)
         return dict(found) if isinstance(found, Mapping) else {"reward": found}
 
-    def _updated(self, state: State, episode: Scalars, count: Scalar) -> dict[str, Scalars]:
+    def _updated(self, state: State, episode: Sequence[Scalar], count: Scalar) -> dict[str, Scalars]:
         if self.task.update is None:
             return {}
-        found = self.task.update(state, Draw(episode, count, UPDATE_CHANNELS))
+        found = self.task.update(state, Draw(episode, count, CHANNELS))
         return {name: self._sized(name, value) for name, value in found.items()}
 
     def _observed(self, state: State, episode: Sequence[Scalar], count: Scalar) -> Scalars:
@@ -359,12 +374,16 @@ class Program:
         return where(total < DIVERGED, 0.0, 1.0)
 
     def _begun(
-        self, named: dict[str, Scalars], stream: Sequence[Scalar], number: Scalar
+        self,
+        named: dict[str, Scalars],
+        episode: Sequence[Scalar],
+        number: Scalar,
+        words: Sequence[Scalar],
+        step: Scalar,
     ) -> tuple[dict[str, Scalars], Scalars]:
-        """(the parts of the first state of an episode, its first observation)."""
+        """(the parts of the first state of an episode, its first observation), with random numbers of these words."""
         task = self.task
-        episode = episode_stream(stream, number)
-        draw = Draw(episode, 0.0, RESET_CHANNELS)
+        draw = Draw(words, step, CHANNELS)
         drawn = {name: draw.uniform(*named[name]) for name in task.randomise}
         late: Scalars = []
         if task.delay[1]:
@@ -372,9 +391,9 @@ class Program:
             late = [float(low) if low == high else draw.uniform(low - 0.5, high + 0.5)]
             late = [_whole(late[0], low, high)]
         state = self._fresh(named, draw, self._links(drawn), drawn)
-        seen = self._observed(state, episode, 0.0)
+        seen = self._observed(state, words, step)
         parts = {
-            "q": state.q, "qd": state.qd, "touch": [0.0] * (3 * self.candidates), "episode": episode,
+            "q": state.q, "qd": state.qd, "touch": [0.0] * (3 * self.candidates), "episode": list(episode),
             "number": [number], "step": [0.0], "return": [0.0], "broken": [0.0], "drawn": list(drawn.values()),
             "late": [*late, *(seen * task.delay[1])],
             **{f"memory.{name}": state.memory[name] for name in task.memory},

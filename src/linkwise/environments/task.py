@@ -119,6 +119,8 @@ class Task:
     """Of contacts: residual that is asked for; None for the default of ``contact_step``."""
     friction: bool = True
     """Whether joints have the friction of the robot's file."""
+    least_reward: float = -math.inf
+    """Of a step: a sum of terms below it counts as much as it. At 0 it never pays to end an episode."""
     source: str = ""
     """Where the task was published."""
     initial: np.ndarray | None = None
@@ -184,6 +186,8 @@ class State:
     """Velocities of the contacts after the last physics step [m/s], the normal last."""
     terminated: Scalar = 0.0
     """1 where the episode ends by ``terminate``; for rewards."""
+    touch: Scalars = field(default_factory=list)
+    """Impulses of the contacts in the last physics step [N·s]."""
     _poses: Any = None
 
     @property

@@ -3,7 +3,7 @@
 ``locomotion/go1/joystick.py``), for any robot with a floating base and feet.
 
 What differs: feet alone touch the ground, so an episode also ends where the body comes low; the last action is part of
-the observation at once; the reward is not cut off at zero; dry friction of joints is a ramp.
+the observation at once; new commands come after 1 to 9 s, evenly; dry friction of joints is a ramp.
 """
 
 from __future__ import annotations
@@ -133,6 +133,7 @@ def task(robot: Robot, legged: Legged, *, noise: bool = True, weights: Mapping[s
         randomise={"contact_friction": (0.4, 1.0), "payload": (-1.0, 2.0), "kp": (0.9, 1.1), "kd": (0.9, 1.1)},
         payload_frame=legged.base,
         push=Push(0.5, 4.0),
+        least_reward=0.0,
         source="MuJoCo Playground, Go1JoystickFlatTerrain",
         initial=np.array([0.0, 0.0, legged.height, 0.0, 0.0, 0.0, 1.0, *legged.posture]),
     )
