@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linkwise.environments.environment import Environment
-from linkwise.environments.ready import cart_pole, joystick
+from linkwise.environments.ready import acrobot, cart_pole, joystick, panda_reach
 from linkwise.environments.ready.joystick import Legged
 from linkwise.environments.task import Task
 from linkwise.errors import UnknownNameError, suggest
@@ -30,11 +30,12 @@ def _go2(robot: Any = None, **options: Any) -> Task:
     return joystick.task(found("go2", robot), GO2, **options)
 
 
-def _cart_pole() -> Task:
-    return cart_pole.task()
-
-
-TASKS: dict[str, Callable[..., Task]] = {"cart_pole": _cart_pole, "go2_joystick": _go2}
+TASKS: dict[str, Callable[..., Task]] = {
+    "cart_pole": cart_pole.task,
+    "acrobot": acrobot.task,
+    "panda_reach": panda_reach.task,
+    "go2_joystick": _go2,
+}
 
 
 def names() -> list[str]:
