@@ -135,7 +135,8 @@ def compare_mujoco(task: lw.environments.Task, rate: float) -> None:
         return
     kp, kd = drives.numbers["kp"], drives.numbers["kd"]
     actuators = "".join(
-        f'<position joint="{name}" kp="{a}" kv="{b}"/>' for name, a, b in zip(drives.names, kp, kd, strict=True)
+        f'<position joint="{name}" kp="{a}" kv="{b}"/>'
+        for name, a, b in zip(drives.names, kp, kd, strict=True)
     )
     model, data = in_mujoco(task.robot, actuators=actuators)
     model.opt.timestep = task.step

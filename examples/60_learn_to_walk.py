@@ -1,9 +1,9 @@
 """Reinforcement learning with environments that are one kernel: ``ppo.py`` beside this file is all of the learning.
 
-    python examples/60_learn_to_walk.py                                  cart-pole on the CPU
-    python examples/60_learn_to_walk.py panda_reach --seconds 50         an arm reaches for targets, on the CPU
-    python examples/60_learn_to_walk.py go2_joystick --robot go2_mjx.xml --device cuda --seconds 55 --out go2.npz
-    linkwise generate go2_mjx.xml policy --weights go2.npz --dtype float32 --out go2_policy      the network in C
+python examples/60_learn_to_walk.py                                  cart-pole on the CPU
+python examples/60_learn_to_walk.py panda_reach --seconds 50         an arm reaches for targets, on the CPU
+python examples/60_learn_to_walk.py go2_joystick --robot go2_mjx.xml --device cuda --seconds 55 --out go2.npz
+linkwise generate go2_mjx.xml policy --weights go2.npz --dtype float32 --out go2_policy      the network in C
 """
 
 import argparse

@@ -186,10 +186,14 @@ class Learning:
         with torch.no_grad():
             old = self.sigma
             divergence = (
-                (sigma / old).log() + (old**2 + (flat(self.mu) - mean) ** 2) / (2 * sigma**2) - 0.5
-            ).sum(-1).mean()
+                ((sigma / old).log() + (old**2 + (flat(self.mu) - mean) ** 2) / (2 * sigma**2) - 0.5)
+                .sum(-1)
+                .mean()
+            )
             grown = torch.where(divergence < 0.5 * s.divergence, self.rate * 1.5, self.rate)
-            self.rate.copy_(torch.where(divergence > 2 * s.divergence, self.rate / 1.5, grown).clamp(1e-5, 1e-2))
+            self.rate.copy_(
+                torch.where(divergence > 2 * s.divergence, self.rate / 1.5, grown).clamp(1e-5, 1e-2)
+            )
         self.optimizer.step()
         with torch.no_grad():
             agent.log_std.clamp_(-3.0, 0.5)
@@ -257,5 +261,7 @@ def train(env, settings: Settings, seconds: float, *, seed: int = 0, every: floa
         curve.append(learning.report(now - began, steps, terms))
         if curve[-1][2] >= settings.enough:
             break
-    print(f"{steps / 1e6:.1f} million steps in {time.perf_counter() - began:.1f} s, broken episodes: {env.broken}")
+    print(
+        f"{steps / 1e6:.1f} million steps in {time.perf_counter() - began:.1f} s, broken episodes: {env.broken}"
+    )
     return learning.agent, curve

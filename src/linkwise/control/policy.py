@@ -44,13 +44,19 @@ class Policy:
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float32).ravel())
         if len(self.sizes) < 2 or min(self.sizes) < 1:
-            raise ArgumentError(f"sizes: expected at least those of observations and actions, got {self.sizes}")
+            raise ArgumentError(
+                f"sizes: expected at least those of observations and actions, got {self.sizes}"
+            )
         if self.activation not in ACTIVATIONS:
-            raise ArgumentError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
+            raise ArgumentError(
+                f"activation: expected one of {', '.join(ACTIVATIONS)}, got {self.activation!r}"
+            )
         if self.squash not in SQUASHED:
             raise ArgumentError(f"squash: expected one of {', '.join(SQUASHED)}, got {self.squash!r}")
         if self.weights.shape != (self.weight_count,):
-            raise ShapeError(f"weights: expected {self.weight_count} for {self.sizes}, got {self.weights.shape}")
+            raise ShapeError(
+                f"weights: expected {self.weight_count} for {self.sizes}, got {self.weights.shape}"
+            )
         if not np.isfinite(self.weights).all():
             raise ArgumentError("weights: expected finite numbers")
 
@@ -119,7 +125,9 @@ class Policy:
         """Read a file of ``save``."""
         try:
             with np.load(path, allow_pickle=False) as file:
-                held: Mapping[str, Any] = {key: file[key] for key in ("sizes", "weights", "activation", "squash")}
+                held: Mapping[str, Any] = {
+                    key: file[key] for key in ("sizes", "weights", "activation", "squash")
+                }
         except (OSError, ValueError, KeyError) as error:
             raise ArgumentError(f"{path}: expected a policy file (NPZ of Policy.save): {error}") from None
         return cls(tuple(held["sizes"]), held["weights"], str(held["activation"]), str(held["squash"]))
@@ -167,7 +175,9 @@ class Policy:
         traced = TracedFunction(policy, shapes, "policy")
         sizes = {"observation": self.sizes[0], "weights": self.weight_count}
         key = hashlib.sha256(f"policy {self.key}".encode()).digest()
-        made = Kernel("policy", sizes.items(), {"action": (self.sizes[-1],)}.items(), dtype, traced.program, key)  # type: ignore[arg-type]
+        made = Kernel(
+            "policy", sizes.items(), {"action": (self.sizes[-1],)}.items(), dtype, traced.program, key
+        )  # type: ignore[arg-type]
         made.origin = (_kernel, (self.sizes, self.activation, self.squash, dtype))
         return made
 

@@ -5,12 +5,17 @@ from linkwise.arguments.guesses import answer_for
 from linkwise.control.policy import Policy
 from linkwise.environments.draws import Draw
 from linkwise.environments.environment import Environment, Rollout, Step
+from linkwise.environments.interfaces.functional import BraxState, Functional
+from linkwise.environments.interfaces.learning import rsl_rl_env, skrl_env
+from linkwise.environments.interfaces.vector import gymnasium_env, gymnasium_vector
 from linkwise.environments.named import make, names, task
 from linkwise.environments.task import PDTargets, Push, State, Task, Torques
 
 __all__ = [
+    "BraxState",
     "Draw",
     "Environment",
+    "Functional",
     "PDTargets",
     "Policy",
     "Push",
@@ -19,8 +24,12 @@ __all__ = [
     "Step",
     "Task",
     "Torques",
+    "gymnasium_env",
+    "gymnasium_vector",
     "make",
     "names",
+    "rsl_rl_env",
+    "skrl_env",
     "task",
 ]
 

@@ -68,7 +68,9 @@ class Inputs(MutableMapping[str, Any]):
         array = np.asarray(value, dtype=float)
         array = array.reshape(1) if not array.ndim else array
         if array.shape not in ((size,), (count, size)):
-            raise ShapeError(f"inputs: {name}: expected shape ({size},) or ({count}, {size}), got {array.shape}")
+            raise ShapeError(
+                f"inputs: {name}: expected shape ({size},) or ({count}, {size}), got {array.shape}"
+            )
         self._values[name] = array
         self._owner._inputs_changed()
 
@@ -353,7 +355,9 @@ class Kernels:
         feed = {"weights": Feed(policy.weight_count, 0)}
         return self._rolled(f"policy {policy.key} {explore}", feed, policy, explore)
 
-    def _rolled(self, key: str, feed: Mapping[str, Feed], policy: Policy | None, explore: bool) -> RolloutKernel:
+    def _rolled(
+        self, key: str, feed: Mapping[str, Feed], policy: Policy | None, explore: bool
+    ) -> RolloutKernel:
         if key in self._rollouts:
             return self._rollouts[key]
         program = self.program

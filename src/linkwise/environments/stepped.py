@@ -86,7 +86,14 @@ class Program:
         task, found, at = self.task, dict[str, Part](), 0
         late = task.delay[1] * self.observation_size + (1 if task.delay[1] else 0)
         sizes = {"q": self.robot.nq, "qd": self.robot.dof, "touch": 3 * self.candidates, "episode": STREAM}
-        sizes |= {"number": 1, "step": 1, "return": 1, "broken": 1, "drawn": len(task.randomise), "late": late}
+        sizes |= {
+            "number": 1,
+            "step": 1,
+            "return": 1,
+            "broken": 1,
+            "drawn": len(task.randomise),
+            "late": late,
+        }
         sizes |= {f"memory.{name}": size for name, size in task.memory.items()}
         for name, size in sizes.items():
             found[name] = Part(name, at, size)
@@ -152,7 +159,11 @@ class Program:
     # -- the step -----------------------------------------------------------------------------------------------------
 
     def step(
-        self, state: Sequence[Scalar], action: Sequence[Scalar], inputs: Sequence[Scalar], stream: Sequence[Scalar]
+        self,
+        state: Sequence[Scalar],
+        action: Sequence[Scalar],
+        inputs: Sequence[Scalar],
+        stream: Sequence[Scalar],
     ) -> dict[str, Any]:
         """The outputs of a step by name."""
         task, held, named = self.task, self._split(state), self._named_inputs(inputs)
@@ -203,7 +214,9 @@ class Program:
             "terms": list(terms.values()),
         }
 
-    def begin(self, inputs: Sequence[Scalar], stream: Sequence[Scalar], number: Sequence[Scalar]) -> dict[str, Any]:
+    def begin(
+        self, inputs: Sequence[Scalar], stream: Sequence[Scalar], number: Sequence[Scalar]
+    ) -> dict[str, Any]:
         """The first state and observation of an episode."""
         episode = episode_stream(stream, number[0])
         parts, first = self._begun(self._named_inputs(inputs), episode, number[0], episode, 0.0)
@@ -320,9 +333,7 @@ class Program:
                 q, qd = INTEGRATORS["semi_implicit_euler"](given, q, qd, self.task.step, space_of(links))
             else:
                 values: dict[str, Sequence[Scalar]] = {"breakaway": [1.0]}
-                q, qd = motion.advanced(
-                    values, "semi_implicit_euler", lambda *_: tau, q, qd, self.task.step
-                )
+                q, qd = motion.advanced(values, "semi_implicit_euler", lambda *_: tau, q, qd, self.task.step)
             return list(q), list(qd), [], []
 
         return once

@@ -142,7 +142,9 @@ class Task:
                     f"{self.name}: randomise: no {name!r}; expected {', '.join(RANDOMISED)} or a labelled parameter"
                 )
             if not -math.inf < least <= most < math.inf:
-                raise ArgumentError(f"{self.name}: randomise {name}: expected low ≤ high, got {least}, {most}")
+                raise ArgumentError(
+                    f"{self.name}: randomise {name}: expected low ≤ high, got {least}, {most}"
+                )
         if "contact_friction" in self.randomise and not candidate_count(self.robot):
             raise ArgumentError(f"{self.name}: randomise contact_friction: {self.robot.name} touches nothing")
         reserved = {"q", "qd"} & {*self.memory}
@@ -290,10 +292,16 @@ class Drives:
         wanted: Scalars = [float(n) + float(s) * a for n, s, a in zip(neutral, scale, action, strict=True)]
         if not self.law.clipped:
             return wanted
-        return [clipped(x, float(a), float(b)) for x, a, b in zip(wanted, self.lower, self.upper, strict=True)]
+        return [
+            clipped(x, float(a), float(b)) for x, a, b in zip(wanted, self.lower, self.upper, strict=True)
+        ]
 
     def torques(
-        self, targets: Sequence[Scalar], q: Sequence[Scalar], qd: Sequence[Scalar], drawn: Mapping[str, Scalar]
+        self,
+        targets: Sequence[Scalar],
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        drawn: Mapping[str, Scalar],
     ) -> Scalars:
         """Torques of the driven joints in a physics step."""
         strength = drawn.get("strength", 1.0)
@@ -313,7 +321,9 @@ class Drives:
         """Torques of all coordinates, with the dry friction of the drives."""
         tau: Scalars = [0.0] * dof
         for torque, at, dry in zip(torques, self.coordinates, self.numbers["dry_friction"], strict=True):
-            tau[at] = torque if dry == 0.0 else torque - float(dry) * clipped(qd[at] * (1.0 / RAMP), -1.0, 1.0)
+            tau[at] = (
+                torque if dry == 0.0 else torque - float(dry) * clipped(qd[at] * (1.0 / RAMP), -1.0, 1.0)
+            )
         return tau
 
 

@@ -44,7 +44,10 @@ def _above(state: State) -> Any:
 
 
 def _reset(draw: Draw, inputs: Mapping[str, Scalars]) -> Mapping[str, Sequence[Scalar]]:
-    return {"q": [draw.uniform(-0.1, 0.1) for _ in range(2)], "qd": [draw.uniform(-0.1, 0.1) for _ in range(2)]}
+    return {
+        "q": [draw.uniform(-0.1, 0.1) for _ in range(2)],
+        "qd": [draw.uniform(-0.1, 0.1) for _ in range(2)],
+    }
 
 
 def task() -> Task:

@@ -29,7 +29,9 @@ def robot() -> Robot:
         Link("pole", Inertia.from_com(POLE, (0, 0, HALF_LENGTH), (inertia, inertia, 1e-6))),
     ]
     joints = [
-        Joint("slide", "prismatic", "rail", "cart", Transform.identity(), (1, 0, 0), limits=Limits(-5.0, 5.0)),
+        Joint(
+            "slide", "prismatic", "rail", "cart", Transform.identity(), (1, 0, 0), limits=Limits(-5.0, 5.0)
+        ),
         Joint("hinge", "continuous", "cart", "pole", Transform.identity(), (0, 1, 0)),
     ]
     return Robot("cart_pole", links, joints)
@@ -45,7 +47,10 @@ def _outside(state: State) -> Scalar:
 
 def _reset(draw: Draw, inputs: Mapping[str, Scalars]) -> Mapping[str, Sequence[Scalar]]:
     (size,) = inputs["start"]
-    return {"q": [draw.uniform(-size, size) for _ in range(2)], "qd": [draw.uniform(-size, size) for _ in range(2)]}
+    return {
+        "q": [draw.uniform(-size, size) for _ in range(2)],
+        "qd": [draw.uniform(-size, size) for _ in range(2)],
+    }
 
 
 def task() -> Task:

@@ -94,7 +94,9 @@ def with_feet(robot: Robot, legged: Legged) -> Robot:
     return robot.with_contacts(contacts)
 
 
-def task(robot: Robot, legged: Legged, *, noise: bool = True, weights: Mapping[str, float] | None = None) -> Task:
+def task(
+    robot: Robot, legged: Legged, *, noise: bool = True, weights: Mapping[str, float] | None = None
+) -> Task:
     """The task for one robot.
 
     Args:
@@ -130,7 +132,12 @@ def task(robot: Robot, legged: Legged, *, noise: bool = True, weights: Mapping[s
             "noise": 1.0 if noise else 0.0,
             "weights": list((WEIGHTS | dict(weights or {})).values()),
         },
-        randomise={"contact_friction": (0.4, 1.0), "payload": (-1.0, 2.0), "kp": (0.9, 1.1), "kd": (0.9, 1.1)},
+        randomise={
+            "contact_friction": (0.4, 1.0),
+            "payload": (-1.0, 2.0),
+            "kp": (0.9, 1.1),
+            "kd": (0.9, 1.1),
+        },
         payload_frame=legged.base,
         push=Push(0.5, 4.0),
         least_reward=0.0,
@@ -204,7 +211,8 @@ class _Joystick:
             "action_rate": square([a - b for a, b in zip(state.action, state.memory["last"], strict=True)]),
             "energy": _sum(abs(x * v) for x, v in zip(state.torque, state.qd[6:], strict=True)),
             "foot_clearance": _sum(
-                abs(h - legged.foot_height) * sqrt(sqrt(v + 1e-12)) for h, v in zip(height, speeds, strict=True)
+                abs(h - legged.foot_height) * sqrt(sqrt(v + 1e-12))
+                for h, v in zip(height, speeds, strict=True)
             ),
             "foot_height": moving
             * _sum(
