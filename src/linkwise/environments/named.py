@@ -8,6 +8,7 @@ from typing import Any
 from linkwise.environments.environment import Environment
 from linkwise.environments.ready import acrobot, cart_pole, joystick, panda_reach
 from linkwise.environments.ready.joystick import Legged
+from linkwise.environments.robots import found
 from linkwise.environments.task import Task
 from linkwise.errors import UnknownNameError, suggest
 
@@ -24,17 +25,63 @@ GO2 = Legged(
 )
 
 
-def _go2(robot: Any = None, **options: Any) -> Task:
-    from linkwise.environments.robots import found
+ANYMAL = Legged(
+    "anymal",
+    tuple(
+        (f"{side}{end}_SHANK", ((1 if end == "F" else -1) * 0.1, (-1 if side == "R" else 1) * -0.02, -0.298))
+        for end in "FH"
+        for side in "LR"
+    ),
+    0.031,
+    (0.0, 0.4, -0.8, 0.0, 0.4, -0.8, 0.0, -0.4, 0.8, 0.0, -0.4, 0.8),
+    0.57,
+    0.3,
+    "base",
+    kp=80.0,
+    kd=2.0,
+    torque_limits=80.0,
+    command=(1.0, 0.6, 1.0),
+)
+"""Posture and gains of legged_gym (N. Rudin et al., "Learning to walk in minutes", 2022)."""
+_G1_LEG, _G1_ARM = (-0.312, 0.0, 0.0, 0.669, -0.363, 0.0), (0.2, 0.22, 0.0, 0.6, 0.0, 0.0, 0.0)
+G1 = Legged(
+    "g1",
+    tuple(
+        (f"{side}_ankle_roll_link", place)
+        for side in ("left", "right")
+        for place in ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+    ),
+    0.005,
+    (*_G1_LEG, *_G1_LEG, 0.0, 0.0, 0.0, *_G1_ARM, 0.2, -0.22, 0.0, 0.6, 0.0, 0.0, 0.0),
+    0.76,
+    0.5,
+    "pelvis",
+    kp=75.0,
+    kd=2.0,
+    torque_limits=88.0,
+    posture_weights=(0.1,) * 12 + (1.0,) * 17,
+    command=(1.0, 0.5, 1.0),
+    air_time=0.2,
+    weights={"air_time": 2.0, "foot_clearance": 0.0, "foot_height": 0.0, "orientation": -2.0, "termination": -100.0},
+    accuracy=1e-2,
+)
+"""Posture of MuJoCo Playground's ``G1JoystickFlatTerrain``; its clock of steps is left out."""
 
-    return joystick.task(found("go2", robot), GO2, **options)
+
+def _legged(legged: Legged) -> Callable[..., Task]:
+    def made(robot: Any = None, **options: Any) -> Task:
+        return joystick.task(found(legged.name, robot), legged, **options)
+
+    return made
 
 
 TASKS: dict[str, Callable[..., Task]] = {
     "cart_pole": cart_pole.task,
     "acrobot": acrobot.task,
     "panda_reach": panda_reach.task,
-    "go2_joystick": _go2,
+    "go2_joystick": _legged(GO2),
+    "anymal_joystick": _legged(ANYMAL),
+    "g1_walk": _legged(G1),
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from linkwise.environments.task import PDTargets, Push, Scalars, State, Task, cl
 from linkwise.errors import ModelError
 from linkwise.model.contacts import Contact
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, maximum, sqrt, where
+from linkwise.scalar import Scalar, cos, maximum, minimum, sin, sqrt, where
 
 WEIGHTS = {
     "tracking_linear": 1.0,
@@ -44,6 +44,7 @@ WEIGHTS = {
 """Of the terms of the reward, per second; the input ``weights`` changes them."""
 NOISE = {"velocity": 0.1, "gyro": 0.2, "gravity": 0.05, "joint_position": 0.03, "joint_velocity": 1.5}
 SIGMA = 0.25
+DRY = "coulomb_friction"
 TOUCHING = 1e-4  # [N]: a foot with more is on the ground
 
 
@@ -53,9 +54,9 @@ class Legged:
 
     name: str
     feet: tuple[tuple[str, tuple[float, float, float]], ...]
-    """Link and place in it [m] of every foot."""
+    """Link and place in it [m] of every sphere that touches the ground; those of one link are a foot."""
     radius: float
-    """Of a foot [m]."""
+    """Of these spheres [m]."""
     posture: tuple[float, ...]
     """Of the driven joints [rad], in the order of the robot."""
     height: float
@@ -77,6 +78,16 @@ class Legged:
     """That a part of a new command is not zero."""
     air_time: float = 0.1
     """Of a foot, from which it is rewarded [s]."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of terms of the reward that differ from ``WEIGHTS``."""
+    accuracy: float = 1e-3
+    """Of contacts."""
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The spheres of every foot."""
+        links = list(dict.fromkeys(link for link, _ in self.feet))
+        return [[k for k, (link, _) in enumerate(self.feet) if link == own] for own in links]
 
 
 def with_feet(robot: Robot, legged: Legged) -> Robot:
@@ -111,7 +122,7 @@ def task(
         legged.kp, legged.kd, legged.posture, legged.action_scale, legged.torque_limits, dry_friction=dry
     )
     functions = _Joystick(legged, made, np.asarray(legged.posture))
-    count, feet = len(legged.posture), len(legged.feet)
+    count, feet = len(legged.posture), len(legged.groups)
     limits = [float(x) for x in legged.command]
     return Task(
         f"{legged.name}_joystick",
@@ -130,7 +141,7 @@ def task(
             "command_limits": limits,
             "command_chances": legged.command_chances,
             "noise": 1.0 if noise else 0.0,
-            "weights": list((WEIGHTS | dict(weights or {})).values()),
+            "weights": list((WEIGHTS | dict(legged.weights) | dict(weights or {})).values()),
         },
         randomise={
             "contact_friction": (0.4, 1.0),
@@ -140,26 +151,20 @@ def task(
         },
         payload_frame=legged.base,
         push=Push(0.5, 4.0),
+        accuracy=legged.accuracy,
         least_reward=0.0,
         source="MuJoCo Playground, Go1JoystickFlatTerrain",
         initial=np.array([0.0, 0.0, legged.height, 0.0, 0.0, 0.0, 1.0, *legged.posture]),
     )
 
 
-def _without_dry_friction(robot: Robot) -> tuple[Any, Robot]:
+def _without_dry_friction(robot: Robot) -> tuple[np.ndarray, Robot]:
     """(Coulomb friction of the driven joints, the robot without it): the drives have it as a ramp."""
-    labels = [label for label in robot.parameter_labels if label.endswith(".Fs")]
-    dry = np.zeros(sum(joint.dof == joint.nq == 1 for joint in robot.coordinate_joints))
-    if not labels:
-        return dry, robot
-    values = dict(zip(robot.parameter_labels, robot.parameters, strict=True))
     names = [joint.name for joint in robot.coordinate_joints if joint.dof == joint.nq == 1]
-    for k, name in enumerate(names):
-        dry[k] = values.get(f"{name}.Fs", 0.0)
-    if not dry.any():
-        return dry, robot
-    changed = {f"{name}.Fs": 0.0 for k, name in enumerate(names) if dry[k]}
-    return dry, robot.with_parameters(changed)
+    values = dict(zip(robot.parameter_labels, robot.parameters, strict=True))
+    dry = np.array([float(values.get(f"{name}.{DRY}", 0.0)) for name in names])
+    changed = {f"{name}.{DRY}": 0.0 for name, force in zip(names, dry, strict=True) if force}
+    return dry, robot.with_parameters(changed) if changed else robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +196,10 @@ class _Joystick:
         world_angular, world_linear = state.base_velocity_in_world
         command, away = state.memory["command"], self._away(state)
         moving = where(square(command) > 1e-4, 1.0, 0.0)
-        height, touching = state.gaps(), self._touching(state)
+        height, touching = self._heights(state), self._touching(state)
         landed = self._landed(state, touching)
         air = [x + period for x in state.memory["air"]]
-        speeds = [square(velocity[:2]) for velocity in state.slip]
+        speeds = [square(state.slip[own[0]][:2]) for own in legged.groups]
         along = [command[k] - linear[k] for k in (0, 1)]
         posture_weights = np.resize(legged.posture_weights, len(away))
         values: dict[str, Scalar] = {
@@ -230,7 +235,7 @@ class _Joystick:
         return (state.gravity[2] > -0.5) | (state.q[2] < self.legged.lowest)
 
     def update(self, state: State, draw: Draw) -> Mapping[str, Sequence[Scalar]]:
-        touching, height = self._touching(state), state.gaps()
+        touching, height = self._touching(state), self._heights(state)
         left = state.memory["until"][0] - 1.0
         now = where(left < 0.5, 1.0, 0.0)
         fresh = self._command(state.inputs, draw)
@@ -251,8 +256,6 @@ class _Joystick:
         }
 
     def reset(self, draw: Draw, inputs: Mapping[str, Scalars]) -> Mapping[str, Sequence[Scalar]]:
-        from linkwise.scalar import cos, sin
-
         half = draw.uniform(-0.5 * math.pi, 0.5 * math.pi)
         spread = self.posture
         place = [draw.uniform(-0.5, 0.5), draw.uniform(-0.5, 0.5), self.legged.height + 0.0 * half]
@@ -278,7 +281,20 @@ class _Joystick:
         return [x - float(p) for x, p in zip(state.q[7:], self.posture, strict=True)]
 
     def _touching(self, state: State) -> Scalars:
-        return [where(force[2] > TOUCHING, 1.0, 0.0) for force in state.forces]
+        """1 for feet on the ground."""
+        forces = [_sum(state.forces[k][2] for k in own) for own in self.legged.groups]
+        return [where(force > TOUCHING, 1.0, 0.0) for force in forces]
+
+    def _heights(self, state: State) -> Scalars:
+        """Of the lowest point of every foot [m]."""
+        gaps = state.gaps()
+        found: Scalars = []
+        for own in self.legged.groups:
+            lowest = gaps[own[0]]
+            for k in own[1:]:
+                lowest = minimum(lowest, gaps[k])
+            found.append(lowest)
+        return found
 
     def _landed(self, state: State, touching: Sequence[Scalar]) -> Scalars:
         """1 for feet that touch first after a swing."""
