@@ -87,7 +87,9 @@ def trial_of(
             return step * task.period, np.full(3, np.nan)
         if step * task.period > 2.0:
             speeds.append([linear[0], linear[1], angular[2]])
-        seen = np.concatenate([linear, angular, -turn[2], data.qpos[7:] - neutral, data.qvel[6:], last, command])
+        seen = np.concatenate(
+            [linear, angular, -turn[2], data.qpos[7:] - neutral, data.qvel[6:], last, command]
+        )
         last = policy(seen).astype(float)
         target = np.clip(neutral + scale * last, drives.lower, drives.upper)
         for _ in range(round(task.period / model.opt.timestep)):

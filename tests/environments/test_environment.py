@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import actions, bouncer
 
 import linkwise as lw
+from conftest import actions, bouncer
 from linkwise.environments import Environment, Policy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -75,7 +75,13 @@ class Policy:
 
     @classmethod
     def random(cls, sizes: Sequence[int], seed: int = 0, **options: Any) -> Policy:
-        """A network with random weights, for tests and first tries."""
+        """A network with random weights, for tests and first tries.
+
+        Args:
+            sizes: numbers of observations, of each hidden layer, and of actions.
+            seed: of the weights.
+            **options: ``activation`` and ``squash``.
+        """
         rng = np.random.default_rng(seed)
         parts: list[np.ndarray] = [np.zeros(sizes[0]), np.ones(sizes[0])]
         for own, out in zip(sizes, sizes[1:], strict=False):

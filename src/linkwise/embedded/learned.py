@@ -14,7 +14,9 @@ from linkwise.robot.robot import Robot
 def policy_entries(robot: Robot, options: Options) -> list[Entry]:
     """The function ``policy``: (observation, weights) -> action."""
     if options.weights is None:
-        raise EntryError("policy: give the file of the network, --weights FILE (linkwise.environments.Policy.save)")
+        raise EntryError(
+            "policy: give the file of the network, --weights FILE (linkwise.environments.Policy.save)"
+        )
     policy = Policy.load(options.weights)
     kernel = policy.kernel(options.dtype)
     layers = " x ".join(map(str, policy.sizes))
@@ -23,7 +25,9 @@ def policy_entries(robot: Robot, options: Options) -> list[Entry]:
         "linkwise.environments.Policy in this precision"
     )
     mean = policy.weights[: policy.sizes[0]].astype(float)
-    spread = 1.0 / np.maximum(np.abs(policy.weights[policy.sizes[0] : 2 * policy.sizes[0]].astype(float)), 1e-6)
+    spread = 1.0 / np.maximum(
+        np.abs(policy.weights[policy.sizes[0] : 2 * policy.sizes[0]].astype(float)), 1e-6
+    )
 
     def states(count: int) -> Mapping[str, np.ndarray]:
         rng = np.random.default_rng(0)

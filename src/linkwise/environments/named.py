@@ -49,7 +49,12 @@ G1 = Legged(
     tuple(
         (f"{side}_ankle_roll_link", place)
         for side in ("left", "right")
-        for place in ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+        for place in (
+            (-0.05, 0.025, -0.03),
+            (-0.05, -0.025, -0.03),
+            (0.12, 0.03, -0.03),
+            (0.12, -0.03, -0.03),
+        )
     ),
     0.005,
     (*_G1_LEG, *_G1_LEG, 0.0, 0.0, 0.0, *_G1_ARM, 0.2, -0.22, 0.0, 0.6, 0.0, 0.0, 0.0),
@@ -62,7 +67,13 @@ G1 = Legged(
     posture_weights=(0.1,) * 12 + (1.0,) * 17,
     command=(1.0, 0.5, 1.0),
     air_time=0.2,
-    weights={"air_time": 2.0, "foot_clearance": 0.0, "foot_height": 0.0, "orientation": -2.0, "termination": -100.0},
+    weights={
+        "air_time": 2.0,
+        "foot_clearance": 0.0,
+        "foot_height": 0.0,
+        "orientation": -2.0,
+        "termination": -100.0,
+    },
     accuracy=1e-2,
 )
 """Posture of MuJoCo Playground's ``G1JoystickFlatTerrain``; its clock of steps is left out."""

@@ -49,14 +49,8 @@ def gymnasium_vector(env: Environment) -> Any:
             if done.any():
                 found["final_obs"] = _rows(info["final_observation"], done)
                 found["_final_obs"] = done
-                found["final_info"], found["_final_info"] = {}, done
-                found["episode"] = {
-                    "r": info["return"] * done,
-                    "l": info["length"] * done,
-                    "_r": done,
-                    "_l": done,
-                }
-                found["_episode"] = done
+                found["final_info"] = {"return": info["return"], "length": info["length"]}
+                found["_final_info"] = done
             return observation, reward.astype(np.float64), terminated, truncated, found
 
     return LinkwiseVectorEnv()
