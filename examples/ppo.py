@@ -7,6 +7,7 @@ CUDA graphs, and the learning rate is a number on the device. ``60_learn_to_walk
 from __future__ import annotations
 
 import copy
+import itertools
 import time
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ class Settings:
 
 def network(sizes: tuple[int, ...]) -> torch.nn.Sequential:
     layers: list[torch.nn.Module] = []
-    for own, out in zip(sizes, sizes[1:], strict=False):
+    for own, out in itertools.pairwise(sizes):
         layers += [torch.nn.Linear(own, out), torch.nn.ELU()]
     return torch.nn.Sequential(*layers[:-1])
 
@@ -225,7 +226,9 @@ class Learning:
 
 
 def train(env, settings: Settings, seconds: float, *, seed: int = 0, every: float = 2.0, terms: bool = False):
-    """Learn until the time is over or the returns are enough: (agent, curve of (seconds, steps, return, length, reward)).
+    """Learn until the time is over or the returns are enough.
+
+    Returns the agent and its curve: rows of seconds, steps, return, length and reward.
 
     Args:
         env: environments with arrays of PyTorch.

@@ -25,7 +25,8 @@ def drawn() -> np.ndarray:
 
 
 def test_range_mean_and_variance(drawn):
-    assert drawn.min() >= 0.0 and drawn.max() <= 1.0
+    assert drawn.min() >= 0.0
+    assert drawn.max() <= 1.0
     assert abs(drawn.mean() - 0.5) < 4 / np.sqrt(12 * drawn.size)
     assert abs(drawn.var() - 1 / 12) < 4 * np.sqrt(1 / 180 / drawn.size)
     counts = np.histogram(drawn, 32, (0.0, 1.0))[0]

@@ -7,6 +7,7 @@ and in generated C. Frameworks sum in other orders: their results differ in the 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,7 @@ class Policy:
         """
         rng = np.random.default_rng(seed)
         parts: list[np.ndarray] = [np.zeros(sizes[0]), np.ones(sizes[0])]
-        for own, out in zip(sizes, sizes[1:], strict=False):
+        for own, out in itertools.pairwise(sizes):
             parts += [rng.normal(size=out * own) / np.sqrt(own), np.zeros(out)]
         return cls(tuple(sizes), np.concatenate([*parts, np.full(sizes[-1], -1.0)]), **options)
 
@@ -181,9 +182,8 @@ class Policy:
         traced = TracedFunction(policy, shapes, "policy")
         sizes = {"observation": self.sizes[0], "weights": self.weight_count}
         key = hashlib.sha256(f"policy {self.key}".encode()).digest()
-        made = Kernel(
-            "policy", sizes.items(), {"action": (self.sizes[-1],)}.items(), dtype, traced.program, key
-        )  # type: ignore[arg-type]
+        shape = {"action": (self.sizes[-1],)}
+        made = Kernel("policy", sizes.items(), shape.items(), dtype, traced.program, key)  # type: ignore[arg-type]
         made.origin = (_kernel, (self.sizes, self.activation, self.squash, dtype))
         return made
 

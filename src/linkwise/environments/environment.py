@@ -96,9 +96,9 @@ class Inputs(MutableMapping[str, Any]):
 class Environment:
     """Environments of one task side by side.
 
-    A policy step (physics, sensors, observation, reward, ends and resets of all environments) is one call of one kernel,
-    and on a GPU one launch. An environment whose numbers are no longer finite begins a new episode; ``broken`` counts
-    these, and no other environment is touched.
+    A policy step (physics, sensors, observation, reward, ends and resets of all environments) is one call of one
+    kernel, and on a GPU one launch. An environment whose numbers are no longer finite begins a new episode; ``broken``
+    counts these, and no other environment is touched.
 
     Args:
         task: what is stepped, see ``Task``; ``make`` has ready ones.

@@ -38,8 +38,8 @@ def found(name: str, given: Robot | str | Path | None) -> Robot:
             if (folder / file).is_file():
                 return _loaded(folder / file)
     raise ModelError(
-        f"{name}: no file {' or '.join(FILES[name])}; git clone https://github.com/google-deepmind/mujoco_menagerie and set "
-        f"{FOLDERS} to that folder, or give robot=FILE"
+        f"{name}: no file {' or '.join(FILES[name])}; git clone https://github.com/google-deepmind/mujoco_menagerie "
+        f"and set {FOLDERS} to that folder, or give robot=FILE"
     )
 
 

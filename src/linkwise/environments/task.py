@@ -1,8 +1,8 @@
 """What an environment is: a robot or scene, a control law, and functions of the user over scalars.
 
-The functions are traced, as those of ``lw.kernel``: arithmetic, the functions of ``lw`` (``lw.where``, ``lw.sin`` …) and
-those of this package, no ``if`` on what they are given. Each gets a ``State``; those that draw random numbers also get
-a ``Draw``.
+The functions are traced, as those of ``lw.kernel``: arithmetic, the functions of ``lw`` (``lw.where``, ``lw.sin`` …)
+and those of this package, no ``if`` on what they are given. Each gets a ``State``; those that draw random numbers also
+get a ``Draw``.
 """
 
 from __future__ import annotations

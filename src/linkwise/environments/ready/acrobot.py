@@ -1,13 +1,13 @@
 """Acrobot: two links hang from a pivot, a motor between them swings them up.
 
 R. Sutton, "Generalization in reinforcement learning: successful examples using sparse coarse coding", 1996, with the
-numbers of Gymnasium's ``Acrobot-v1`` (lengths and masses of 1, ± 1 N·m, a reward of −1 a step until the tip is one length
-above the pivot, 500 steps of 0.2 s). Torques may have any value in between; a policy step is 20 physics steps of 10 ms.
+numbers of Gymnasium's ``Acrobot-v1`` (lengths and masses of 1, ± 1 N·m, a reward of −1 a step until the tip is one
+length above the pivot, 500 steps of 0.2 s). Torques may have any value in between,
+velocities are not cut off, and a policy step is 20 physics steps of 10 ms.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,9 +16,6 @@ from linkwise.environments.task import Scalars, State, Task, Torques
 from linkwise.model import Inertia, Joint, Link, Transform
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, cos, sin
-
-SPEEDS = (4.0 * math.pi, 9.0 * math.pi)
-"""At which an episode is cut off [rad/s]; Gymnasium limits the velocities instead."""
 
 
 def robot() -> Robot:

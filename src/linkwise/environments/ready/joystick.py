@@ -119,7 +119,12 @@ def task(
     made = with_feet(robot, legged)
     dry, made = _without_dry_friction(made)
     control = PDTargets(
-        legged.kp, legged.kd, legged.posture, legged.action_scale, legged.torque_limits, dry_friction=dry
+        legged.kp,
+        legged.kd,
+        legged.posture,
+        legged.action_scale,
+        legged.torque_limits,
+        dry_friction=dry.tolist(),
     )
     functions = _Joystick(legged, made, np.asarray(legged.posture))
     count, feet = len(legged.posture), len(legged.groups)
