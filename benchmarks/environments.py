@@ -4,7 +4,7 @@
     python benchmarks/environments.py --task go2_joystick --robot go2.xml --device cuda --bits 1000 --steps 1000
 
 A policy step has all physics steps of the task, sensors, observation, reward, ends and resets. Actions are random, or
-zero (standing). ``--bits N`` replays N environments on the device and on the CPU and compares every number. MuJoCo, where
+zero (standing). ``--bits N`` steps N environments on the device and on the CPU and compares every number. MuJoCo, where
 it is installed: the same robot and feet with position actuators, ``mujoco.rollout`` on one thread, physics alone.
 """
 

@@ -3,8 +3,8 @@
     python benchmarks/walk_in_mujoco.py --robot go2.xml --policy go2.npz [--trials 100] [--seconds 20]
 
 Every trial draws a command, the friction of the feet (0.5 to 1.0) and a payload (0 to 2 kg). The policy is unchanged:
-50 Hz, the same observation without noise, the same gains. A robot that leans by more than 60° or sinks below half its height
-has fallen. Meshes, which only show, are left out of the file; a floor is added.
+50 Hz, the same observation without noise, the same gains. A robot that leans by more than 60° or sinks below half its
+height has fallen. Meshes, which only show, are left out of the file; a floor is added.
 """
 
 from __future__ import annotations

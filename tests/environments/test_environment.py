@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from conftest import actions, bouncer
-from linkwise.environments import Environment, Policy
+from linkwise.environments import Environment, Policy, page
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from c_functions import call_c
@@ -169,6 +169,16 @@ def test_a_policy_in_the_kernel_is_the_policy_outside(task):
     assert rolled.observation[:, -1].tobytes() == seen.tobytes()
     again = env.rollout(3, policy)  # goes on from there
     assert again.observation.shape == (8, 3, env.observation_size)
+
+
+def test_an_episode_as_a_page_file(task, tmp_path):
+    env = Environment(task, 2)
+    rolled = env.replay(3, actions(2, 20))
+    path = lw.environments.write_episode(task, rolled, tmp_path / "episode.html", environment=1)
+    assert path.stat().st_size > 10_000
+    made = page.first_episode(task, rolled, 1)
+    assert made.contact_arrows.shape == (len(made.t), 1, 3)
+    assert made.contact_arrows[..., 2].max() > 10.0  # the foot carries the body
 
 
 def test_wrong_arguments(task):

@@ -9,6 +9,7 @@ from linkwise.environments.interfaces.functional import BraxState, Functional
 from linkwise.environments.interfaces.learning import rsl_rl_env, skrl_env
 from linkwise.environments.interfaces.vector import gymnasium_env, gymnasium_vector
 from linkwise.environments.named import make, names, task
+from linkwise.environments.page import write_episode
 from linkwise.environments.task import PDTargets, Push, State, Task, Torques
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "rsl_rl_env",
     "skrl_env",
     "task",
+    "write_episode",
 ]
 
 explain(globals(), "environments")

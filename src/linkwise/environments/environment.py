@@ -49,6 +49,8 @@ class Rollout:
     action: Any
     q: Any
     """Positions after each step; of the new episode where one ended."""
+    impulse: Any
+    """Of the contacts in the last physics step of each [N·s], three for every candidate, the normal last."""
     final_state: Any
 
 
@@ -282,7 +284,7 @@ class Environment:
         final, written = kernel(given, steps=int(steps), dtype=self.dtype, threads=self.threads)
         self._state = final["state"][..., : self.program.state_size]
         self._seen = written["record_observation"][..., -1, :]
-        keys = ("observation", "reward", "ends", "action", "q")
+        keys = ("observation", "reward", "ends", "action", "q", "impulse")
         parts = {key: written[f"record_{key}"] for key in keys}
         parts["reward"] = parts["reward"][..., 0]
         return Rollout(**parts, final_state=self._state)
@@ -368,6 +370,7 @@ class Kernels:
             "record_ends": (len(ENDS),),
             "record_action": (program.action_size,),
             "record_q": (self.task.robot.nq,),
+            "record_impulse": (max(program.parts["touch"].size, 1),),
         }
         parameters = {"inputs": program.inputs()["inputs"], "stream": draws.STREAM}
         interface = Interface({"state": state}, parameters, feed, written)
@@ -414,7 +417,7 @@ class _RolloutBuilder:
             episode, count = (state[p.first : p.first + p.size] for p in part)
             draw = draws.Draw(episode, count[0], EXPLORED) if self.explore else None
             action = self.policy.action(seen, values["weights"], draw)
-        found = made.step(state, action, inputs, stream)
+        found, touch = made.step(state, action, inputs, stream), made.parts["touch"]
         following = [*found["next_state"], *(found["observation"] if self.policy else [])]
         return {
             NEXT + "state": following,
@@ -423,4 +426,5 @@ class _RolloutBuilder:
             "record_ends": found["ends"],
             "record_action": list(action),
             "record_q": found["next_state"][: made.robot.nq],
+            "record_impulse": found["next_state"][touch.first : touch.first + touch.size] or [0.0],
         }
