@@ -35,6 +35,8 @@ class Settings:
     """Of the policy in one update; the learning rate follows it."""
     spread: float = 0.5
     """Standard deviation of first actions."""
+    least_spread: float = -1.6
+    """Logarithm of the smallest standard deviation: exploration does not end."""
     enough: float = 1e9
     """Mean return of episodes at which learning ends."""
 
@@ -197,7 +199,7 @@ class Learning:
             )
         self.optimizer.step()
         with torch.no_grad():
-            agent.log_std.clamp_(-3.0, 0.5)
+            agent.log_std.clamp_(s.least_spread, 0.5)
 
     def shuffled(self, update) -> None:
         """All epochs over the samples of one rollout."""
@@ -225,7 +227,16 @@ class Learning:
         return row
 
 
-def train(env, settings: Settings, seconds: float, *, seed: int = 0, every: float = 2.0, terms: bool = False):
+def train(
+    env,
+    settings: Settings,
+    seconds: float,
+    seed: int = 0,
+    *,
+    every: float = 2.0,
+    terms: bool = False,
+    curriculum=None,
+):
     """Learn until the time is over or the returns are enough.
 
     Returns the agent and its curve: rows of seconds, steps, return, length and reward.
@@ -237,6 +248,7 @@ def train(env, settings: Settings, seconds: float, *, seed: int = 0, every: floa
         seed: of environments, first weights and exploration.
         every: seconds between lines of output.
         terms: whether to print the terms of the reward.
+        curriculum: a function of the environment and of the part of the time that is over; it may change inputs.
     """
     began = time.perf_counter()
     torch.manual_seed(seed)
@@ -254,10 +266,16 @@ def train(env, settings: Settings, seconds: float, *, seed: int = 0, every: floa
     learning.episodes.zero_()
     print(f"{env!r}: ready after {time.perf_counter() - began:.1f} s")
     curve, steps, shown = [], 0, time.perf_counter()
+    start, changed = shown, shown
+    if curriculum is not None:
+        curriculum(env, 0.0)
     while (now := time.perf_counter()) - began < seconds:
         collect.run()
         learning.shuffled(update.run)
         steps += settings.envs * settings.horizon
+        if curriculum is not None and now - changed > 0.01 * seconds:
+            changed = now
+            curriculum(env, (now - start) / max(began + seconds - start, 1e-9))
         if now - shown < every:
             continue
         shown = now

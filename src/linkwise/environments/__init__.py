@@ -10,6 +10,7 @@ from linkwise.environments.interfaces.learning import rsl_rl_env, skrl_env
 from linkwise.environments.interfaces.vector import gymnasium_env, gymnasium_vector
 from linkwise.environments.named import make, names, task
 from linkwise.environments.page import write_episode
+from linkwise.environments.ready.joystick import Legged, Terrain
 from linkwise.environments.task import PDTargets, Push, State, Task, Torques
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Draw",
     "Environment",
     "Functional",
+    "Legged",
     "PDTargets",
     "Policy",
     "Push",
@@ -24,6 +26,7 @@ __all__ = [
     "State",
     "Step",
     "Task",
+    "Terrain",
     "Torques",
     "gymnasium_env",
     "gymnasium_vector",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linkwise.environments.environment import Environment
-from linkwise.environments.ready import acrobot, cart_pole, joystick, panda_reach
+from linkwise.environments.ready import acrobot, cart_pole, cube_lift, joystick, panda_reach
 from linkwise.environments.ready.joystick import Legged
 from linkwise.environments.robots import found
 from linkwise.environments.task import Task
@@ -90,6 +90,7 @@ TASKS: dict[str, Callable[..., Task]] = {
     "cart_pole": cart_pole.task,
     "acrobot": acrobot.task,
     "panda_reach": panda_reach.task,
+    "cube_lift": cube_lift.task,
     "go2_joystick": _legged(GO2),
     "anymal_joystick": _legged(ANYMAL),
     "g1_walk": _legged(G1),

@@ -20,6 +20,7 @@ from linkwise.environments.draws import Draw
 from linkwise.environments.task import PDTargets, Push, Scalars, State, Task, clipped, square
 from linkwise.errors import ModelError
 from linkwise.model.contacts import Contact
+from linkwise.model.shapes import Shape
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, cos, maximum, minimum, sin, sqrt, where
 
@@ -90,23 +91,50 @@ class Legged:
         return [[k for k, (link, _) in enumerate(self.feet) if link == own] for own in links]
 
 
-def with_feet(robot: Robot, legged: Legged) -> Robot:
-    """The robot with its feet as the only contacts."""
+@dataclass(frozen=True, eq=False)
+class Terrain:
+    """A height field under the robots; every candidate has an operation for each of its points, so it is small."""
+
+    heights: Any
+    """[m], shape (x, y)."""
+    size: tuple[float, float]
+    """Extent along x and y [m], about the origin."""
+
+
+def with_feet(robot: Robot, legged: Legged, terrain: Terrain | None = None) -> Robot:
+    """The robot with its feet as the only contacts, on level ground or on a height field.
+
+    Args:
+        robot: as its file has it.
+        legged: where its feet are.
+        terrain: None for level ground.
+    """
     names = {*robot.link_names}
     for link, _ in legged.feet:
         if link not in names:
             raise ModelError(f"{robot.name}: no link {link!r}, which has a foot of {legged.name}")
     if not any(joint.type == "floating" for joint in robot.coordinate_joints):
         robot = robot.with_base("floating")
-    contacts = [
-        Contact(link, offset=place, radius=legged.radius, friction=0.8, name=f"foot{k}")
-        for k, (link, place) in enumerate(legged.feet)
-    ]
-    return robot.with_contacts(contacts)
+    if terrain is None:
+        contacts = [
+            Contact(link, offset=place, radius=legged.radius, friction=0.8, name=f"foot{k}")
+            for k, (link, place) in enumerate(legged.feet)
+        ]
+        return robot.with_contacts(contacts)
+    world = robot.link_names[0]
+    spheres = [Shape.sphere(link, legged.radius, offset=place) for link, place in legged.feet]
+    field = Shape.height_field(world, terrain.heights, terrain.size)
+    links = dict.fromkeys(link for link, _ in legged.feet)
+    return robot.with_contacts([*spheres, field, *(Contact(link, world, friction=0.8) for link in links)])
 
 
 def task(
-    robot: Robot, legged: Legged, *, noise: bool = True, weights: Mapping[str, float] | None = None
+    robot: Robot,
+    legged: Legged,
+    *,
+    noise: bool = True,
+    weights: Mapping[str, float] | None = None,
+    terrain: Terrain | None = None,
 ) -> Task:
     """The task for one robot.
 
@@ -115,8 +143,11 @@ def task(
         legged: what the task needs to know about it.
         noise: whether sensors have noise.
         weights: of terms of the reward, in place of ``WEIGHTS``.
+        terrain: a height field; None: level ground. Robots begin above its highest point.
     """
-    made = with_feet(robot, legged)
+    made = with_feet(robot, legged, terrain)
+    above = 0.0 if terrain is None else float(np.max(terrain.heights))
+    lowest = legged.lowest + (0.0 if terrain is None else float(np.min(terrain.heights)))
     dry, made = _without_dry_friction(made)
     control = PDTargets(
         legged.kp,
@@ -126,7 +157,7 @@ def task(
         legged.torque_limits,
         dry_friction=dry.tolist(),
     )
-    functions = _Joystick(legged, made, np.asarray(legged.posture))
+    functions = _Joystick(legged, made, np.asarray(legged.posture), legged.height + above, lowest)
     count, feet = len(legged.posture), len(legged.groups)
     limits = [float(x) for x in legged.command]
     return Task(
@@ -179,6 +210,9 @@ class _Joystick:
     legged: Legged
     robot: Robot
     posture: np.ndarray
+    start: float
+    """Height of the base at the begin [m]."""
+    lowest: float
 
     def observe(self, state: State, draw: Draw) -> Sequence[Scalar]:
         angular, linear = state.base_velocity
@@ -237,7 +271,7 @@ class _Joystick:
         return {name: (period * weights[k]) * values[name] for k, name in enumerate(WEIGHTS)}
 
     def terminate(self, state: State) -> Any:
-        return (state.gravity[2] > -0.5) | (state.q[2] < self.legged.lowest)
+        return (state.gravity[2] > -0.5) | (state.q[2] < self.lowest)
 
     def update(self, state: State, draw: Draw) -> Mapping[str, Sequence[Scalar]]:
         touching, height = self._touching(state), self._heights(state)
@@ -263,7 +297,7 @@ class _Joystick:
     def reset(self, draw: Draw, inputs: Mapping[str, Scalars]) -> Mapping[str, Sequence[Scalar]]:
         half = draw.uniform(-0.5 * math.pi, 0.5 * math.pi)
         spread = self.posture
-        place = [draw.uniform(-0.5, 0.5), draw.uniform(-0.5, 0.5), self.legged.height + 0.0 * half]
+        place = [draw.uniform(-0.5, 0.5), draw.uniform(-0.5, 0.5), self.start + 0.0 * half]
         limits = inputs["command_limits"]
         return {
             "q": [
