@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from conftest import actions, bouncer
 from linkwise.environments import Environment, Policy, page
+from linkwise.environments.ready import joystick
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from c_functions import call_c
@@ -169,6 +170,32 @@ def test_a_policy_in_the_kernel_is_the_policy_outside(task):
     assert rolled.observation[:, -1].tobytes() == seen.tobytes()
     again = env.rollout(3, policy)  # goes on from there
     assert again.observation.shape == (8, 3, env.observation_size)
+
+
+def test_feet_stand_on_a_height_field():
+    """A stool with three legs on a step of 0.1 m: where it stands says how high the ground is."""
+    links = [lw.Link("body", lw.Inertia.from_com(3.0, (0, 0, 0), (0.05, 0.05, 0.05)))]
+    joints = []
+    for k, angle in enumerate((0.0, 2.1, 4.2)):
+        place = lw.Transform.from_rpy((0.1 * np.cos(angle), 0.1 * np.sin(angle), -0.2))
+        links.append(lw.Link(f"leg{k}", lw.Inertia.from_com(0.1, (0, 0, 0), (0.01, 0.01, 0.01))))
+        joints.append(lw.Joint(f"joint{k}", "revolute", "body", f"leg{k}", place, (0, 1, 0)))
+    feet = tuple((f"leg{k}", (0.0, 0.0, 0.0)) for k in range(3))
+    legged = lw.environments.Legged("stool", feet, 0.02, (0.0,) * 3, 0.22, 0.1, "body")
+    heights = np.where(np.arange(4)[:, None] < 2, 0.0, 0.1) + np.zeros((4, 3))
+    terrain = lw.environments.Terrain(heights, (4.0, 4.0))
+    made = joystick.task(lw.Robot("stool", links, joints), legged, noise=False, terrain=terrain)
+    env = Environment(made, 6)
+    env.inputs["push"] = (0.0, 4.0)
+    env.reset(seed=0)
+    state = env.state.copy()
+    state[:, 0] = (-1.6, -1.5, -1.4, 1.4, 1.5, 1.6)
+    state[:, made.robot.nq : made.robot.nq + 6] = 0.0
+    env.state = state
+    for _ in range(60):
+        step = env.advance(np.zeros((6, 3), np.float32))
+    assert not step.ends[:, 0].any()
+    np.testing.assert_allclose(env.q[:, 2], [0.22] * 3 + [0.32] * 3, atol=2e-3)
 
 
 def test_an_episode_as_a_page_file(task, tmp_path):
