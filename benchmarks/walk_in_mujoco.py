@@ -46,7 +46,7 @@ def main() -> None:
                 f"trial {trial}: fell after {time:.2f} s, command {np.round(command, 2)}, friction {friction:.2f}, "
                 f"payload {payload:.2f} kg"
             )
-    error = np.median(np.array(errors), axis=0)
+    error = np.nanmedian(np.array(errors), axis=0)
     print(
         f"{walked} of {given.trials} walked for {given.seconds:g} s; median errors of the mean velocity: "
         f"{error[0]:.3f} m/s forward, {error[1]:.3f} m/s sideways, {error[2]:.3f} rad/s"
