@@ -41,6 +41,7 @@ _PARTS = (
     "collision",
     "compat",
     "control",
+    "environments",
     "frameworks",
     "gpu",
     "identify",
