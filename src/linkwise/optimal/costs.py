@@ -46,6 +46,8 @@ class Point:
     """None at the end of the horizon."""
     values: Mapping[str, Sequence[Scalar]]
     """Parameters by name."""
+    known_forces: Sequence[Scalar] | None = None
+    """Of the contacts, where they are known already."""
 
     def __post_init__(self):
         self.q, self.qd, self.last = self.dynamics.split(self.x)
@@ -64,17 +66,20 @@ class Point:
     def acceleration(self) -> list[Scalar]:
         return self.dynamics.acceleration(self.q, self.qd, self.dynamics.torques(self.torques))
 
+    @once
+    def forces(self) -> Sequence[Scalar]:
+        """Of the contacts, frame by frame."""
+        if self.known_forces is not None:
+            return self.known_forces
+        return self.dynamics.touching(self.q, self.qd, self.dynamics.torques(self.torques))[1]
+
     def of_frame(self, name: str, frame: str | None, *rates: Sequence[Scalar]) -> Any:
         """``pose``, ``jacobian`` or ``velocity`` of a frame, see ``linkwise.algorithms.kinematics``."""
-        from linkwise.functions.evaluation import outputs_of
-        from linkwise.functions.table import FUNCTIONS, Setting
-
         known = self.__dict__.setdefault("_frames", {})
         key = (name, frame)
         if key not in known:
             given = dict(zip(("q", "qd"), (self.q, *rates), strict=False))
-            setting = Setting(self.dynamics.robot, frame=frame)
-            known[key] = next(iter(outputs_of(FUNCTIONS[name], setting, "kinematics", **given).values()))
+            known[key] = self.dynamics.frame_function(name, frame, **given)
         return known[key]
 
     def link_points(self, links: Sequence[tuple[int, Sequence[float]]]) -> list[list[Scalar]]:
@@ -114,6 +119,8 @@ class Cost:
     """Whether it needs torques, which the end of the horizon has not."""
     remembers = False
     """Whether the torques of the step before must be part of the state."""
+    of_forces = False
+    """Whether its residuals are functions of the forces of contacts alone."""
 
     @property
     def label(self) -> str:

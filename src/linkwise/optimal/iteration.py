@@ -111,7 +111,10 @@ def iteration_program(
     shape = stage_shape(problem)
 
     def function(**given: Any) -> dict[str, Any]:
-        return Iterations(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
+        from linkwise.optimal.phase_iteration import PhaseIterations
+
+        kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
+        return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
@@ -203,8 +206,7 @@ class Iterations:
         for k in span(N + 1):
             reads = [self.cost, self.values[k], self.gap, self.gaps[k]]
             straight(_sums, reads, [self.cost, self.gap])
-        for t in span(len(self.steps), parallel=True):
-            self._try(t)
+        self._try_steps()
         self._select()
 
     def _linearise(self, r: Any, k: Any) -> None:
@@ -326,32 +328,19 @@ class Iterations:
         cost = {name: block[r] for name, block in self.hessians.items()}
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
-    def _try(self, t: Any) -> None:
-        """A rollout for one step size."""
-        problem, N, n, m = self.problem, self.N, self.n, self.m
-        dynamics = problem.dynamics
-        cost, left_gap = variable(0.0), variable(0.0)
+    def _try_steps(self) -> None:
+        """A rollout for every step size."""
+        for t in span(len(self.steps), parallel=True):
+            cost, left_gap = variable(0.0), variable(0.0)
+            self.trial_x[t * (self.N + 1), :] = self.given["start"]
+            for k in span(self.N):
+                self._roll(t, k, cost, left_gap)
+            self._finish(t, cost)
+            self.merits[t, 0], self.merits[t, 1] = cost.value, left_gap.value
 
-        def rolled(
-            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any,
-            cost: Any, gaps: Any,
-        ) -> list[list[Scalar]]:  # fmt: skip
-            (alpha,) = size
-            change = dynamics.difference(old, x)
-            torques: list[Any] = []
-            for i in range(m):
-                value = u[i] + alpha * forward[i]
-                for j in range(n):
-                    value = value + feedback[i * n + j] * change[j]
-                torques.append(value)
-            if problem.boxed:
-                torques = problem.clamped(torques, p)
-            left = [(alpha - 1.0) * d for d in gap]
-            following = dynamics.moved(problem.next_state(x, torques, p), left)
-            total = cost[0] + problem.stage_cost(x, torques, p)
-            if problem.nm:
-                total = total + problem.penalty(x, p, mult)
-            return [following, torques, [total], [_total(left, gaps[0])]]
+    def _finish(self, t: Any, cost: Any) -> None:
+        """The cost of the last state of a rollout."""
+        problem, N = self.problem, self.N
 
         def end(x: Any, p: Any, mult: Any, cost: Any) -> list[list[Scalar]]:
             total = cost[0] + problem.terminal_cost(x, p)
@@ -359,22 +348,47 @@ class Iterations:
                 total = total + problem.penalty(x, p, mult)
             return [[total]]
 
-        self.trial_x[t * (N + 1), :] = self.given["start"]
-        for k in span(N):
-            row = t * (N + 1) + k
-            reads = [
-                self.trial_x[row],
-                self.x[k],
-                self.u[k],
-                self.k[k],
-                self.K[k],
-                self.gaps[k + 1],
-                self.p[k],
-            ]
-            reads += [self.multipliers[k], self.sizes[t], cost, left_gap]
-            straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * N + k], cost, left_gap])
         straight(end, [self.trial_x[t * (N + 1) + N], self.p[N], self.multipliers[N], cost], [cost])
-        self.merits[t, 0], self.merits[t, 1] = cost.value, left_gap.value
+
+    def _roll(self, t: Any, k: Any, cost: Any, left_gap: Any) -> None:
+        """One stage of a rollout."""
+        problem, dynamics = self.problem, self.problem.dynamics
+        row = t * (self.N + 1) + k
+
+        def rolled(
+            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any,
+            cost: Any, gaps: Any,
+        ) -> list[list[Scalar]]:  # fmt: skip
+            torques = self.fed_back(x, old, u, forward, feedback, p, size)
+            (alpha,) = size
+            left = [(alpha - 1.0) * d for d in gap]
+            following = dynamics.moved(problem.next_state(x, torques, p), left)
+            total = cost[0] + problem.stage_cost(x, torques, p)
+            if problem.nm:
+                total = total + problem.penalty(x, p, mult)
+            return [following, torques, [total], [_total(left, gaps[0])]]
+
+        reads = [self.trial_x[row], *self._plan(k), self.gaps[k + 1], self.p[k], self.multipliers[k]]
+        reads += [self.sizes[t], cost, left_gap]
+        straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * self.N + k], cost, left_gap])
+
+    def _plan(self, k: Any) -> list[Any]:
+        """What a rollout follows in a stage."""
+        return [self.x[k], self.u[k], self.k[k], self.K[k]]
+
+    def fed_back(
+        self, x: Any, old: Any, u: Any, forward: Any, feedback: Any, p: Any, size: Any
+    ) -> list[Scalar]:
+        """Torques of a rollout: u + α k + K (x ⊟ x_old), within their limits."""
+        n, (alpha,) = self.n, size
+        change = self.problem.dynamics.difference(old, x)
+        torques: list[Any] = []
+        for i in range(self.m):
+            value = u[i] + alpha * forward[i]
+            for j in range(n):
+                value = value + feedback[i * n + j] * change[j]
+            torques.append(value)
+        return self.problem.clamped(torques, p) if self.problem.boxed else torques
 
     def _select(self) -> None:
         """Which trial is taken, and the trajectory that stays."""
@@ -418,11 +432,14 @@ def stage_shape(problem: Problem) -> Shape:
     x, u, p = graph.inputs("x", problem.ns), graph.inputs("u", problem.nu), graph.inputs("p", problem.np)
     cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
     size = problem.nx + problem.nu
-    entries = frozenset(
-        (i, j) for i in range(size) for j in range(i + 1) if graph.lift(cost.hessian[i][j]) is not graph.zero
-    )
     dynamics = problem.dynamics
-    shifts = dynamics.structured and dynamics.flat and not dynamics.remembers
+    entries = frozenset(
+        (i, j)
+        for i in range(size)
+        for j in range(i + 1)
+        if problem.weighs_forces or graph.lift(cost.hessian[i][j]) is not graph.zero
+    )
+    shifts = dynamics.structured and dynamics.flat and not (dynamics.remembers or dynamics.contacts)
     shifted = dynamics.dof if shifts else 0
     return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed)
 

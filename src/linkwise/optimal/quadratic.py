@@ -83,6 +83,14 @@ def least_squares(
     return Quadratic(value, gradient, hessian)
 
 
+def by_forces(point: Point, terms: Terms) -> Terms:
+    """The same residuals with their slopes by the forces of contacts, which are symbols."""
+    forces: list[Any] = list(point.forces)
+    graph = forces[0].graph
+    rows = jacobian([graph.lift(r) for r in terms.residuals], forces)
+    return Terms(terms.residuals, terms.weights, [list(row) for row in rows])
+
+
 def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar:
     """Σ (max(0, λ + μ c)² − λ²)/2μ; ``multipliers`` end with μ and 1/μ, both 0 where limits do not count."""
     mu, inverse = multipliers[-2:]
