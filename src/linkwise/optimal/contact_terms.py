@@ -38,7 +38,7 @@ class CenterOfMass(Cost):
     def parameters(self, robot, dynamics, rows):
         return {
             "target": arguments.table(f"{self.label}: target", self.target, 3, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, 3),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, 3, rows),
         }
 
     def terms(self, point, values):
@@ -69,7 +69,7 @@ class ContactForces(Cost):
         size = _contacts(self.label, dynamics).rows
         return {
             "target": arguments.table(f"{self.label}: target", self.target, size, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, size),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, size, rows),
         }
 
     def terms(self, point, values):
@@ -100,7 +100,7 @@ class ConePenalty(Cost):
     def parameters(self, robot, dynamics, rows):
         return {
             "friction": np.array([arguments.number(f"{self.label}: friction", self.friction, least=0.0)]),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, 1),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, 1, rows),
         }
 
     def terms(self, point, values):

@@ -176,11 +176,11 @@ class JointTracking(Cost):
         found = {}
         if self.target is not None:
             found["target"] = arguments.table(f"{self.label}: target", self.target, robot.nq, rows)
-            found["weight"] = arguments.weights(f"{self.label}: weight", self.weight, robot.dof)
+            found["weight"] = arguments.weights(f"{self.label}: weight", self.weight, robot.dof, rows)
         if self.velocity is not None:
             name = f"{self.label}: velocity"
             found["velocity"] = arguments.table(name, self.velocity, robot.dof, rows)
-            found["velocity_weight"] = arguments.weights(f"{name}_weight", self.velocity_weight, robot.dof)
+            found["velocity_weight"] = arguments.weights(f"{name}_weight", self.velocity_weight, robot.dof, rows)
         return found
 
     def terms(self, point, values):
@@ -232,10 +232,10 @@ class TipTracking(Cost):
         )
         if self.position is not None:
             found["position"] = place
-            found["position_weight"] = arguments.weights(f"{self.label}: position", self.position, 3)
+            found["position_weight"] = arguments.weights(f"{self.label}: position", self.position, 3, rows)
         if self.orientation is not None:
             found["orientation"] = quaternion_of(turn)
-            found["orientation_weight"] = arguments.weights(f"{self.label}: orientation", self.orientation, 3)
+            found["orientation_weight"] = arguments.weights(f"{self.label}: orientation", self.orientation, 3, rows)
         return found
 
     def terms(self, point, values):
@@ -281,7 +281,7 @@ class TipVelocity(Cost):
     def parameters(self, robot, dynamics, rows):
         return {
             "target": arguments.table(f"{self.label}: target", self.target, 6, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, 6),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, 6, rows),
         }
 
     def terms(self, point, values):
@@ -308,7 +308,7 @@ class Effort(Cost):
     def parameters(self, robot, dynamics, rows):
         return {
             "target": arguments.table(f"{self.label}: target", self.target, dynamics.nu, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, dynamics.nu),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, dynamics.nu, rows),
         }
 
     def terms(self, point, values):

@@ -30,7 +30,7 @@ from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
-from linkwise.optimal.quadratic import Quadratic, by_forces, exact, least_squares, penalised, walled
+from linkwise.optimal.quadratic import Quadratic, by_forces, convex_curvature, exact, least_squares, penalised, walled
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.integrators import INTEGRATORS
@@ -392,7 +392,9 @@ class Problem(Summarised):
         limits = self._limits(point, True)
         if limits:
             terms = by_forces(point, Terms(limits, []))
-            total = total.plus(least_squares(point, terms, 1.0, m[self.state_limit_count :], self.barrier))
+            own = m[self.state_limit_count :]
+            total = total.plus(least_squares(point, terms, 1.0, own, self.barrier))
+            total = total.plus(convex_curvature(point, terms, own, self.barrier))
         return total
 
     def stage_quadratic(

@@ -23,6 +23,7 @@ from linkwise.optimal.result import Solution
 PENALTY, MOST_PENALTY = 3.0, 1e7  # μ: the first and the largest
 HARDER = 4.0  # growth of μ
 FIRST = 1e-3  # the first multipliers, in units of the cost of the first guess
+FORCES = 1e-2  # of that, for limits of forces: every foot has one in every stage
 LEAST, MOST = 0.3, 10.0  # change of a multiplier in one round
 SHRINKING = 0.25  # of the violation between two rounds, with which μ stays
 ROUNDS = 40  # updates of the multipliers
@@ -111,6 +112,7 @@ def minimised(
     else:
         at.m[..., -2], at.m[..., -1] = PENALTY, 1.0 / PENALTY
         at.m[..., :-2] = (FIRST * scale_of(at))[:, None, None] * problem.limited
+        at.m[..., problem.state_limit_count : -2] *= FORCES
     enough = np.full(count, tolerance if m is not None else max(tolerance, ROUGHLY))
     worst = np.full(count, np.inf)
     for _ in range(ROUNDS):
