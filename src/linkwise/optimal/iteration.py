@@ -21,7 +21,7 @@ from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
-from linkwise.language import dot, empty, span, straight, variable
+from linkwise.language import empty, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
@@ -137,6 +137,7 @@ class Iterations:
         self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
         self.slopes = empty(self.chunk, s.full, s.width)
         self.gradients = empty(self.chunk, s.width)
+        self.turns = [[empty(self.chunk, len(at), len(at)) for at in s.turned] for _ in range(2)]
         self.hessians = {name: empty(self.chunk, *s.block_shape(name)) for name in s.blocks}
         self.gaps, self.values = empty(N + 1, self.n), empty(N + 1, 1)
         self.k, self.K = empty(N, self.m), empty(N, self.m, self.n)
@@ -216,9 +217,20 @@ class Iterations:
         def linearised(x: Any, u: Any, p: Any, m: Any, following: Any) -> list[list[Scalar]]:
             made = problem.linearised(x, u, p)
             rows = [value for row in full_rows(made, self.shape) for value in row]
-            return [rows, *self._expanded(x, u, p, m, following, made.next_state)]
+            turns = self._turns_of(made)
+            return [rows, *turns, *self._expanded(x, u, p, m, following, made.next_state)]
 
-        straight(linearised, self._stage(k), [self.slopes[r], *self._expansion(r, k)])
+        writes = [self.slopes[r], *self._turns_at(r), *self._expansion(r, k)]
+        straight(linearised, self._stage(k), writes)
+
+    def _turns_of(self, made: Any) -> list[list[Scalar]]:
+        """Blocks of a stage by which positions follow from positions and velocities, row by row."""
+        matrices = (made.turn, made.gain) if self.shape.turned else ()
+        return [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in self.shape.turned]
+
+    def _turns_at(self, r: Any) -> list[Any]:
+        """Where these are kept."""
+        return [block[r] for matrix in self.turns for block in matrix]
 
     def _stage(self, k: Any) -> list[Any]:
         """What the quadratic model of a stage depends on."""
@@ -239,10 +251,8 @@ class Iterations:
     def _linearise_in_parts(self, first: Any) -> None:
         """The same for all stages of a chunk of a large robot: solutions with the mass matrix are loops."""
         dynamics, s, n, chunk = self.problem.dynamics, self.shape, self.problem.dynamics.dof, self.chunk
-        blocks = dynamics.blocks
         M, force, qdd = empty(chunk, n, n), empty(chunk, n), empty(chunk, n)
         L, inverse, rates = empty(chunk, n, n), empty(chunk, n), empty(chunk, n, 2 * n)
-        turns = [[empty(chunk, len(at), len(at)) for at in blocks] for _ in range(2)]
 
         def equation(x: Any, u: Any) -> list[list[Scalar]]:
             matrix, net = dynamics.equation(x, u)
@@ -251,9 +261,7 @@ class Iterations:
         def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any) -> list[list[Scalar]]:
             made = dynamics.stepped(x, u, qdd)
             by_x = [value for row in dynamics.equation_slopes(x, qdd) for value in row]
-            matrices = [matrix for matrix in (made.turn, made.gain) if matrix is not None]
-            own = [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in blocks]
-            return [by_x, *own, *self._expanded(x, u, p, m, following, made.next_state)]
+            return [by_x, *self._turns_of(made), *self._expanded(x, u, p, m, following, made.next_state)]
 
         for r in span(chunk, parallel=True):
             straight(equation, [self.x[first + r], self.u[first + r]], [M[r], force[r]])
@@ -262,8 +270,8 @@ class Iterations:
             qdd[r, :] = solve(L[r], inverse[r], force[r])
         for r in span(chunk, parallel=True):
             k = first + r
-            own = [block[r] for matrix in turns for block in matrix]
-            straight(expanded, [*self._stage(k), qdd[r]], [rates[r], *own, *self._expansion(r, k)])
+            writes = [rates[r], *self._turns_at(r), *self._expansion(r, k)]
+            straight(expanded, [*self._stage(k), qdd[r]], writes)
         right = empty(n, s.width)
         for r in span(chunk):
             for j in span(2 * n):
@@ -273,31 +281,11 @@ class Iterations:
                 right[:, 2 * n + j] = 0.0
                 right[driven, 2 * n + j] = 1.0
             by_z = solve(L[r], inverse[r], right)
-            G = self.slopes[r]
-            rows = G if s.shifted else G[n:, :]
+            rows = self.slopes[r]
             for i in span(n):
                 for j in span(s.width):
                     rows[i, j] = self.problem.step * by_z[i, j]
                 rows[i, n + i] = rows[i, n + i] + 1.0
-            if not s.shifted:
-                self._position_rows(G, [[block[r] for block in matrix] for matrix in turns])
-
-    def _position_rows(self, G: Any, turns: Any) -> None:
-        """Rows of δq' = P δq + h J δq̇', from those of δq̇' below them."""
-        dynamics, h, n = self.problem.dynamics, self.problem.step, self.problem.dynamics.dof
-        for at, turn, gain in zip(dynamics.blocks, *turns, strict=True):
-            for i in span(len(at)):
-                for j in span(self.shape.width, parallel=True):
-                    G[at.start + i, j] = h * dot(gain[i, :], G[n + at.start : n + at.stop, j])
-            for i in span(len(at)):
-                for j in span(len(at)):
-                    G[at.start + i, at.start + j] = G[at.start + i, at.start + j] + turn[i, j]
-        edges = [0, *(edge for at in dynamics.blocks for edge in (at.start, at.stop)), n]
-        for first, stop in zip(edges[::2], edges[1::2], strict=True):
-            for i in span(first, stop):
-                for j in span(self.shape.width):
-                    G[i, j] = h * G[n + i, j]
-                G[i, i] = G[i, i] + 1.0
 
     def _end(self) -> None:
         """The value function at the end of the horizon."""
@@ -324,7 +312,8 @@ class Iterations:
                 for side, at in zip(self.room, self._limits(), strict=True):
                     side[i] = self.p[k, at.start + i] - self.u[k, i]
         riccati = self.riccati
-        riccati.next_value(self.gaps[k + 1], self.mu.value)
+        turns = [[block[r] for block in matrix] for matrix in self.turns]
+        riccati.next_value(self.gaps[k + 1], self.mu.value, turns)
         cost = {name: block[r] for name, block in self.hessians.items()}
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
@@ -439,9 +428,9 @@ def stage_shape(problem: Problem) -> Shape:
         for j in range(i + 1)
         if problem.weighs_forces or graph.lift(cost.hessian[i][j]) is not graph.zero
     )
-    shifts = dynamics.structured and dynamics.flat and not (dynamics.remembers or dynamics.contacts)
-    shifted = dynamics.dof if shifts else 0
-    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed)
+    shifted = dynamics.dof if dynamics.structured and not dynamics.remembers else 0
+    turned = tuple(dynamics.blocks) if shifted else ()
+    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed, turned)
 
 
 def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:

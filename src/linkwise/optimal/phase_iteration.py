@@ -27,25 +27,22 @@ class PhaseIterations(Iterations):
 
     def _linearise_in_parts(self, first: Any) -> None:
         dynamics, n, c, chunk = self.problem.dynamics, self.problem.dynamics.dof, self.c, self.chunk
-        blocks, weighs = dynamics.blocks, self.problem.weighs_forces
+        weighs = self.problem.weighs_forces
         stages, systems = Stages(chunk, n, c), self._systems(chunk)
         rates, held = empty(chunk, n, 2 * n), empty(chunk, c, 2 * n)
-        turns = [[empty(chunk, len(at), len(at)) for at in blocks] for _ in range(2)]
         force_cost = [empty(chunk, c), empty(chunk, c, c)] if weighs else []
 
         def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any, force: Any) -> list[list[Scalar]]:
             of_stage = self.problem._dynamics_of(p)
             made = of_stage.stepped(x, u, qdd)
             by_x = [[value for row in rows for value in row] for rows in of_stage.contact_slopes(x, qdd, force)]
-            matrices = [matrix for matrix in (made.turn, made.gain) if matrix is not None]
-            own = [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in blocks]
             gradient, gap, (value,), *hessian = self._expanded(x, u, p, m, following, made.next_state)
             more: list[list[Scalar]] = []
             if weighs:
                 cost = self.problem.force_quadratic(x, u, p, m, force)
                 value = value + cost.value
                 more = [cost.gradient, [entry for row in cost.hessian for entry in row]]
-            return [*by_x, *own, *more, gradient, gap, [value], *hessian]
+            return [*by_x, *self._turns_of(made), *more, gradient, gap, [value], *hessian]
 
         for r in span(chunk, parallel=True):
             self._equation(self.x[first + r], self.u[first + r], self.p[first + r], [part[r] for part in systems])
@@ -53,13 +50,11 @@ class PhaseIterations(Iterations):
             stages[r].solve(*(part[r] for part in systems))
         for r in span(chunk, parallel=True):
             k = first + r
-            own = [block[r] for matrix in turns for block in matrix]
-            own += [part[r] for part in force_cost]
+            own = [*self._turns_at(r), *(part[r] for part in force_cost)]
             reads = [*self._stage(k), stages[r].qdd, stages[r].force]
             straight(expanded, reads, [rates[r], held[r], *own, *self._expansion(r, k)])
         for r in span(chunk):
             forces = self._slopes(r, stages[r], rates[r], held[r])
-            self._position_rows(self.slopes[r], [[block[r] for block in matrix] for matrix in turns])
             if weighs:
                 self._add_forces(r, forces, *(part[r] for part in force_cost))
 
@@ -97,20 +92,23 @@ class PhaseIterations(Iterations):
         G = self.slopes[r]
         for i in span(n):
             for j in span(width):
-                G[n + i, j] = self.problem.step * accelerations[i, j]
-            G[n + i, n + i] = G[n + i, n + i] + 1.0
+                G[i, j] = self.problem.step * accelerations[i, j]
+            G[i, n + i] = G[i, n + i] + 1.0
         return forces
 
     def _add_forces(self, r: Any, F: Any, gradient: Any, hessian: Any) -> None:
         """What costs and limits of forces add to the quadratic model of a stage."""
-        c, x, width = self.c, self.n, self.shape.width
+        c, q, x, width = self.c, self.shape.shifted, self.n, self.shape.width
         pulled = empty(c, width)
         for i in span(c):
             for j in span(width, parallel=True):
                 pulled[i, j] = dot(hessian[i, :], F[:, j])
         for j in span(width, parallel=True):
             self.gradients[r, j] = dot(gradient, F[:, j], self.gradients[r, j])
-        edges = {"vv": (0, x, 0, x), "ux": (x, width, 0, x), "uu": (x, width, x, width)}
+        edges = {
+            "qq": (0, q, 0, q), "vq": (q, x, 0, q), "vv": (q, x, q, x), "ux": (x, width, 0, x),
+            "uu": (x, width, x, width),
+        }  # fmt: skip
         for name, (top, bottom, left, end) in edges.items():
             block = self.hessians[name][r]
             for i in span(bottom - top):
