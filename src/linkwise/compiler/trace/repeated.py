@@ -1,0 +1,112 @@
+"""Whether a turn of a loop may run twice: whether it reads nothing that it changes itself.
+
+Turns side by side in the lanes of a vector end with the last turn, so that the last vector may repeat turns of the one
+before. That is harmless if a turn writes every place before it reads it. What is found here is that, where it can be
+shown from the places alone:
+
+- the same places are written before in the same turn (``A[i, j]`` for all i, then ``A[k, j]`` for all k), or
+- they are those of earlier turns of a loop inside, as in substitutions: ``x[i] = b[i] − Σ L[i, k] x[k]`` for k < i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from linkwise.compiler.ir.loops import Register
+from linkwise.compiler.trace.rolled import Block, Key, OpenStep, StraightPart, TracedLoop
+from linkwise.compiler.trace.traced_arrays import Index, index
+
+
+@dataclass(frozen=True)
+class Access:
+    """A place of an array, inside some loops of the turn."""
+
+    array: str
+    place: Index
+    loops: tuple[TracedLoop, ...]
+    number: int
+    """Of the step: reads of a step come before its writes."""
+
+
+def may_repeat(loop: TracedLoop, reads_of: Callable[[OpenStep], Iterable[Key]]) -> bool:
+    """Whether every place that a turn reads and writes is written before it is read.
+
+    Args:
+        loop: the loop whose turns are meant.
+        reads_of: what a step reads.
+    """
+    reads: list[Access] = []
+    writes: list[Access] = []
+    for number, (item, loops) in enumerate(_steps(loop.body, ())):
+        if isinstance(item, OpenStep):
+            sides = (reads_of(item), item.writes)
+        else:
+            sides = ([k for group in item.reads for k in group], [k for group in item.writes for k in group])
+        for side, found in zip(sides, (reads, writes), strict=True):
+            found += [Access(key[0], key[1], loops, number) for key in side if not isinstance(key, Register)]
+    changed: dict[str, list[Access]] = {}
+    for write in writes:
+        changed.setdefault(write.array, []).append(write)
+    return all(
+        any(_is_before(write, read) for write in changed[read.array])
+        for read in reads
+        if read.array in changed
+    )
+
+
+def _steps(block: Block, loops: tuple[TracedLoop, ...]) -> Iterator[tuple[OpenStep | StraightPart, Any]]:
+    for item in block.items:
+        if isinstance(item, TracedLoop):
+            yield from _steps(item.body, (*loops, item))
+        elif not isinstance(item, Register):
+            yield item, loops
+
+
+def _is_before(write: Access, read: Access) -> bool:
+    """Whether the place that is read has been written before in the same turn."""
+    if write.number < read.number and _places(write) == _places(read) is not None:
+        return True
+    return any(_is_of_earlier_turn(write, read, loop) for loop in write.loops if loop in read.loops)
+
+
+def _places(access: Access) -> Any:
+    """All places of the loops around, for comparison; None where their bounds depend on each other."""
+    inner = {loop.name: loop for loop in access.loops}
+    outer = tuple(sorted(term for term in access.place.terms if term[0] not in inner))
+    ranges = []
+    for name, factor in access.place.terms:
+        if name in inner:
+            bounds = (inner[name].first, inner[name].stop)
+            if any(term[0] in inner for bound in bounds for term in bound.terms):
+                return None
+            ranges.append((factor, *(tuple(b.terms) for b in bounds), *(b.constant for b in bounds)))
+    return outer, tuple(sorted(ranges)), access.place.constant
+
+
+def _is_of_earlier_turn(write: Access, read: Access, loop: TracedLoop) -> bool:
+    """Whether what is read are the places that earlier turns of a loop around both have written, from its first on."""
+    factor = dict(write.place.terms).get(loop.name, 0)
+    others = [other for other in read.loops if other not in write.loops and other is not loop]
+    if factor == 0 or len(others) != 1:
+        return False
+    (other,) = others
+    own = dict(read.place.terms).get(other.name, 0)
+    if own != factor or abs(loop.step) != 1 or other.step != 1:
+        return False
+    # of the number of the turn that wrote the place that is read: lowest and highest
+    ends = [_placed(read.place, other.name, bound) for bound in (other.first, other.stop)]
+    low, past = (index(end - write.place) for end in ends)
+    now = Index(((loop.name, factor),), 0)
+    first = index(now * 0 + loop.first * factor)
+    if loop.step == 1:  # places from the first turn's to the one before
+        return past == index(0) and index(low + now) == first
+    return low == index(factor) and index(past + now) == index(first + factor)
+
+
+def _placed(place: Index, name: str, value: Index) -> Index:
+    """A place with the number of a loop replaced."""
+    factor = dict(place.terms)[name]
+    rest = Index(tuple(term for term in place.terms if term[0] != name), place.constant)
+    return index(rest + value * factor)
