@@ -66,13 +66,23 @@ def _steps(block: Block, loops: tuple[TracedLoop, ...]) -> Iterator[tuple[OpenSt
 
 def _is_before(write: Access, read: Access) -> bool:
     """Whether the place that is read has been written before in the same turn."""
-    if write.number < read.number and _places(write) == _places(read) is not None:
+    if write.number < read.number and _covers(_places(write), _places(read)):
         return True
     return any(_is_of_earlier_turn(write, read, loop) for loop in write.loops if loop in read.loops)
 
 
-def _places(access: Access) -> Any:
-    """All places of the loops around, for comparison; None where their bounds depend on each other."""
+@dataclass(frozen=True)
+class _Places:
+    """All places of an access: constant + Σ factor·k for all k of each range, beside terms of loops further out."""
+
+    outer: tuple[tuple[str, int], ...]
+    constant: int
+    ranges: tuple[tuple[int, Index, Index], ...]
+    """(factor, first, stop)."""
+
+
+def _places(access: Access) -> _Places | None:
+    """None where the bounds of the loops around depend on each other."""
     inner = {loop.name: loop for loop in access.loops}
     outer = tuple(sorted(term for term in access.place.terms if term[0] not in inner))
     ranges = []
@@ -81,8 +91,25 @@ def _places(access: Access) -> Any:
             bounds = (inner[name].first, inner[name].stop)
             if any(term[0] in inner for bound in bounds for term in bound.terms):
                 return None
-            ranges.append((factor, *(tuple(b.terms) for b in bounds), *(b.constant for b in bounds)))
-    return outer, tuple(sorted(ranges)), access.place.constant
+            ends = bounds if inner[name].step == 1 else tuple(index(bound + 1) for bound in reversed(bounds))
+            ranges.append((factor, *ends))
+    return _Places(outer, access.place.constant, tuple(sorted(ranges, key=repr)))
+
+
+def _covers(written: _Places | None, read: _Places | None) -> bool:
+    """Whether all places that are read are among those that are written."""
+    if written is None or read is None or written.outer != read.outer:
+        return False
+    if written == read:
+        return True
+    if len(written.ranges) != 1 or len(read.ranges) > 1:
+        return False
+    ((factor, first, stop),) = written.ranges
+    own, low, past = read.ranges[0] if read.ranges else (factor, Index((), 0), Index((), 1))
+    ahead, rest = divmod(read.constant - written.constant, factor)
+    if own != factor or rest or any(bound.terms for bound in (first, stop, low, past)):
+        return False
+    return first.constant <= low.constant + ahead and past.constant + ahead <= stop.constant
 
 
 def _is_of_earlier_turn(write: Access, read: Access, loop: TracedLoop) -> bool:
