@@ -91,9 +91,7 @@ class ContactSchedule:
             table = np.zeros((horizon, count))
             for name, spans in self.active.items():
                 if name not in self.frames:
-                    raise ProblemError(
-                        f"contacts: active: no frame {name!r} among {', '.join(self.frames)}"
-                    )
+                    raise ProblemError(f"contacts: active: no frame {name!r} among {', '.join(self.frames)}")
                 for first, stop in spans:
                     table[first:stop, self.frames.index(name)] = 1.0
         else:
@@ -145,8 +143,6 @@ class ContactSchedule:
                 speed = dynamics.frame_function("velocity", name, q=q, qd=qd)
                 drift = dynamics.frame_function("jacobian_rate", name, q=q, qd=qd)
                 own = dynamics.frame_function("velocity", name, q=q, qd=qdd)
-                rates = [
-                    a + b + self.damping * v for a, b, v in zip(own, drift, speed, strict=True)
-                ]
+                rates = [a + b + self.damping * v for a, b, v in zip(own, drift, speed, strict=True)]
             found += self._ordered(dynamics, name, q, rates)
         return found

@@ -180,7 +180,9 @@ class JointTracking(Cost):
         if self.velocity is not None:
             name = f"{self.label}: velocity"
             found["velocity"] = arguments.table(name, self.velocity, robot.dof, rows)
-            found["velocity_weight"] = arguments.weights(f"{name}_weight", self.velocity_weight, robot.dof, rows)
+            found["velocity_weight"] = arguments.weights(
+                f"{name}_weight", self.velocity_weight, robot.dof, rows
+            )
         return found
 
     def terms(self, point, values):
@@ -235,7 +237,9 @@ class TipTracking(Cost):
             found["position_weight"] = arguments.weights(f"{self.label}: position", self.position, 3, rows)
         if self.orientation is not None:
             found["orientation"] = quaternion_of(turn)
-            found["orientation_weight"] = arguments.weights(f"{self.label}: orientation", self.orientation, 3, rows)
+            found["orientation_weight"] = arguments.weights(
+                f"{self.label}: orientation", self.orientation, 3, rows
+            )
         return found
 
     def terms(self, point, values):

@@ -157,9 +157,7 @@ def forces_of(problem: Problem) -> Kernel:
     assert problem.dynamics.contacts is not None
     shapes = {"forces": (problem.dynamics.contacts.rows,)}
     inputs = {"u": problem.nu, "p": problem.np}
-    return _shared(
-        problem, "forces", lambda: _kernel(problem, "optimal_forces", forces, inputs, shapes)
-    )
+    return _shared(problem, "forces", lambda: _kernel(problem, "optimal_forces", forces, inputs, shapes))
 
 
 def limits_of(problem: Problem) -> Kernel:

@@ -227,7 +227,9 @@ class Dynamics:
         by_q = self.along_velocities(q, [row[:nq] for row in by_x])
         rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
         inverse = self.equation_slopes(x, qdd)
-        return [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(inverse, rows[:n], strict=True)], rows[n:]
+        return [
+            [a - b for a, b in zip(*pair, strict=True)] for pair in zip(inverse, rows[:n], strict=True)
+        ], rows[n:]
 
     def _scheduled(self) -> ContactSchedule:
         assert self.contacts is not None

@@ -129,8 +129,10 @@ def _problem(
         np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names]),
         rates,
         arguments.whole("cycles", cycles, 1),
-        tuple(max(1, round(arguments.number(name, value, above=0.0) / step)) for name, value in
-              (("swing", swing), ("stance", stance))),
+        tuple(
+            max(1, round(arguments.number(name, value, above=0.0) / step))
+            for name, value in (("swing", swing), ("stance", stance))
+        ),
         arguments.number("height", height, least=0.0),
         step,
         q[:3],
@@ -147,7 +149,9 @@ def _problem(
     for k, name in enumerate(names):
         asked = np.repeat(2e3 * plan.swings[:, k : k + 1], 3, axis=1)
         costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
-    end = JointTracking(target[-1], 10.0 * weight, velocity=moving[-1], velocity_weight=10.0 * speeds, name="end")
+    end = JointTracking(
+        target[-1], 10.0 * weight, velocity=moving[-1], velocity_weight=10.0 * speeds, name="end"
+    )
     return Problem(
         robot,
         horizon=horizon,

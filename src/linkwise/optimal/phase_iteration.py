@@ -32,10 +32,14 @@ class PhaseIterations(Iterations):
         rates, held = empty(chunk, n, 2 * n), empty(chunk, c, 2 * n)
         force_cost = [empty(chunk, c), empty(chunk, c, c)] if weighs else []
 
-        def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any, force: Any) -> list[list[Scalar]]:
+        def expanded(
+            x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any, force: Any
+        ) -> list[list[Scalar]]:
             of_stage = self.problem._dynamics_of(p)
             made = of_stage.stepped(x, u, qdd)
-            by_x = [[value for row in rows for value in row] for rows in of_stage.contact_slopes(x, qdd, force)]
+            by_x = [
+                [value for row in rows for value in row] for rows in of_stage.contact_slopes(x, qdd, force)
+            ]
             gradient, gap, (value,), *hessian = self._expanded(x, u, p, m, following, made.next_state)
             more: list[list[Scalar]] = []
             if weighs:
@@ -45,7 +49,9 @@ class PhaseIterations(Iterations):
             return [*by_x, *self._turns_of(made), *more, gradient, gap, [value], *hessian]
 
         for r in span(chunk, parallel=True):
-            self._equation(self.x[first + r], self.u[first + r], self.p[first + r], [part[r] for part in systems])
+            self._equation(
+                self.x[first + r], self.u[first + r], self.p[first + r], [part[r] for part in systems]
+            )
         for r in span(chunk):
             stages[r].solve(*(part[r] for part in systems))
         for r in span(chunk, parallel=True):

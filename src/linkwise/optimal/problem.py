@@ -30,7 +30,15 @@ from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
-from linkwise.optimal.quadratic import Quadratic, by_forces, convex_curvature, exact, least_squares, penalised, walled
+from linkwise.optimal.quadratic import (
+    Quadratic,
+    by_forces,
+    convex_curvature,
+    exact,
+    least_squares,
+    penalised,
+    walled,
+)
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.integrators import INTEGRATORS
@@ -306,7 +314,11 @@ class Problem(Summarised):
     def _dynamics_of(self, p: Sequence[Scalar]) -> Dynamics:
         """With frames held where and when the parameters say."""
         names = {"targets": TARGETS, "active": ACTIVE}
-        given = {key: list(p[self.where(name)]) for key, name in names.items() if len(p) and name in self.parameters}
+        given = {
+            key: list(p[self.where(name)])
+            for key, name in names.items()
+            if len(p) and name in self.parameters
+        }
         return replace(self.dynamics, **given) if given else self.dynamics
 
     def stage_cost(

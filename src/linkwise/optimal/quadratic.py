@@ -91,9 +91,7 @@ def by_forces(point: Point, terms: Terms) -> Terms:
     return Terms(terms.residuals, terms.weights, [list(row) for row in rows])
 
 
-def convex_curvature(
-    point: Point, terms: Terms, multipliers: Sequence[Scalar], barrier: bool
-) -> Quadratic:
+def convex_curvature(point: Point, terms: Terms, multipliers: Sequence[Scalar], barrier: bool) -> Quadratic:
     """What the Hessian of limits of forces has beyond that of Gauss and Newton: Σ pull ∇²c, for convex functions c never
     negative."""
     forces: list[Any] = list(point.forces)

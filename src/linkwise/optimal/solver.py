@@ -191,7 +191,10 @@ def _holding(problem: Problem, x0: np.ndarray, p: np.ndarray) -> np.ndarray:
     if d.contacts is not None:
         J = np.moveaxis(np.array(d.contacts.jacobian(d, list(q.T)), object), 1, 0)
         J = np.array([[np.broadcast_to(v, len(q)) for v in row] for row in J], float)  # (n, rows, B)
-        J = np.moveaxis(J, 2, 0) * np.repeat(p[:, 0, problem.where(ACTIVE)], d.contacts.size, axis=1)[:, None, :]
+        J = (
+            np.moveaxis(J, 2, 0)
+            * np.repeat(p[:, 0, problem.where(ACTIVE)], d.contacts.size, axis=1)[:, None, :]
+        )
         passive = [k for k in range(d.dof) if k not in d.driven]
         for row, columns in zip(needed, J, strict=True):
             row -= columns @ np.linalg.lstsq(columns[passive], row[passive], rcond=None)[0]

@@ -17,7 +17,9 @@ from typing import Any
 from linkwise.language import dot, empty, span
 from linkwise.solve.factors import ldl, ldl_of_any, solve
 
-SMALLEST = 1e-11  # pivot of G that counts as positive, in units of its diagonal: redundant rows are left alone
+SMALLEST = (
+    1e-11  # pivot of G that counts as positive, in units of its diagonal: redundant rows are left alone
+)
 
 
 SHAPES = {
@@ -31,9 +33,7 @@ class Stages:
     def __init__(self, count: int, n: int, c: int):
         self.n, self.c = n, c
         sizes = {"n": n, "c": c}
-        self.parts = {
-            name: empty(count, *(sizes[a] for a in axes)) for name, axes in SHAPES.items()
-        }
+        self.parts = {name: empty(count, *(sizes[a] for a in axes)) for name, axes in SHAPES.items()}
 
     def __getitem__(self, r: Any) -> Touching:
         return Touching(self.n, self.c, {name: part[r] for name, part in self.parts.items()})

@@ -166,7 +166,9 @@ class Riccati:
         for at, turn, gain in zip(s.turned, T, S, strict=True):
             size = len(at)
             for i in span(size):
-                self.ahead[at.start + i] = moved[n + at.start + i] + h * dot(gain[:, i], moved[at.start : at.stop])
+                self.ahead[at.start + i] = moved[n + at.start + i] + h * dot(
+                    gain[:, i], moved[at.start : at.stop]
+                )
                 held[i] = dot(turn[:, i], moved[at.start : at.stop])
             for i in span(size):
                 moved[at.start + i] = held[i]

@@ -153,7 +153,9 @@ class Finished:
                 if inside:
                     bounds = (item.first.whole, item.stop.whole)
                     alone = item.parallel and item.step == 1
-                    made = For(item.name, *bounds, inside, whole(item.step), parallel=alone, side_by_side=alone)
+                    made = For(
+                        item.name, *bounds, inside, whole(item.step), parallel=alone, side_by_side=alone
+                    )
                     made.repeatable = alone and may_repeat(item, self._read_by)
                     body.append(made)
             elif isinstance(item, StraightPart):
