@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,23 +108,27 @@ class Pointers(Memory):
 
     def outputs(self, to: Renderer, writes: Sequence[tuple[Element, Node]]) -> list[Output]:
         nodes = {place.column.number: node for place, node in writes}
-        size = self.array.columns
-        if len({place.row for place, _ in writes}) != 1 or nodes.keys() != set(range(size)):
+        if len({place.row for place, _ in writes}) != 1 or len(nodes) < len(writes) or None in nodes:
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
-        found: list[Output] = []
-        for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in range(size)]):
+        return [
+            output for run in _runs(sorted(nodes)) for output in self._run_outputs(to, run, nodes, address)  # type: ignore[arg-type,type-var]
+        ]
+
+    def _run_outputs(
+        self, to: Renderer, run: range, nodes: Mapping[int | None, Node], address: Address
+    ) -> Iterator[Output]:
+        """How neighbouring columns are stored: tile by tile, runs of zeros at once."""
+        for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in run]):
             if zeros:
-                found.append(
-                    Output(
-                        [], lambda _, run=columns: transpose.store_zeros(to.writer, to.lanes, run, address)
-                    )
+                own = range(run.start + columns.start, run.start + columns.stop)
+                yield Output(
+                    [], lambda _, own=own: transpose.store_zeros(to.writer, to.lanes, own, address)
                 )
                 continue
             for part in transpose.tiles(len(columns), to.lanes):
-                tile = Tile(columns.start + part.start, part.width)
-                found.append(Output([nodes[k] for k in tile.columns], self.storing(to, tile, address)))
-        return found
+                tile = Tile(run.start + columns.start + part.start, part.width)
+                yield Output([nodes[k] for k in tile.columns], self.storing(to, tile, address))
 
     def storing(self, to: Renderer, tile: Tile, address: Address) -> Callable[[list[str]], None]:
         return lambda values: transpose.store_tile(to.writer, to.lanes, tile, address, values)
@@ -212,6 +216,17 @@ class Lanewise(Memory):
     def store(self, to: Renderer, place: Element, value: str) -> None:
         lanes = to.lanes
         to.writer.effect(f"store {lanes.real} {value}, ptr {self.at(to, place)}, align {lanes.bytes}")
+
+
+def _runs(columns: Sequence[int]) -> list[range]:
+    """Sorted numbers as ranges of neighbours."""
+    runs: list[range] = []
+    for column in columns:
+        if runs and runs[-1].stop == column:
+            runs[-1] = range(runs[-1].start, column + 1)
+        else:
+            runs.append(range(column, column + 1))
+    return runs
 
 
 def _is_zero(node: Node) -> bool:
