@@ -107,24 +107,21 @@ class Pointers(Memory):
             to.writer.effect(f"store {lanes.scalar} {scalar}, ptr {address}")
 
     def outputs(self, to: Renderer, writes: Sequence[tuple[Element, Node]]) -> list[Output]:
-        nodes = {place.column.number: node for place, node in writes}
-        if len({place.row for place, _ in writes}) != 1 or len(nodes) < len(writes) or None in nodes:
+        nodes = {place.column.number: node for place, node in writes if place.column.number is not None}
+        if len({place.row for place, _ in writes}) != 1 or len(nodes) < len(writes):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
-        return [
-            output for run in _runs(sorted(nodes)) for output in self._run_outputs(to, run, nodes, address)  # type: ignore[arg-type,type-var]
-        ]
+        runs = _runs(sorted(nodes))
+        return [output for run in runs for output in self._run_outputs(to, run, nodes, address)]
 
     def _run_outputs(
-        self, to: Renderer, run: range, nodes: Mapping[int | None, Node], address: Address
+        self, to: Renderer, run: range, nodes: Mapping[int, Node], address: Address
     ) -> Iterator[Output]:
         """How neighbouring columns are stored: tile by tile, runs of zeros at once."""
         for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in run]):
             if zeros:
                 own = range(run.start + columns.start, run.start + columns.stop)
-                yield Output(
-                    [], lambda _, own=own: transpose.store_zeros(to.writer, to.lanes, own, address)
-                )
+                yield Output([], lambda _, own=own: transpose.store_zeros(to.writer, to.lanes, own, address))
                 continue
             for part in transpose.tiles(len(columns), to.lanes):
                 tile = Tile(run.start + columns.start + part.start, part.width)

@@ -195,7 +195,8 @@ class Finished:
             zeros = sum(_is_zero(node) for _, node in written)
             name = _memory(group[0]) if group else None
             if zeros >= MANY_ZEROS and name not in read and _are_neighbours(group):
-                assert isinstance(name, str) and not isinstance(group[0], Register)
+                assert isinstance(name, str)
+                assert not isinstance(group[0], Register)
                 if self._writers[name] == 1 and self.trace.arrays[name].kind == "scratch":
                     self._cleared[name] = None
                 else:
