@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -111,21 +111,19 @@ class Pointers(Memory):
         if len({place.row for place, _ in writes}) != 1 or len(nodes) < len(writes):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
-        runs = _runs(sorted(nodes))
-        return [output for run in runs for output in self._run_outputs(to, run, nodes, address)]
-
-    def _run_outputs(
-        self, to: Renderer, run: range, nodes: Mapping[int, Node], address: Address
-    ) -> Iterator[Output]:
-        """How neighbouring columns are stored: tile by tile, runs of zeros at once."""
-        for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in run]):
+        found: list[Output] = []
+        for columns, zeros in transpose.runs({k: _is_zero(node) for k, node in nodes.items()}):
             if zeros:
-                own = range(run.start + columns.start, run.start + columns.stop)
-                yield Output([], lambda _, own=own: transpose.store_zeros(to.writer, to.lanes, own, address))
+                found.append(
+                    Output(
+                        [], lambda _, run=columns: transpose.store_zeros(to.writer, to.lanes, run, address)
+                    )
+                )
                 continue
             for part in transpose.tiles(len(columns), to.lanes):
-                tile = Tile(run.start + columns.start + part.start, part.width)
-                yield Output([nodes[k] for k in tile.columns], self.storing(to, tile, address))
+                tile = Tile(columns.start + part.start, part.width)
+                found.append(Output([nodes[k] for k in tile.columns], self.storing(to, tile, address)))
+        return found
 
     def storing(self, to: Renderer, tile: Tile, address: Address) -> Callable[[list[str]], None]:
         return lambda values: transpose.store_tile(to.writer, to.lanes, tile, address, values)
@@ -213,17 +211,6 @@ class Lanewise(Memory):
     def store(self, to: Renderer, place: Element, value: str) -> None:
         lanes = to.lanes
         to.writer.effect(f"store {lanes.real} {value}, ptr {self.at(to, place)}, align {lanes.bytes}")
-
-
-def _runs(columns: Sequence[int]) -> list[range]:
-    """Sorted numbers as ranges of neighbours."""
-    runs: list[range] = []
-    for column in columns:
-        if runs and runs[-1].stop == column:
-            runs[-1] = range(runs[-1].start, column + 1)
-        else:
-            runs.append(range(column, column + 1))
-    return runs
 
 
 def _is_zero(node: Node) -> bool:
