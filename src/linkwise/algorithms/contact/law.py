@@ -38,6 +38,7 @@ from linkwise.algorithms.contact import candidates as geometry
 from linkwise.algorithms.contact import filtered, solver
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
+from linkwise.algorithms.contact.patches import FEWEST, Patch
 from linkwise.algorithms.contact.point import JointRow
 from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.joint_laws import is_zero
@@ -154,9 +155,10 @@ def step(
             _places(joint_rows),
             compliance,
             _turning(links, q, scene.candidates, touches),
+            _patches(links, q, scene.candidates, touches),
         )
         p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
-        velocities = [dense.dot(row, after) for row in rows]
+        velocities = problem.velocities(after, biased=False)
     else:
         p, after, velocities, residual = _by_delassus(
             [*rows, *joint_rows],
@@ -256,14 +258,7 @@ def _filtered(
     with stage("velocities without contact"):
         free = moved(torques)
     with stage("contact scales"):
-        units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
-        turns = [row for each in problem.turning for row in each.rows]
-        halves = [mobility.half(row) for row in [*problem.rows, *units, *turns]]
-        stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
-        for k in range(0, len(problem.rows), 3):
-            stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
-        for k in range(problem.before_turning, len(stiff), 2):
-            stiff[k] = stiff[k + 1] = stiff[k] if is_zero(stiff[k + 1]) else 0.5 * (stiff[k] + stiff[k + 1])
+        stiff = _stiffnesses(problem, mobility)
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
@@ -292,6 +287,52 @@ def _filtered(
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
+    """G_kk of contacts, the mean of both for their tangents; of joints 1/D_k, which is not above it: what moves them
+    while all joints inside of them stand still."""
+
+    def own(row: Sequence[Scalar]) -> Scalar:
+        half = mobility.half(row)
+        return dense.dot(half, mobility.scaled(half))
+
+    stiff: list[Scalar] = [0.0] * len(problem.rows)
+    for k in problem.alone:
+        stiff[3 * k : 3 * k + 3] = [own(row) for row in problem.rows[3 * k : 3 * k + 3]]
+    for patch in problem.patches:
+        halves = [mobility.half(row) for row in patch.rows]
+        scaled = [mobility.scaled(half) for half in halves]
+        for k, diagonal in zip(patch.contacts, patch.diagonals(halves, scaled), strict=True):
+            stiff[3 * k : 3 * k + 3] = diagonal
+    for k in range(0, len(stiff), 3):
+        stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
+    stiff += [mobility.inverse[k] for k in problem.coordinates]
+    for each in problem.turning:
+        x, y = (own(row) for row in each.rows)
+        stiff += 2 * [x if is_zero(y) else 0.5 * (x + y)]
+    return stiff
+
+
+def _patches(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    candidates: Sequence[Candidate],
+    touches: Sequence[geometry.Touch],
+) -> list[Patch]:
+    """Links with many points that may touch the ground."""
+    members: dict[int, list[int]] = {}
+    for k, each in enumerate(candidates):
+        if each.other is None and not each.pool:
+            members.setdefault(each.body, []).append(k)
+    found: list[Patch] = []
+    for own in members.values():
+        if len(own) < FEWEST:
+            continue
+        reference = touches[own[0]]
+        rows = [*reference.rows, *geometry.turning_rows(links, q, candidates[own[0]], reference)]
+        found.append(Patch(own, rows, [touches[k].point - reference.point for k in own]))
+    return found
 
 
 def _turning(

@@ -286,6 +286,7 @@ def evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
+    careful: Condition | None = None,
 ) -> Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
@@ -296,6 +297,7 @@ def evaluated(
         soft: ρ = 1/G_kk.
         p: impulses.
         w: velocities after the step.
+        careful: where joints choose as ``_joint_choice`` says.
     """
     with stage("contact residuals"):
         pressed: list[Scalar] = []
@@ -314,7 +316,7 @@ def evaluated(
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
         joints: Rows = []
         for k, row in enumerate(joint_rows, start=3 * len(frictions)):
-            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k])
+            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k], careful)
             joints.append(choice)
             residuals.append(residual)
         merit = dense.dot(residuals, residuals)
@@ -322,9 +324,13 @@ def evaluated(
 
 
 def _joint_choice(
-    row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar
+    row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar, careful: Condition | None = None
 ) -> tuple[list[Scalar], Scalar]:
-    """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0."""
+    """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0.
+
+    Where ``careful`` holds, friction goes from one of its limits to the other by way of sticking: with a scale ρ that
+    is too large it would go to and fro between them.
+    """
     residual = stiff * (p - _of_joint(row, p, w, stiff, soft))
     left = w - stiff * p
     kappa: Scalar = 0.0
@@ -335,6 +341,8 @@ def _joint_choice(
         tried = -left * inverse
         rubbed = minimum(maximum(tried, -row.forward), row.backward)
         sticks = all_of(tried > -row.forward, tried < row.backward)
+        if careful is not None:
+            sticks = sticks | all_of(careful, tried * p < 0.0)
         left = left + stiff * rubbed
         kappa, value = where(sticks, 1.0, 0.0), where(sticks, 0.0, rubbed)
     for bound, below in ((row.lower, True), (row.upper, False)):
