@@ -33,10 +33,10 @@ SINGLE = (
 UNMEASURED = (SINGLE[5], SINGLE[-1])
 """For the default accuracy and for a better one, where there are no numbers to measure."""
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 33)),
-    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 33)),
-    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 33)),
-    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 33)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 48)),
+    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 48)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 48)),
+    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 48)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""

@@ -50,6 +50,8 @@ from linkwise.scalar import (
 Rows = list[list[Scalar]]
 ADAPTED = 10.0
 """Steps whose ε depends on what the last one did."""
+FALLING = 22.0
+"""The step from which ε falls a second time, more slowly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +158,8 @@ class Schedule:
         """ε of the next step.
 
         Where a step makes the residual smaller, the next one is nearer to Newton's; where it does not, contacts give
-        way more: they find their places one by one. Where that runs in circles, ε falls slowly from 0.1. Round-off of
-        a step is 1/ε times that of its change, so the first one, with the largest change, has a large ε.
+        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1 and then from 0.3.
+        Round-off of a step is 1/ε times that of its change, so the first one, with the largest change, has a large ε.
 
         Args:
             count: steps so far.
@@ -166,8 +168,10 @@ class Schedule:
         """
         next_one = where(falls > 0.5, maximum(last * last, 1e-7), minimum(10.0 * last, 0.1))
         first = where(count < 1.0, 1e-2, next_one)
-        second = where(count < ADAPTED + 1.0, 0.1, 0.5 * last)
-        return maximum(where(count < ADAPTED, first, second), constraints.softening())
+        second = where(count < ADAPTED + 1.0, 0.1, 0.2 * last)
+        third = where(count < FALLING + 1.0, 0.3, 0.5 * last)
+        later = where(count < FALLING, second, third)
+        return maximum(where(count < ADAPTED, first, later), constraints.softening())
 
 
 def solve(

@@ -290,8 +290,8 @@ def _filtered(
 
 
 def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
-    """G_kk of contacts, the mean of both for their tangents; of joints 1/D_k, which is not above it: what moves them
-    while all joints inside of them stand still."""
+    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub 1/D_k, which is not
+    above it: what moves them while all joints inside of them stand still."""
 
     def own(row: Sequence[Scalar]) -> Scalar:
         half = mobility.half(row)
@@ -307,7 +307,10 @@ def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
             stiff[3 * k : 3 * k + 3] = diagonal
     for k in range(0, len(stiff), 3):
         stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
-    stiff += [mobility.inverse[k] for k in problem.coordinates]
+    for k, joint in zip(problem.coordinates, problem.joints, strict=True):
+        stops = joint.lower is not None or joint.upper is not None
+        unit: list[Scalar] = [1.0 if i == k else 0.0 for i in range(len(problem.M))]
+        stiff.append(own(unit) if stops else mobility.inverse[k])
     for each in problem.turning:
         x, y = (own(row) for row in each.rows)
         stiff += 2 * [x if is_zero(y) else 0.5 * (x + y)]
