@@ -18,6 +18,9 @@ A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, 
 
     w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
 
+Viscous friction of joints acts with the velocities after the step, too, however strong it is: its slopes D take the
+matrix M + h D to the place of M in (1), as r(v⁺) = r − D (v⁺ − v).
+
 A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
@@ -35,7 +38,7 @@ from linkwise.algorithms import coupling, dense, equation, factorised, joint_ter
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import filtered, solver
+from linkwise.algorithms.contact import filtered, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
@@ -135,8 +138,10 @@ def step(
     h, rates = given.h, coupling.leaders(links, qd)
     v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
+    if scene.friction:
+        M = joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)])
     mobility = _Mobility.of(links, M)
-    torques = [h * r for r in coupling.reduced(links, flat(net), (True,))]
+    torques = [h * r for r in _with_spin(links, rates, coupling.reduced(links, flat(net), (True,)), h)]
     touches = geometry.touches(links, q, scene.candidates, given.height)
     rows, contacts = [row for touch in touches for row in touch.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
@@ -531,6 +536,19 @@ def _in_axes_of_the_start(links: Mechanism, qd: Sequence[Scalar], h: Scalar) -> 
             v[at + 3 : at + 6] = [*(moving + h * turning.cross(moving))]
         at += len(link.axes)
     return v
+
+
+def _with_spin(links: Mechanism, qd: Sequence[Scalar], net: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+    """Net torques, with gyroscopic moments of the whole step for bodies that move by themselves, see ``spinning``."""
+    found, at = list(net), 0
+    for link in links:
+        if link.follows is not None:
+            continue
+        if link.floating and not link.children:
+            more = spinning.correction(link, qd[at : at + 6], h)
+            found[at : at + 3] = [a + b for a, b in zip(found[at : at + 3], more, strict=True)]
+        at += len(link.axes)
+    return found
 
 
 def _moved(
