@@ -1,10 +1,10 @@
 """Same problem, same solution: velocities of contacts beside Pinocchio's ADMM solver and plain sweeps in long doubles.
 
 Problems are those of states of robots that are kicked and fall: a quadruped, a biped with four corners at each foot, a
-box, a gripper that holds a cube, a stack of boxes. Where impulses are not unique, the velocities are: these are compared, relative to the largest velocity without
-impulses. A reference counts where it keeps the laws to 1e-10, computed in long doubles; Pinocchio's comes first, then
-``--sweeps`` projected sweeps for those that it does not solve. Coulomb friction may allow two motions: where both
-solutions keep the laws and differ, it is counted as that.
+box, a gripper that holds a cube, a stack of boxes. Where impulses are not unique, the velocities are: these are
+compared, relative to the largest velocity without impulses. A reference counts where it keeps the laws to 1e-10,
+computed in long doubles; Pinocchio's comes first, then ``--sweeps`` projected sweeps for those that it does not solve.
+Coulomb friction may allow two motions: where both solutions keep the laws and differ, it is counted as that.
 
     python benchmarks/contact_solutions.py [--robots legs biped box gripper stack] [--problems 10000] [--sweeps 2000]
 """
