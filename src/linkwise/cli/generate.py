@@ -26,8 +26,8 @@ from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
 from linkwise.compiler.emit.clike import spelt
 from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
+from linkwise.control.safe_stop import MODES
 from linkwise.embedded import ENTRIES, entries
-from linkwise.embedded.stops import MODES
 from linkwise.files import outputs
 from linkwise.functions.table import FUNCTIONS
 from linkwise.robot.robot import FRAME_FUNCTIONS, Robot

@@ -25,9 +25,9 @@ from linkwise.control import (
     named,
 )
 from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.control.safe_stop import stop_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
 from linkwise.embedded.predictive import predictive_entries
-from linkwise.embedded.stops import stop_kernel
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
