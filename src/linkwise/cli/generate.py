@@ -30,7 +30,8 @@ from linkwise.control.safe_stop import MODES
 from linkwise.embedded import ENTRIES, entries
 from linkwise.files import outputs
 from linkwise.functions.table import FUNCTIONS
-from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
+from linkwise.robot.calls import FRAME_FUNCTIONS
+from linkwise.robot.robot import Robot
 from linkwise.systems import VERSIONS
 
 MPC = "mpc"

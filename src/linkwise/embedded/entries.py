@@ -33,7 +33,8 @@ from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
 from linkwise.functions.parameters import parameter_sizes
 from linkwise.functions.table import FUNCTIONS, mechanism_of
-from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
+from linkwise.robot.calls import FRAME_FUNCTIONS
+from linkwise.robot.robot import Robot
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves, source_of

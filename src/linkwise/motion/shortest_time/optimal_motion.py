@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.core.upper import upper
 from linkwise.motion.limits import LimitError
 from linkwise.motion.shortest_time.cells import Cells
 from linkwise.motion.shortest_time.path_limits import Limits
 from linkwise.motion.trajectory import Moment, Trajectory
-from linkwise.robot.conveniences import part
 
 if TYPE_CHECKING:
     from linkwise.report import Plot
@@ -142,7 +142,7 @@ class TimeOptimal(Trajectory):
             points: number of samples.
         """
         t = np.linspace(self.begin, self.end, points)
-        return part("report").usage_plot(t, self.usage(t), self.robot)
+        return upper("report").usage_plot(t, self.usage(t), self.robot)
 
 
 Found = tuple[float, Callable[[], TimeOptimal]]
