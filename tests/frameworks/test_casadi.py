@@ -134,7 +134,7 @@ def test_external_functions_with_jacobian_and_sparsity(panda, tmp_path, name):
     from linkwise.cli import main
 
     file = tmp_path / "robot.c"
-    assert main(["generate", "panda", name, "--casadi", "--name", "robot", "--out", str(file)]) == 0
+    assert main(["generate", "panda", name, "--target", "casadi", "--name", "robot", "--out", str(file)]) == 0
     external = ca.external("robot", built(file.read_text(), tmp_path, "robot"))
     given = states(panda)[: FUNCTIONS[name]]
     assert np.array_equal(external(*given).full().squeeze(), getattr(panda, name)(*given))  # the same bits
@@ -237,8 +237,8 @@ def test_what_cannot_be_generated_says_so(capsys):
         assert main(["generate", *arguments]) == 2
         return capsys.readouterr().err
 
-    assert "give one" in refused("panda", "pose", "--casadi", "--target", "cuda")
-    assert "--step is for --acados" in refused("panda", "pose", "--step", "0.1")
+    assert "give --target alone" in refused("panda", "pose", "--casadi", "--target", "cuda")
+    assert "--step is for --target acados" in refused("panda", "pose", "--step", "0.1")
     with pytest.raises(lw.LinkwiseError, match="expected forward_dynamics"):
         lw.load("panda").kernel("pose").source("acados")
     with pytest.raises(lw.LinkwiseError, match="one coordinate each"):
