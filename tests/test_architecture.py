@@ -40,7 +40,7 @@ ALLOWED = {
     "core": set(),
     "errors": {"core"},
     "version": set(),
-    "arguments": {"errors"},
+    "arguments": {"core", "errors"},
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "language": {"arguments", "scalar"},
