@@ -82,7 +82,7 @@ PACKAGES = {  # titles of the packages' pages
     "embedded": "C packages",
     "systems": "FMI and ros2_control",
 }
-INTERNAL = {"claims", "frameworks", "gpu", "joint_laws", "model", "tables"}  # documented by what uses them
+INTERNAL = {"frameworks", "gpu", "joint_laws", "model", "tables"}  # documented by what uses them
 
 # Extras of pages that do not name theirs as linkwise[…]. Pages that are missing here need none.
 EXTRAS = {

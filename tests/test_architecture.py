@@ -21,7 +21,6 @@ ORDER = (
     *("collision", "motion", "control", "simulate", "optimal", "realtime", "embedded", "systems"),
     *(
         "records",
-        "claims",
         "report",
         "identify",
         "study",
