@@ -5,13 +5,15 @@ instead, so that a sample of some dozens is judged within minutes:
 
     python benchmarks/mutation_by_name.py --sample 40 --seed 27 --minutes 30
 
-Nearest are the tests named like the file, then those that import it, then those of its folder; at most ``--files`` of
-them. Survivors are listed with file, line and change.
+Nearest are the tests named like the file, then those that name most of what it defines or what its importers define, at
+most ``--files`` of them. Survivors are listed with file, line and change; ``--again OUTPUT`` judges those of an earlier
+run once more, with the tests as they are now.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
 import re
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from mutation_parts.changes import ROOT, Mutant, mutants, mutated
@@ -28,27 +31,43 @@ PARTS = "solve,optimal,motion,control,simulate,embedded,compiler,identify"
 COPIED = ("src", "tests", "examples", "docs", "benchmarks")
 
 
-def nearest_files(path: str, most: int) -> list[str]:
-    """Test files near a file below ``src/linkwise``, the nearest first."""
+def names_in(path: Path) -> set[str]:
+    """Names of functions, methods and classes that a file defines."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds) and not node.name.startswith("_")}
+
+
+def importers(path: str) -> list[Path]:
+    """Files of the package that import a file below ``src/linkwise``."""
     module = path.removesuffix(".py").replace("/", ".")
+    above, _, stem = module.rpartition(".")
+    imported = re.compile(
+        rf"linkwise\.{re.escape(module)} import|linkwise\.{re.escape(above)} import .*\b{stem}\b"
+    )
+    files = sorted((ROOT / "src/linkwise").rglob("*.py"))
+    return [file for file in files if imported.search(file.read_text(encoding="utf-8"))]
+
+
+def nearest_files(path: str, most: int) -> list[str]:
+    """Test files near a file below ``src/linkwise``: by its name, then by how often they name what it defines.
+
+    Names that its importers define count, too, and tests of its folder before others.
+    """
+    own = names_in(ROOT / "src/linkwise" / path)
+    users = {name for file in importers(path)[:12] for name in names_in(file)} - own
     part, stem = path.split("/")[0], Path(path).stem
-    above = re.escape(module.rpartition(".")[0])
-    ranked: list[tuple[int, int, str]] = []
+    scores: list[tuple[float, str]] = []
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         text = file.read_text(encoding="utf-8")
+        words = Counter(re.findall(r"\w+", text))
+        score = 3.0 * sum(min(words[name], 5) for name in own if len(name) > 3)
+        score += sum(min(words[name], 3) for name in users if len(name) > 5) + 4.0 * min(words[stem], 5)
         name = file.relative_to(ROOT).as_posix()
-        if file.stem == f"test_{stem}":
-            rank = 0
-        elif re.search(rf"linkwise\.{re.escape(module)}\b", text) or re.search(
-            rf"linkwise\.{above} import .*\b{stem}\b", text
-        ):
-            rank = 1
-        elif f"tests/{part}/" in name:
-            rank = 2 if stem.split("_")[0] in file.stem else 3
-        else:
-            continue
-        ranked.append((rank, len(text), name))
-    return [name for _, _, name in sorted(ranked)[:most]]
+        score *= 2.0 if f"tests/{part}/" in name else 1.0
+        score += 1000.0 if file.stem == f"test_{stem}" else 0.0
+        scores.append((-score, name))
+    return [name for score, name in sorted(scores)[:most] if score < 0.0]
 
 
 def judged(copy: Path, mutant: Mutant, tests: list[str], seconds: float) -> str:
@@ -83,6 +102,10 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=3, help="test files for each mutant")
     parser.add_argument("--seconds", type=float, default=150.0, help="for each mutant")
     parser.add_argument("--minutes", type=float, default=30.0, help="after which no further one is begun")
+    parser.add_argument("--skip", type=int, default=0, help="mutants of the sample that are judged already")
+    parser.add_argument(
+        "--again", type=Path, help="output of an earlier run, whose survivors are judged again"
+    )
     options = parser.parse_args()
     source = ROOT / "src/linkwise"
     paths = [
@@ -93,6 +116,11 @@ def main() -> None:
     every = [mutant for path in paths for mutant in mutants(path)]
     chosen = random.Random(options.seed).sample(every, min(options.sample, len(every)))
     print(f"{len(every)} mutants of {len(paths)} files", flush=True)
+    chosen = chosen[options.skip :]
+    if options.again:
+        lines = options.again.read_text(encoding="utf-8").splitlines()
+        left = [line.partition(": ")[2] for line in lines if line.startswith(("passed: ", "timeout: "))]
+        chosen = [mutant for mutant in chosen if any(line.startswith(str(mutant) + " ") for line in left)]
     counts = {"failed": 0, "passed": 0, "timeout": 0}
     end = time.monotonic() + 60.0 * options.minutes
     with tempfile.TemporaryDirectory(prefix="linkwise-mutation-") as folder:
