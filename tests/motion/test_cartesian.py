@@ -147,9 +147,8 @@ def test_joints_that_would_turn_half_a_radian_between_grid_points_are_refused(be
 
 def test_poses_on_the_way_are_rigid_and_those_of_the_frame(robot, valera):
     """All sixteen numbers of the pose that a motion says, beside those of the robot at its positions."""
-    arc = motion.arc(
-        robot, robot.pose([0.2, -0.4, 0.3, 0.1, 0.7, 0.2]), centre=(0.1, 0.1, 0.3), angle=0.3, axis=(0, 0, 1), duration=2.0
-    )  # fmt: skip
+    start = robot.pose([0.2, -0.4, 0.3, 0.1, 0.7, 0.2])
+    arc = motion.arc(robot, start, centre=(0.1, 0.1, 0.3), angle=0.3, axis=(0, 0, 1), duration=2.0)
     for way in (valera, arc):
         t = np.linspace(0.0, way.duration, 9)
         np.testing.assert_allclose(way.pose(t), robot.pose(way.at(t).q), atol=1e-8)
