@@ -1,1 +1,4 @@
-"""Studies of the papers: claims and printed values, and the table of records. Not a part of the installed package."""
+"""Studies of papers: claims and printed values, the table of records, the Riccati recursion as a scan over time.
+
+Not a part of the installed package.
+"""
