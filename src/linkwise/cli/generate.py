@@ -334,8 +334,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
 
 def _kernel(robot: Robot, function: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The kernel, and what it is in words."""
-    found = entries(robot, (function,), chosen_options(robot, (function,), options))
-    found = [entry for entry in found if entry.name == function] or found
-    if len(found) != 1:
+    made = entries(robot, (function,), chosen_options(robot, (function,), options))
+    made = [entry for entry in made if entry.name == function] or made
+    if len(made) != 1:
         raise click.UsageError(f"{function} is several functions: write them as a package, --out DIR")
-    return found[0].kernel, found[0].summary
+    return made[0].kernel, made[0].summary
