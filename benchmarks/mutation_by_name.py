@@ -28,7 +28,7 @@ from pathlib import Path
 from mutation_parts.changes import ROOT, Mutant, mutants, mutated
 
 PARTS = "solve,optimal,motion,control,simulate,embedded,compiler,identify"
-COPIED = ("src", "tests", "examples", "docs", "benchmarks")
+COPIED = ("src", "tests", "examples", "docs", "benchmarks", "research")
 
 
 def names_in(path: Path) -> set[str]:
