@@ -73,6 +73,7 @@ PACKAGES = {  # titles of the packages' pages
     "collision": "Collisions",
     "control": "Controllers",
     "simulate": "Simulation",
+    "environments": "Environments for learning",
     "identify": "Identification",
     "study": "Parameter sweeps",
     "report": "Reports",

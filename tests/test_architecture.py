@@ -25,6 +25,7 @@ ORDER = (
         "identify",
         "study",
         "view",
+        "environments",
         "registered",
         "linkwise",
         "bench",
@@ -77,6 +78,7 @@ HEAVY = {
         "pandas",
         "sympy",
     ),
+    *("gymnasium", "rsl_rl", "skrl", "tensordict"),
     *("adam", "frax", "pybullet", "roboticstoolbox", "urdf2casadi", "plotly", "viser", "dask"),
 }
 

@@ -32,6 +32,8 @@ SMOKE = {  # script -> command lines
     "contact.py": ["--quick --robots legs"],
     "contact_files.py": ["--only no_such_file"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
+    "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12"],
+    "walk_in_mujoco.py": ["--help"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",
         "--robots two_link --starts 1 --iterations 5 --rooms",

@@ -42,6 +42,7 @@ _PARTS = (
     "collision",
     "compat",
     "control",
+    "environments",
     "frameworks",
     "gpu",
     "identify",

@@ -56,7 +56,7 @@ _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
     "Controllers and loops": (
-        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations"
+        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations weights"
     ),
     "Other systems": "fmi maintainer license",
     "Output": "out header force states json",
@@ -158,6 +158,9 @@ _HEADINGS = {
     help="The motion of trajectory and closed_loop, a table of t, q1 …; default: quintic moves.",
 )
 @click.option(
+    "--weights", metavar="FILE", help="The network of policy, an NPZ file of linkwise.environments.Policy."
+)
+@click.option(
     "--states",
     type=WholeNumber(1, 10000),
     help="Reference states of every function in a package.  [default: 32]",
@@ -186,9 +189,10 @@ def command(
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
     controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
     guarded_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate,
-    closed_loop, rollout or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused
-    multiply-add it returns the same bits as the Python function. A package has a header, a C++ wrapper, one source for
-    each function, files for make, CMake and pkg-config, and a self-test: make check.
+    closed_loop, rollout, mpc (predictive control) or policy (a learned network). The C code is C99 and allocates
+    nothing; on a machine with fused multiply-add it returns the same bits as the Python function. A package has a
+    header, a C++ wrapper, one source for each function, files for make, CMake and pkg-config, and a self-test: make
+    check.
 
     \b
     Example:
@@ -197,6 +201,7 @@ def command(
       linkwise generate panda computed_torque gravity_torques --dtype float32 --out panda_controller
       linkwise generate panda computed_torque trajectory --trajectory motion.csv --out panda_controller
       linkwise generate panda mpc --horizon 30 --step 0.01 --dtype float32 --out panda_mpc
+      linkwise generate go2.xml policy --weights go2.npz --dtype float32 --out go2_policy
       linkwise generate panda forward_dynamics --target casadi --out panda.c
       linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
@@ -325,6 +330,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
         raise click.UsageError("--controller is for closed_loop and guarded_controller")
     if (options["stop"] or options["stop_time"]) and "safe_stop" not in functions:
         raise click.UsageError("--stop and --stop-time are for safe_stop")
+    if options["weights"] and "policy" not in functions:
+        raise click.UsageError("--weights is for policy")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
         raise click.UsageError("--trajectory is for trajectory and closed_loop")
     for option in ("period", "frequency", "damping", "torque_limits"):

@@ -27,6 +27,7 @@ from linkwise.control import (
 from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.control.safe_stop import stop_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
+from linkwise.embedded.learned import policy_entries
 from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
@@ -350,5 +351,6 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "closed_loop": _closed_loop,
     "rollout": _rollout,
     "mpc": predictive_entries,
+    "policy": policy_entries,
 }
 """Names besides those of functions and controllers."""

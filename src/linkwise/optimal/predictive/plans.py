@@ -20,10 +20,9 @@ from linkwise.control.controller import traced_kernel
 from linkwise.language import empty, span, variable
 from linkwise.optimal.iteration import REPORT as OF_ITERATIONS
 from linkwise.optimal.iteration import (
-    SMALLEST_PIVOT,
     WRITTEN_OUT,
-    Iterations,
     count_of,
+    iterated,
     iteration,
     stage_shape,
     step_sizes,
@@ -93,9 +92,7 @@ def plan_program(problem: Problem, iterations: int, steps: Sequence[float], dtyp
     def function(late: Any, **given: Any) -> dict[str, Any]:
         states, torques = shifted(given["states"], late[0]), shifted(given["torques"], late[0])
         given |= {"states": states, "torques": torques}
-        smallest = SMALLEST_PIVOT[dtype]
-        made = Iterations(problem, shape, sizes, smallest, given).run(iterations)
-        return judged(made, states)
+        return judged(iterated(problem, shape, sizes, iterations, dtype, given), states)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
