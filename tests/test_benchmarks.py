@@ -60,6 +60,7 @@ SMOKE = {  # script -> command lines
     "intervals.py": ["--only simulated --runs 2"],
     "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer"],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
+    "mutation_by_name.py": ["--sample 1 --parts solve --files 1 --seconds 0.1 --minutes 1"],
     "optimal.py": [
         "--robot two_link --horizon 4 --problems 8 --iterations 1 --rounds 1",
         "--robot two_link --horizon 4 --iterations 1 --gpu --text",

@@ -71,17 +71,27 @@ def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] =
         ProblemError: a number of iterations below 1, or no step size.
     """
     count = whole_number("iterations", iterations, 1)
-    sizes = tuple(sorted((float(size) for size in steps), reverse=True))
-    if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
-        raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
+    sizes = step_sizes(steps)
     own = problem.key()
     key = None if own is None else own + repr((problem.horizon, count, sizes)).encode()
-    inputs = {name: _count(shape) for name, shape in input_shapes(problem).items()}
+    inputs = {name: count_of(shape) for name, shape in input_shapes(problem).items()}
 
     def build(dtype: Any) -> Any:
         return iteration_program(problem, count, sizes, dtype)
 
     return Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
+
+
+def step_sizes(steps: Sequence[float]) -> tuple[float, ...]:
+    """Step sizes, the longest first.
+
+    Raises:
+        ProblemError: there is none, or one outside of (0, 1].
+    """
+    sizes = tuple(sorted((float(size) for size in steps), reverse=True))
+    if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
+        raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
+    return sizes
 
 
 def input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
@@ -111,15 +121,22 @@ def iteration_program(
     shape = stage_shape(problem)
 
     def function(**given: Any) -> dict[str, Any]:
-        from linkwise.optimal.phase_iteration import PhaseIterations
-
-        kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
-        return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
+        return iterated(problem, shape, steps, iterations, dtype, given)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
     with computed_in(dtype):
         return traced.program(dtype)  # type: ignore[return-value]
+
+
+def iterated(
+    problem: Problem, shape: Shape, steps: Sequence[float], iterations: int, dtype: Dtype, given: dict[str, Any]
+) -> dict[str, Any]:
+    """What iterations leave, inside a traced function; those of problems with contacts have phases."""
+    from linkwise.optimal.phase_iteration import PhaseIterations
+
+    kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
+    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
 
 
 class Iterations:
@@ -448,7 +465,8 @@ def chunk_of(horizon: int) -> int:
     return size if size >= LEAST_STAGES else horizon
 
 
-def _count(shape: tuple[int, ...]) -> int:
+def count_of(shape: tuple[int, ...]) -> int:
+    """Numbers in an array of this shape."""
     count = 1
     for length in shape:
         count *= length

@@ -1,8 +1,8 @@
 """Write the page of records, or check that it is up to date.
 
-python -m linkwise.records                  print it
-python -m linkwise.records --write [FILE]   write it (default: docs/records.md)
-python -m linkwise.records --check [FILE]   exit status 1 when the file says something else
+python -m research.records                  print it
+python -m research.records --write [FILE]   write it (default: docs/records.md)
+python -m research.records --check [FILE]   exit status 1 when the file says something else
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from linkwise.files import outputs
-from linkwise.records.page import render
+from research.records.page import render
 
 PAGE = Path("docs") / "records.md"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m linkwise.records", description="The page of records.")
+    parser = argparse.ArgumentParser(prog="python -m research.records", description="The page of records.")
     parser.add_argument("--write", nargs="?", const=PAGE, type=Path, metavar="FILE", help="write the page")
     parser.add_argument(
         "--check", nargs="?", const=PAGE, type=Path, metavar="FILE", help="compare with the page"

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from linkwise.claims import izaguirre_program
-from linkwise.claims.claim import CONFIRMED, PARTLY, Claim, Outcome, judged
-from linkwise.claims.states import ROUND_OFF, states
 from linkwise.model import Inertia
 from linkwise.robot.loading import load
 from linkwise.robot.robot import Robot
+from research.claims import izaguirre_program
+from research.claims.claim import CONFIRMED, PARTLY, Claim, Outcome, judged
+from research.claims.states import ROUND_OFF, states
 
 PAPER = "Izaguirre 1992"
 AFFECTED = {(1, 1), (1, 2), (1, 3)}

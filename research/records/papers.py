@@ -15,12 +15,12 @@ from linkwise.compiler.ir.operations import Operations
 from linkwise.model.dh import DhJoint
 from linkwise.model.dh import chain as dh_chain
 from linkwise.model.generators import random_model
-from linkwise.records import counts
-from linkwise.records.counts import Formula, as_written, formula
 from linkwise.records.polynomial import Polynomial
 from linkwise.records.published import PUBLISHED, Published
 from linkwise.records.table import Table
 from linkwise.robot.robot import Robot
+from research.records import counts
+from research.records.counts import Formula, as_written, formula
 
 JOINTS = 6
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.claims.claim import Claim, Outcome, judged
-from linkwise.claims.states import ROUND_OFF, arms, difference, states
 from linkwise.robot.loading import general_chain, load
+from research.claims.claim import Claim, Outcome, judged
+from research.claims.states import ROUND_OFF, arms, difference, states
 
 PAPER = "Rodriguez 1986"
 

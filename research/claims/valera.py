@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from linkwise.claims.claim import Claim, Outcome, judged
-from linkwise.claims.states import ROUND_OFF, difference, states
 from linkwise.robot.loading import general_chain, load
+from research.claims.claim import Claim, Outcome, judged
+from research.claims.states import ROUND_OFF, difference, states
 
 PAPER = "Valera 2003"
 TABLE_2 = (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from linkwise.compiler.ir.operations import Operations
-from linkwise.records import counts
 from linkwise.records.published import Published, best
+from research.records import counts
 
 
 @dataclass(frozen=True)

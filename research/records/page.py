@@ -14,13 +14,13 @@ from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.operations import Operations, count
 from linkwise.functions.table import mechanism_of
 from linkwise.model.generators import RECORD_ROBOTS
-from linkwise.records import counts, crossovers, papers
 from linkwise.records.published import PUBLISHED, Published, best
 from linkwise.records.table import Table, paragraph
-from linkwise.records.verdicts import Verdict, verdicts
 from linkwise.spatial import ArticulatedInertia, Matrix, Symmetric, articulated
+from research.records import counts, crossovers, papers
+from research.records.verdicts import Verdict, verdicts
 
-COMMAND = "python -m linkwise.records --write"
+COMMAND = "python -m research.records --write"
 
 WORDS = {
     "inverse_dynamics": "Inverse dynamics",

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from linkwise.claims.claim import PARTLY, Claim, Outcome, judged
-from linkwise.claims.states import ROUND_OFF, arms, difference, states
 from linkwise.robot.loading import general_chain, load
+from research.claims.claim import PARTLY, Claim, Outcome, judged
+from research.claims.states import ROUND_OFF, arms, difference, states
 
 PAPER = "Fijany–Scheid"
 TOLERANCE = 1e-10

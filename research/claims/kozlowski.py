@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.claims.claim import PARTLY, Claim, Outcome, judged
-from linkwise.claims.states import ROUND_OFF, difference, states
 from linkwise.robot.loading import load
+from research.claims.claim import PARTLY, Claim, Outcome, judged
+from research.claims.states import ROUND_OFF, difference, states
 
 PAPER = "Kozłowski 1990"
 

@@ -1,4 +1,4 @@
-"""``python -m linkwise.claims [NAME …] [--markdown]``: test the papers' claims, and print the results."""
+"""``python -m research.claims [NAME …] [--markdown]``: test the papers' claims, and print the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Sequence
 
-from linkwise.claims import Claim, Outcome, all_claims
+from research.claims import Claim, Outcome, all_claims
 
 PAGE = """\
 # What the papers claim, tested
@@ -15,11 +15,11 @@ PAGE = """\
 Each claim and printed value below has a test; one command runs it and prints what came of it:
 
 ```sh
-python -m linkwise.claims printed_program
-python -m linkwise.claims
+python -m research.claims printed_program
+python -m research.claims
 ```
 
-The second runs them all. This page is `python -m linkwise.claims --markdown`. *Partly* stands where a sentence holds
+The second runs them all. This page is `python -m research.claims --markdown`. *Partly* stands where a sentence holds
 for some cases only; formulas with obvious misprints are on the pages of [the papers](papers.md).
 """
 
@@ -27,7 +27,7 @@ for some cases only; formulas with obvious misprints are on the pages of [the pa
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests that are named, or all."""
     claims = {claim.name: claim for claim in all_claims()}
-    parser = argparse.ArgumentParser("python -m linkwise.claims", description=main.__doc__)
+    parser = argparse.ArgumentParser("python -m research.claims", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(claims)}")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/refuted.md")
     given = parser.parse_args(arguments)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 
-from linkwise.records import counts
 from linkwise.records.polynomial import Polynomial
 from linkwise.records.published import PUBLISHED, Published
 from linkwise.records.table import Table
+from research.records import counts
 
 Count = Callable[[int], int]
 
