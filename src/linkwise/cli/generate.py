@@ -11,6 +11,8 @@ import click
 from linkwise.cli.parts.generate_package import chosen_options, cost, write_package
 from linkwise.cli.parts.generate_system import SYSTEMS, write_system
 from linkwise.cli.support import headings, written
+from linkwise.cli.support.gains import NAMES as GAINS
+from linkwise.cli.support.gains import check_gains, gain_options
 from linkwise.cli.support.options import (
     POSITIVE,
     Numbers,
@@ -55,7 +57,7 @@ _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
     "Controllers and loops": (
-        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations"
+        f"controller trajectory stop stop-time period {GAINS} fixed-gains torque-limits horizon step iterations"
     ),
     "Other systems": "fmi casadi acados maintainer license",
     "Output": "out header force states json",
@@ -137,8 +139,10 @@ _HEADINGS = {
 @click.option(
     "--period", type=POSITIVE, help="Sample period of controllers, step of loops [s].  [default: 0.001]"
 )
-@click.option("--frequency", type=POSITIVE, help="Natural frequency of the gains [rad/s].  [default: 10]")
-@click.option("--damping", type=POSITIVE, help="Damping of the gains.  [default: 1]")
+@gain_options
+@click.option(
+    "--fixed-gains", is_flag=True, help="Gains and torque limits of controllers as constants, not arguments."
+)
 @click.option(
     "--torque-limits",
     type=Numbers(each=POSITIVE),
@@ -326,9 +330,22 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
         raise click.UsageError("--stop and --stop-time are for safe_stop")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
         raise click.UsageError("--trajectory is for trajectory and closed_loop")
-    for option in ("period", "frequency", "damping", "torque_limits"):
-        if options[option] is not None and not {*CONTROLLERS, *ENTRIES} & set(functions):
+    for option in (
+        "period",
+        "frequency",
+        "damping",
+        "torque_limits",
+        "kp",
+        "kd",
+        "ki",
+        "gain",
+        "fixed_gains",
+    ):
+        if options[option] not in (None, (), False) and not {*CONTROLLERS, *ENTRIES} & set(functions):
             raise click.UsageError(f"--{option.replace('_', '-')} is for controllers; {named} is none")
+    check_gains(options)
+    if MPC in functions and options["frequency"] is not None and len(options["frequency"]) > 1:
+        raise click.UsageError("--frequency: mpc has one frequency for all joints")
 
 
 def _kernel(robot: Robot, function: str, options: dict[str, Any]) -> tuple[Any, str]:

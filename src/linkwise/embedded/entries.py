@@ -97,27 +97,70 @@ def _function(robot: Robot, name: str, options: Options) -> Entry:
 
 
 def controller_of(robot: Robot, name: str, options: Options) -> Controller:
-    """A controller with the gains and limits of the options."""
+    """A controller with the gains and limits of the options.
+
+    Args:
+        robot: the robot.
+        name: a key of ``CONTROLLERS``.
+        options: gains replace those that follow from the frequency, where the law has them.
+    """
+    frequency = _each_joint("frequency", robot, options.frequency)
+    limits = options.torque_limits
     if not CONTROLLERS[name].feedback:
-        return named(name, robot, torque_limits=options.torque_limits)
-    return named(
-        name,
-        robot,
-        frequency=options.frequency,
-        damping=options.damping,
-        torque_limits=options.torque_limits,
-    )
+        law = named(name, robot, torque_limits=limits)
+    elif {"kp", "kd"} <= set(options.gains):
+        given = {key: options.gains[key] for key in ("kp", "kd", "ki") if key in options.gains}
+        vectors = {key: _each_joint(key, robot, values) for key, values in given.items()}
+        law = named(name, robot, Gains(**vectors), torque_limits=limits)
+    else:
+        law = named(name, robot, frequency=frequency, damping=options.damping, torque_limits=limits)
+    try:
+        return law.with_gains(**{key: v for key, v in options.gains.items() if key in law.gains})
+    except ValueError as error:
+        raise EntryError(f"{name}: {error}") from None
+
+
+def _each_joint(name: str, robot: Robot, values: Any) -> Any:
+    """One number, or one for each joint."""
+    found = np.asarray(values, dtype=float)
+    if found.size not in (1, robot.dof):
+        raise EntryError(f"{name}: expected one number or {robot.dof}, got {found.size}")
+    return float(found.ravel()[0]) if found.size == 1 else found
 
 
 def _controller(robot: Robot, name: str, options: Options) -> Entry:
-    law = controller_of(robot, name, options)
+    return law_entry(controller_of(robot, name, options), name, f"controller {name} of {robot.name}", options)
+
+
+def law_entry(law: Controller, name: str, summary: str, options: Options) -> Entry:
+    """A controller as a function of a package: its gains and limits are arguments unless they are to be fixed.
+
+    Args:
+        law: the controller.
+        name: of the function.
+        summary: what it is, in words.
+        options: choices.
+    """
+    tunable = not options.fixed_gains
     kernel = law.kernel(
-        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame, fault=True
+        options.period,
+        dtype=options.dtype,
+        inputs=options.inputs,
+        frame=options.payload_frame,
+        fault=True,
+        tunable=tunable,
     )
-    gains = "; ".join(f"{key} = {_listed(values)}" for key, values in law.gains.items())
-    parts = [f"controller {name} of {robot.name}, every {options.period:g} s", gains, _limits(law)]
-    parts.append("zero torques and fault = 1 where a number that it needs is not finite")
-    return Entry(name, "; ".join(filter(None, parts)), kernel, options.dtype)
+    settings = law.settings() if tunable else {}
+    parts = [f"{summary}, every {options.period:g} s"]
+    if tunable and settings:
+        parts.append(f"{' and '.join(settings)} are arguments")
+    else:
+        parts += [f"{key} = {_listed(values)}" for key, values in law.gains.items()]
+        parts.append(_limits(law))
+    wrong = " or a torque limit is negative" if tunable and law.saturates else ""
+    parts.append(f"zero torques and fault = 1 where a number that it needs is not finite{wrong}")
+    words = {key: law.meaning(key) for key in settings}
+    return Entry(name, "; ".join(filter(None, parts)), kernel, options.dtype, settings=settings, words=words)
 
 
 def _limits(law: Controller) -> str:
@@ -128,23 +171,30 @@ def _listed(values: np.ndarray) -> str:
     return "[" + ", ".join(f"{v:.6g}" for v in np.ravel(values)) + "]"
 
 
+def highest_frequency(options: Options) -> float:
+    """The largest natural frequency of the gains [rad/s]: observers are faster than every joint."""
+    return float(np.max(np.asarray(options.frequency, dtype=float)))
+
+
 def _observer(robot: Robot, options: Options) -> list[Entry]:
-    observer = StateObserver(robot, 10.0 * options.frequency, options.damping)
+    rate = 10.0 * highest_frequency(options)
+    observer = StateObserver(robot, rate, options.damping)
     kernel = observer.kernel(
         options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
     )
     summary = (
         f"state observer of {robot.name}, every {options.period:g} s: the next estimates of position and velocity "
-        f"from the measured position and the applied torques; errors decay at {10.0 * options.frequency:g} rad/s"
+        f"from the measured position and the applied torques; errors decay at {rate:g} rad/s"
     )
     return [Entry("state_observer", summary, kernel, options.dtype)]
 
 
 def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
-    observer = MomentumObserver(robot, 5.0 * options.frequency, frame=options.frame)
+    rate = 5.0 * highest_frequency(options)
+    observer = MomentumObserver(robot, rate, frame=options.frame)
     summary = (
         f"momentum observer of {robot.name}, every {options.period:g} s: external torques and collisions without a "
-        f"force sensor; time constant {0.2 / options.frequency:g} s"
+        f"force sensor; time constant {1.0 / rate:g} s"
     )
     kernel = observer.kernel(options.period, options.dtype, options.inputs)
     return [Entry("momentum_observer", summary, kernel, options.dtype)]
@@ -152,17 +202,13 @@ def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
 
 def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
     law = controller_of(robot, options.controller, options)
-    guarded = Guarded(law, MomentumObserver(robot, 5.0 * options.frequency))
+    guarded = Guarded(law, MomentumObserver(robot, 5.0 * highest_frequency(options)))
     summary = (
-        f"{options.controller} of {robot.name}, every {options.period:g} s, with a watch for collisions: at an "
-        f"external torque beyond {_listed(guarded.observer.threshold)}, or a measured number that is not finite, it "
-        "stops and holds its position"
+        f"{options.controller} of {robot.name} with a watch for collisions: at an external torque beyond "
+        f"{_listed(guarded.observer.threshold)}, or a measured number that is not finite, it stops and holds its "
+        "position"
     )
-    kernel = guarded.kernel(
-        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame, fault=True
-    )
-    parts = filter(None, [summary, _limits(law)])
-    return [Entry("guarded_controller", "; ".join(parts), kernel, options.dtype)]
+    return [law_entry(guarded, "guarded_controller", summary, options)]
 
 
 def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
@@ -172,7 +218,7 @@ def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
         )
     kernel = stop_kernel(
         robot,
-        Gains.from_frequency(options.frequency, options.damping),
+        Gains.from_frequency(_each_joint("frequency", robot, options.frequency), options.damping),
         options.stop,
         options.stop_time,
         torque_limits=options.torque_limits,

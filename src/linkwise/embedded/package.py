@@ -128,6 +128,7 @@ class Package:
         sources = {f"{f.name}.c": f.text for f in functions}
         if self.robot.nq == self.robot.dof and self.robot.dof:
             sources[f"{prefix}_limits.c"] = header.limits(self.robot, prefix, functions[0].real)
+        sources |= {f"{f.name}_defaults.c": header.defaults(f, prefix) for f in functions if f.entry.settings}
         sources |= {f"{f.name}_tables.c": header.tables(f, prefix) for f in functions if f.entry.tables}
         own = {"lw_fma.h": support_file("lw_fma.h")}
         unmeasured = header.header(self.robot, prefix, functions, {}, "", self.about)

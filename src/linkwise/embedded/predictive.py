@@ -44,8 +44,8 @@ GUARD_WORDS = {
     "reach": "largest distance of a target that a plan sees",
     "frequency": "natural frequency of the motion [rad/s]",
     "aimed_at": "for joints.target of the parameters",
-    "hold": "for effort.target",
-    "scale": "for effort.scale, row by row",
+    "hold": "torques that hold the arm: to start a plan from, and for effort.target where the parameters have it",
+    "scale": "for effort.scale where the parameters have it, row by row",
     "least": "for torque.lower",
     "most": "for torque.upper",
     "position": "of the target [m]",
@@ -269,7 +269,8 @@ def _with_gravity(robot: Robot, problem: Problem) -> np.ndarray:
     """The table of parameters for resting at the default target."""
     p = problem.p.copy()
     rest = p[0, problem.where(f"{JOINTS}.target")]
-    p[:, problem.where(f"{EFFORT}.target")] = _holding(robot, problem, rest)
+    if f"{EFFORT}.target" in problem.parameters:
+        p[:, problem.where(f"{EFFORT}.target")] = _holding(robot, problem, rest)
     return p
 
 

@@ -183,10 +183,12 @@ def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuMo
         key = f"out_{title}" if title in sizes else title
         layout, sizes[key] = layout.add(key, size), size
         roles[key] = "input" if title in shown and key == title else "output"
+        roles[key] = "tunable" if title in entry.settings else roles[key]
     starts = {
         title: _start(robot, title, size)
         for title, size in (shown | {t: inputs[t] for t in remembered}).items()
     }
+    starts |= {title: np.clip(values, -1e30, 1e30) for title, values in entry.settings.items()}
     for title in kept:
         if title not in layout.places:
             layout = layout.add(title, inputs[title])
@@ -354,7 +356,12 @@ void model_directional(double *v, double *d);
 
 
 def _defined(model: FmuModel) -> str:
-    access = {"independent": "MODEL_INITIAL", "parameter": "MODEL_INITIAL", "input": "MODEL_INPUT"}
+    access = {
+        "independent": "MODEL_INITIAL",
+        "parameter": "MODEL_INITIAL",
+        "input": "MODEL_INPUT",
+        "tunable": "MODEL_INPUT",
+    }
     starts, rights = [], []
     for each in model.variables:
         starts.append(f"    {each.start or 0.0!r}, /* {foreign.c_comment(each.name)} */")
