@@ -17,6 +17,7 @@ from linkwise.cli.support.options import (
     POSITIVE,
     Numbers,
     OneOf,
+    SomeOf,
     WholeNumber,
     completions,
     json_option,
@@ -29,6 +30,7 @@ from linkwise.compiler.emit.clike import spelt
 from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import ENTRIES, entries
+from linkwise.embedded.entries import LAWS
 from linkwise.embedded.stops import MODES
 from linkwise.files import outputs
 from linkwise.functions.table import FUNCTIONS
@@ -151,8 +153,9 @@ _HEADINGS = {
 )
 @click.option(
     "--controller",
-    type=OneOf(tuple(CONTROLLERS), "name"),
-    help="The one of closed_loop.  [default: computed_torque]",
+    type=SomeOf(tuple(CONTROLLERS), "name"),
+    help="The one of closed_loop and guarded_controller, or those of switched_controller, separated by commas.  "
+    "[default: computed_torque, and gravity_pd]",
 )
 @click.option("--stop", type=OneOf(MODES, "mode"), help="Mode of safe_stop: hold or ramp.  [default: hold]")
 @click.option("--stop-time", type=POSITIVE, metavar="SECONDS", help="Duration of safe_stop.  [default: 0.5]")
@@ -189,9 +192,9 @@ def command(
     """Write the source code of one FUNCTION of one robot, or of several as a C package.
 
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
-    controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
-    guarded_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate,
-    closed_loop, rollout or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused
+    controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer, guarded_controller,
+    switched_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop,
+    rollout or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused
     multiply-add it returns the same bits as the Python function. A package has a header, a C++ wrapper, one source for
     each function, files for make, CMake and pkg-config, and a self-test: make check.
 
@@ -324,8 +327,10 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
     for option in ("horizon", "iterations"):
         if options[option] is not None and MPC not in functions:
             raise click.UsageError(f"--{option} is for mpc")
-    if options["controller"] and not {"closed_loop", "guarded_controller"} & set(functions):
-        raise click.UsageError("--controller is for closed_loop and guarded_controller")
+    if options["controller"] and not {"closed_loop", *LAWS} & set(functions):
+        raise click.UsageError(f"--controller is for closed_loop, {' and '.join(LAWS)}")
+    if len(options["controller"] or ()) > 1 and "switched_controller" not in functions:
+        raise click.UsageError("--controller: several are for switched_controller")
     if (options["stop"] or options["stop_time"]) and "safe_stop" not in functions:
         raise click.UsageError("--stop and --stop-time are for safe_stop")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):

@@ -16,6 +16,7 @@ from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.control.switched import Switched
 
 __all__ = [
     "CALLED",
@@ -38,6 +39,7 @@ __all__ = [
     "RecursiveLeastSquares",
     "Reference",
     "StateObserver",
+    "Switched",
     "Tracking",
     "named",
 ]

@@ -22,6 +22,7 @@ from linkwise.control import (
     MomentumObserver,
     RecursiveLeastSquares,
     StateObserver,
+    Switched,
     named,
 )
 from linkwise.control.controller import symbolic_links, traced_kernel
@@ -211,6 +212,20 @@ def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
     return [law_entry(guarded, "guarded_controller", summary, options)]
 
 
+def _switched_controller(robot: Robot, options: Options) -> list[Entry]:
+    names = tuple(dict.fromkeys(options.controllers))
+    for name in names:
+        if name not in CONTROLLERS:
+            raise UnknownNameError(f"controllers: no {name!r}; {suggest(name, CONTROLLERS)}")
+    law = Switched({name: controller_of(robot, name, options) for name in names})
+    numbered = ", ".join(f"{k} {name}" for k, name in enumerate(names))
+    summary = (
+        f"one of several controllers of {robot.name}, chosen by selected ({numbered}); torques do not jump where the "
+        f"choice, a gain or a target changes, and follow within {law.duration:g} s"
+    )
+    return [law_entry(law, "switched_controller", summary, options)]
+
+
 def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
     if robot.nq != robot.dof:
         raise EntryError(
@@ -387,6 +402,7 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
     "momentum_observer": _momentum_observer,
     "guarded_controller": _guarded_controller,
+    "switched_controller": _switched_controller,
     "safe_stop": _safe_stop,
     "recursive_least_squares": _payload_estimator,
     "extended_kalman_filter": _kalman_filter,
@@ -397,3 +413,5 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "mpc": predictive_entries,
 }
 """Names besides those of functions and controllers."""
+LAWS = ("guarded_controller", "switched_controller")
+"""Those of them that are controllers: functions of measured state and reference, with torques as results."""

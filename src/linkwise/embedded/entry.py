@@ -44,7 +44,9 @@ class Options:
     torque_limits: Sequence[float] | None = None
     """[N·m or N]; None: the effort limits of the robot."""
     controller: str = "computed_torque"
-    """The one of ``closed_loop``."""
+    """The one of ``closed_loop`` and ``guarded_controller``."""
+    controllers: Sequence[str] = ("computed_torque", "gravity_pd")
+    """Those of ``switched_controller``."""
     stop: str = "hold"
     """The mode of ``safe_stop``: "hold" or "ramp"."""
     stop_time: float = 0.5

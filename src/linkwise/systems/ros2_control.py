@@ -13,6 +13,7 @@ from linkwise.core import foreign
 from linkwise.core.foreign import Code, ascii_line, xml_text
 from linkwise.core.once import once
 from linkwise.embedded import Options, Package, header
+from linkwise.embedded.entries import LAWS
 from linkwise.embedded.package import support_file
 from linkwise.robot.robot import Robot
 from linkwise.systems import ros2_settings
@@ -61,9 +62,9 @@ class Ros2Controller(Package):
         if not self.license:
             raise SystemExportError("license: expected a name, such as Apache-2.0")
         options = Options() if options is None else options
-        if name not in (*CONTROLLERS, "guarded_controller"):
+        if name not in (*CONTROLLERS, *LAWS):
             raise SystemExportError(
-                f"{name}: ros2_control runs controllers: {', '.join(CONTROLLERS)} or guarded_controller"
+                f"{name}: ros2_control runs controllers: {', '.join((*CONTROLLERS, *LAWS))}"
             )
         if robot.nq != robot.dof or not robot.dof:
             raise SystemExportError(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = (
-    *("period", "damping", "torque_limits", "controller", "stop", "stop_time"),
+    *("period", "damping", "torque_limits", "stop", "stop_time"),
     *("horizon", "step", "iterations"),
 )
 
@@ -100,6 +100,8 @@ def chosen_options(robot: Robot, functions: Sequence[str], options: dict[str, An
     if options["frame"]:
         robot.locate(options["frame"])
     numbers = {name: options[name] for name in _NUMBERS if options.get(name) is not None}
+    if options["controller"]:
+        numbers |= {"controller": options["controller"][0], "controllers": options["controller"]}
     if options["frequency"] is not None:
         numbers["frequency"] = one_or_all(options["frequency"], 10.0)
     if options["trajectory"]:
@@ -123,7 +125,7 @@ def _gains(robot: Robot, functions: Sequence[str], options: dict[str, Any]) -> d
     found = given_gains(options)
     if found:
         laws = [name for name in functions if name in CONTROLLERS]
-        laws = laws or [options["controller"] or Options().controller]
+        laws += options["controller"] or ([] if laws else [Options().controller])
         check_names(found, {law: controller_of(robot, law, Options()).gains for law in laws})
     return found
 
