@@ -27,7 +27,7 @@ from linkwise.functions.parameters import PAYLOAD, parameter_sizes, with_symbols
 from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Condition, Scalar, where
+from linkwise.scalar import Condition, Scalar
 
 LIMITS = "torque_limits"
 """Name of the torque limits among the settings of a law."""
@@ -212,14 +212,14 @@ class Controller(ABC):
         return made
 
     def bound(self, limits: Sequence[Scalar]) -> Controller:
-        """The same law with scalars as torque limits; one that is no number or negative lets no torque through.
+        """The same law with scalars as torque limits; one that is no number or negative is a fault of ``commanded``.
 
         Args:
             limits: n scalars [N·m or N]; infinite: no limit.
         """
         made = copy.copy(self)
         given: list[Any] = list(limits)
-        made.torque_limits = [where(x >= 0.0, x, 0.0) for x in given]
+        made.torque_limits = given
         made.valid_limits = [x >= 0.0 for x in given]
         return made
 

@@ -17,7 +17,7 @@ from linkwise.compiler.emit.clike import spelt
 from linkwise.core import foreign
 from linkwise.embedded import ENTRIES, Entry, Options, entries, header
 from linkwise.embedded.coded import Coded
-from linkwise.embedded.package import support_file
+from linkwise.embedded.package_files import support_file
 from linkwise.errors import LinkwiseError
 from linkwise.robot.robot import Robot
 from linkwise.systems.variables import POSITIONS, Variable, scalars

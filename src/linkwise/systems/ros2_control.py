@@ -14,7 +14,7 @@ from linkwise.core.foreign import Code, ascii_line, xml_text
 from linkwise.core.once import once
 from linkwise.embedded import Options, Package, header
 from linkwise.embedded.entries import LAWS
-from linkwise.embedded.package import support_file
+from linkwise.embedded.package_files import support_file
 from linkwise.robot.robot import Robot
 from linkwise.systems import ros2_settings
 from linkwise.systems.fmu_model import SystemExportError
