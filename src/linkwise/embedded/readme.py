@@ -85,7 +85,7 @@ def _building(prefix: str) -> str:
 ## Your own program
 
 - make: `make`, then `cc -Iinclude main.c build/lib{prefix}.a -lm`
-- CMake: `add_subdirectory` and the target `{prefix}`, or `make install`, `find_package({prefix})` and `{prefix}::{prefix}`
+- CMake: `add_subdirectory`, target `{prefix}`; or `make install`, `find_package({prefix})`, target `{prefix}::{prefix}`
 - pkg-config: `pkg-config --cflags --libs {prefix}` after `make install`
 - C++17: `include/{prefix}.hpp`; Rust: `rust/`, `no_std`
 
