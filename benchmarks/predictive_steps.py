@@ -5,7 +5,7 @@
 The controller is ``optimal.Predictive(robot)`` with defaults, every 4 ms. The plant is MuJoCo on a grid 8 times finer
 than the controller's samples, with the friction of the robot; limits are measured on that grid. Robots that MuJoCo does
 not take are moved by the project's own step. The first start is the rest position, the others are random ones within
-the range. A joint goes 0.4 rad (or a tenth of its range, where that is less) away from the nearer end of its range.
+the range; motors can hold the arm at both ends of a step. A joint goes 0.4 rad (or a tenth of its range, where that is less) away from the nearer end of its range.
 
 For every robot: what is left of the step after 2 s, beside ``computed_torque`` of the same frequency; the largest
 speed by its limit; how far joints were out of their range; the largest torque by its limit; and the status.
@@ -35,12 +35,11 @@ from linkwise.simulate.loop import step_kernel
 
 PERIOD, FINER = 4e-3, 8
 LEFT, FAST, BEYOND = 0.05, 1.05, 0.01
+HELD = 0.7  # of the torque limits: what it takes to hold the arm at the start and at the target
 FREQUENCY = 10.0  # [rad/s], that of Predictive
 MORE = {
-    "m_panda": "mjcf/franka_emika_panda/panda.xml",
+    "m_panda": "mjcf/franka_emika_panda/panda_nohand.xml",
     "m_vx300s": "mjcf/trossen_vx300s/vx300s.xml",
-    "m_wxai": "mjcf/trossen_wxai/wxai_base.xml",
-    "m_so101": "mjcf/robotstudio_so101/so101.xml",
     "m_low_cost": "mjcf/low_cost_robot_arm/low_cost_robot_arm.xml",
 }
 
@@ -95,10 +94,17 @@ def starts(robot: lw.Robot, count: int, rng: np.random.Generator, size: float):
     """(start, target) pairs."""
     lower, upper = robot.limits.lower, robot.limits.upper
     low, high = np.maximum(lower, -np.pi), np.minimum(upper, np.pi)
-    for k in range(count):
-        q = rest_of(robot) if k == 0 else low + (0.2 + 0.6 * rng.random(robot.dof)) * (high - low)
-        step = np.minimum(size, 0.1 * (high - low))
-        yield q, q + np.where(q - low > high - q, -step, step)
+    step = np.minimum(size, 0.1 * (high - low))
+    q, found = rest_of(robot), 0
+    for _ in range(1000):
+        goal = q + np.where(q - low > high - q, -step, step)
+        held = [np.abs(robot.gravity_torques(x)) <= HELD * robot.effort_limits for x in (q, goal)]
+        if np.all(held):
+            yield q, goal
+            found += 1
+            if found == count:
+                return
+        q = low + (0.2 + 0.6 * rng.random(robot.dof)) * (high - low)
 
 
 def stepped(subject: Subject, law, plant: Plant, q: np.ndarray, goal: np.ndarray, seconds: float) -> Outcome:

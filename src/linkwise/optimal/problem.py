@@ -27,7 +27,7 @@ from linkwise.model.coordinates import velocity_coordinates
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.costs import Cost, Own, Point, Terms
-from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
+from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, implicitly_damped, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised, walled
 from linkwise.robot.robot import Robot
@@ -68,6 +68,8 @@ class Problem(Summarised):
         last_torque: u before the first step (m,), for costs of the differences of torques; zeros by default.
         stabilization: rate at which errors of constraints decay [1/s]; where frames are held in the world is then the
             run-time parameter "targets", as ``robot.kernel(..., inputs=("targets",))`` has it.
+        implicit_damping: whether semi-implicit steps take the viscous friction of joints that it brakes within a step
+            at their end: steps may then be long.
 
     Raises:
         ProblemError: something cannot be right; the message names it.
@@ -91,6 +93,7 @@ class Problem(Summarised):
         motors: Sequence[str] | None = None,
         last_torque: Any = None,
         stabilization: float | None = None,
+        implicit_damping: bool = False,
     ):
         if not isinstance(robot, Robot):
             raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
@@ -105,14 +108,20 @@ class Problem(Summarised):
             None if friction_speed is None else arguments.number("friction_speed", friction_speed, above=0.0)
         )
         h = arguments.number("step", step, above=0.0)
+        moving, damping = robot, ()
+        if flag("implicit_damping", implicit_damping) and friction:
+            if _integrator(integrator) != SEMI_IMPLICIT:
+                raise ProblemError("implicit_damping: it is for the integrator semi_implicit")
+            moving, damping = implicitly_damped(robot, h)
         self.dynamics = Dynamics(
-            smoothed(robot, h, speed) if friction else robot,
+            smoothed(moving, h, speed) if friction else robot,
             h,
             _integrator(integrator),
             friction,
             _driven(robot, motors),
             any(cost.remembers for cost in self.costs),
             stabilization,
+            damping=damping,
         )
         self._check_terms()
         self.torque_lower, self.torque_upper = self._torque_limits(torque_limits)

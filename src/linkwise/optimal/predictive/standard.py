@@ -90,7 +90,7 @@ def reaching(
         costs=[*costs, _effort(robot, w)],
         terminal=terminal,
         torque_limits=torque_limits,
-        **options,
+        **{"implicit_damping": True, **options},
     )
     if f"{EFFORT}.scale" not in problem.parameters:
         return problem
