@@ -5,7 +5,8 @@
 The controller is ``optimal.Predictive(robot)`` with defaults, every 4 ms. The plant is MuJoCo on a grid 8 times finer
 than the controller's samples, with the friction of the robot; limits are measured on that grid. Robots that MuJoCo does
 not take are moved by the project's own step. The first start is the rest position, the others are random ones within
-the range; motors can hold the arm at both ends of a step. A joint goes 0.4 rad (or a tenth of its range, where that is less) away from the nearer end of its range.
+the range; motors can hold the arm at both ends of a step. A joint goes 0.4 rad (or a tenth of its range, where that is
+less) away from the nearer end of its range.
 
 For every robot: what is left of the step after 2 s, beside ``computed_torque`` of the same frequency; the largest
 speed by its limit; how far joints were out of their range; the largest torque by its limit; and the status.
