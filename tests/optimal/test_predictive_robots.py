@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.optimal import Predictive, reaching
+from linkwise.optimal import Predictive
 from linkwise.optimal.predictive.watching import Memory, watched
 from linkwise.simulate.loop import step_kernel
 
