@@ -23,7 +23,7 @@ def test_gains_of_the_command_line_are_the_defaults_of_the_code(capsys):
     assert main([*LAW, "--kp", "100,80", "--kd", "20,18"]) == 0
     text = capsys.readouterr().out
     for name in ("kp", "kd", "torque_limits"):
-        assert f" {name}[2]" in text
+        assert f"{name}[" in text
     assert "100.0" not in text
 
 

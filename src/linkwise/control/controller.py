@@ -67,6 +67,10 @@ class Controller(ABC):
     """Whether the law has gains: then its constructor takes (robot, gains), else (robot)."""
     holds: ClassVar[bool] = False
     """Whether the law uses the constraints of its model: then where frames are held is part of its code."""
+    has_frame: ClassVar[bool] = False
+    """Whether the law has a tool: then its constructor takes ``frame``."""
+    signals: tuple[str, ...] = ()
+    """Gains that are measured, such as a wrench: always inputs of the controller's kernel."""
     saturates: ClassVar[bool] = True
     """Whether torque limits matter to the law."""
     units: ClassVar[Mapping[str, str]] = {}
@@ -221,6 +225,9 @@ class Controller(ABC):
         given: list[Any] = list(limits)
         made.torque_limits = given
         made.valid_limits = [x >= 0.0 for x in given]
+        for name, part in vars(self).items():
+            if isinstance(part, Controller):  # a law inside of this one
+                setattr(made, name, part.bound(limits))
         return made
 
     valid_limits: Sequence[Condition] = ()
@@ -272,7 +279,7 @@ class Controller(ABC):
         if not flag("fault", fault):
             del shapes["fault"]
         settings = self.settings()
-        tuned = tuple(settings) if flag("tunable", tunable) else ()
+        tuned = tuple(settings) if flag("tunable", tunable) else tuple(self.signals)
         sizes |= {name: settings[name].size for name in tuned}
         sizes |= parameter_sizes(self.robot, tuple(inputs))
         constants = {name: values.tolist() for name, values in settings.items() if name != LIMITS}
@@ -281,15 +288,13 @@ class Controller(ABC):
             memory = others.pop("memory", ())
             given = {name: others.pop(name) for name in tuned}
             own = self.bound(given.pop(LIMITS)) if LIMITS in given else self
-            gains = self.shaped(given if tuned else constants)
+            gains = self.shaped({**constants, **given})
             links = symbolic_links(self.robot, others, frame) if others else self.links()
             found = own.commanded(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
             outputs = {"tau": found.tau, "next_memory": found.memory, "fault": [found.fault]}
             return {name: outputs[name] for name in shapes}
 
-        fixed = (
-            () if tuned else sorted((k, np.shape(v), np.asarray(v).tobytes()) for k, v in self.gains.items())
-        )
+        fixed = [(name, constants[name]) for name in constants if name not in tuned]
         shapes_of_gains = [(name, np.shape(values)) for name, values in self.gains.items()]
         values = repr((period, tuple(inputs), frame, fault, tuned, fixed, shapes_of_gains)).encode()
         made = traced_kernel(

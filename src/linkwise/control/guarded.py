@@ -70,11 +70,6 @@ class Guarded(Controller):
         self.law, self.observer, self.reaction, self.delay = law, observer, reaction, delay
         self.memory_size = observer.memory_size + (delay + 1) * n + robot.nq + law.memory_size
 
-    def bound(self, limits: Sequence[Scalar]) -> Guarded:
-        made: Any = super().bound(limits)
-        made.law = self.law.bound(limits)
-        return made
-
     @property
     def known(self) -> bool:
         return super().known and self.law.known and isinstance(self.reaction, str)

@@ -105,16 +105,20 @@ def controller_of(robot: Robot, name: str, options: Options) -> Controller:
         name: a key of ``CONTROLLERS``.
         options: gains replace those that follow from the frequency, where the law has them.
     """
-    frequency = _each_joint("frequency", robot, options.frequency)
-    limits = options.torque_limits
+    in_task = CONTROLLERS[name].has_frame
+    frequency = options.frequency if in_task else _each_joint("frequency", robot, options.frequency)
+    more: dict[str, Any] = {"torque_limits": options.torque_limits}
+    if in_task:
+        more["frame"] = options.frame
     if not CONTROLLERS[name].feedback:
-        law = named(name, robot, torque_limits=limits)
+        law = named(name, robot, **more)
     elif {"kp", "kd"} <= set(options.gains):
         given = {key: options.gains[key] for key in ("kp", "kd", "ki") if key in options.gains}
-        vectors = {key: _each_joint(key, robot, values) for key, values in given.items()}
-        law = named(name, robot, Gains(**vectors), torque_limits=limits)
+        if not in_task:
+            given = {key: _each_joint(key, robot, values) for key, values in given.items()}
+        law = named(name, robot, Gains(**given), **more)
     else:
-        law = named(name, robot, frequency=frequency, damping=options.damping, torque_limits=limits)
+        law = named(name, robot, frequency=frequency, damping=options.damping, **more)
     try:
         return law.with_gains(**{key: v for key, v in options.gains.items() if key in law.gains})
     except ValueError as error:
@@ -151,7 +155,7 @@ def law_entry(law: Controller, name: str, summary: str, options: Options) -> Ent
         fault=True,
         tunable=tunable,
     )
-    settings = law.settings() if tunable else {}
+    settings = {key: values for key, values in law.settings().items() if tunable and key not in law.signals}
     parts = [f"{summary}, every {options.period:g} s"]
     if tunable and settings:
         parts.append(f"{' and '.join(settings)} are arguments")
@@ -160,7 +164,7 @@ def law_entry(law: Controller, name: str, summary: str, options: Options) -> Ent
         parts.append(_limits(law))
     wrong = " or a torque limit is negative" if tunable and law.saturates else ""
     parts.append(f"zero torques and fault = 1 where a number that it needs is not finite{wrong}")
-    words = {key: law.meaning(key) for key in settings}
+    words = {key: law.meaning(key) for key in (*settings, *law.signals)}
     return Entry(name, "; ".join(filter(None, parts)), kernel, options.dtype, settings=settings, words=words)
 
 

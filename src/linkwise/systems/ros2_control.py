@@ -123,9 +123,19 @@ class Ros2Controller(Package):
         }
         memory, real = sizes.get("memory"), f"{self.prefix}_real"
         room = [a for a in function.arguments if a.array.kind == "scratch"]
+        signals = {
+            a.array.title: f"{a.name}_"
+            for a in function.arguments
+            if a.array.kind == "input" and a.array.title not in places
+        }
+        places |= {title: f"{name}.data()" for title, name in signals.items()}
         passed = [places.get(a.array.title, "room_.data()") for a in function.arguments]
         members = [f"  std::array<{real}, {memory}> memory_{{}}, next_memory_{{}};\n"] if memory else []
         members += [f"  std::array<{real}, {room[0].size}> room_{{}};\n"] if room else []
+        members += [
+            f"  std::array<{real}, {sizes[title]}> {name}{{}};  // {foreign.line_comment(title)}: zeros until set\n"
+            for title, name in signals.items()
+        ]
         return {
             "about": self.about,
             "summary": function.entry.summary,
