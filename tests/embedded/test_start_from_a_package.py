@@ -109,6 +109,14 @@ def test_a_program_without_a_controller_calls_every_function(tmp_path):
     assert "two_link_guarded_controller_with(&settings" in text
 
 
+def test_an_example_follows_a_motion_of_a_file(tmp_path):
+    robot, motion = lw.load("two_link"), lw.motion.quintic([0.1, 0.2], [0.5, -0.3], 1.5)
+    made = Package(robot, ["tracking", *WHOLE], Options(trajectory=motion, period=2e-3), count=1)
+    made.write(tmp_path / "pkg")
+    said = run("make", "-s", "example", "CFLAGS=-O0", cwd=tmp_path / "pkg")
+    assert float(said.split(": ")[1].split(" rad")[0]) < 0.01, said
+
+
 def test_make_lists_its_goals_and_names_missing_tools(tmp_path):
     Package(lw.load("two_link"), ["gravity_torques"], count=1).write(tmp_path / "pkg")
     said = run("make", "-s", "help", cwd=tmp_path / "pkg")

@@ -324,8 +324,8 @@ def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = N
     if name == JOINT_PD:
         at = robot.neutral if q is None else q
         period = options["control_period"] or options["step"]
-        if gains:
-            raise click.UsageError("joint_pd takes --frequency and --damping, not gains")
+        if gains or isinstance(frequency, list):
+            raise click.UsageError("joint_pd takes one --frequency and --damping, not gains")
         return touching.joint_pd(robot, at, frequency, damping, period)
 
     model = robot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Switched(Controller):
         torque_limits: see ``Controller``; None: those of the first law.
     """
 
-    units: Mapping[str, str] = {SELECTED: "number of the law, from 0 on"}
+    units: ClassVar[Mapping[str, str]] = {SELECTED: "number of the law, from 0 on"}
 
     def __init__(
         self,

@@ -176,13 +176,8 @@ def _listed(values: np.ndarray) -> str:
     return "[" + ", ".join(f"{v:.6g}" for v in np.ravel(values)) + "]"
 
 
-def highest_frequency(options: Options) -> float:
-    """The largest natural frequency of the gains [rad/s]: observers are faster than every joint."""
-    return float(np.max(np.asarray(options.frequency, dtype=float)))
-
-
 def _observer(robot: Robot, options: Options) -> list[Entry]:
-    rate = 10.0 * highest_frequency(options)
+    rate = 10.0 * options.highest_frequency
     observer = StateObserver(robot, rate, options.damping)
     kernel = observer.kernel(
         options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
@@ -195,7 +190,7 @@ def _observer(robot: Robot, options: Options) -> list[Entry]:
 
 
 def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
-    rate = 5.0 * highest_frequency(options)
+    rate = 5.0 * options.highest_frequency
     observer = MomentumObserver(robot, rate, frame=options.frame)
     summary = (
         f"momentum observer of {robot.name}, every {options.period:g} s: external torques and collisions without a "
@@ -207,7 +202,7 @@ def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
 
 def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
     law = controller_of(robot, options.controller, options)
-    guarded = Guarded(law, MomentumObserver(robot, 5.0 * highest_frequency(options)))
+    guarded = Guarded(law, MomentumObserver(robot, 5.0 * options.highest_frequency))
     summary = (
         f"{options.controller} of {robot.name} with a watch for collisions: at an external torque beyond "
         f"{_listed(guarded.observer.threshold)}, or a measured number that is not finite, it stops and holds its "

@@ -64,6 +64,11 @@ class Options:
     """Of the solver, in a call of ``mpc``."""
 
     @property
+    def highest_frequency(self) -> float:
+        """The largest natural frequency of the gains [rad/s]: that of functions that have one for all joints."""
+        return float(np.max(np.asarray(self.frequency, dtype=float)))
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         return ("payload",) if self.payload else ()
 

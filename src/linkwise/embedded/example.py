@@ -17,6 +17,8 @@ from linkwise.embedded.entry import Options
 from linkwise.embedded.package_files import support_file
 from linkwise.robot.robot import Robot
 
+SECONDS = 2.5
+"""Simulated time of the example [s]."""
 _MEASURED = {"q": "q", "qd": "qd", "q_d": "q_d", "qd_d": "qd_d", "qdd_d": "qdd_d", "tau": "tau"}
 
 
@@ -61,6 +63,7 @@ class _Cycle:
             "prefix": self.prefix,
             "big": self.prefix.upper(),
             "period": self._number(self.options.period),
+            "seconds": repr(SECONDS),
             "start": self._numbers(start),
             "end": self._numbers(end if moves else start),
             "drives": self._drives(),
@@ -81,7 +84,8 @@ class _Cycle:
         low, high = np.maximum(limits.lower, -np.pi), np.minimum(limits.upper, np.pi)
         start = np.clip(neutral, low + 0.25 * (high - low), high - 0.25 * (high - low))
         if self.options.trajectory is not None:
-            start = np.asarray(self.options.trajectory(0.0)[0], dtype=float)
+            motion = self.options.trajectory
+            return tuple(np.asarray(motion.at(time).q, dtype=float) for time in (0.0, SECONDS))  # type: ignore[return-value]
         return start, start + np.minimum(0.2, 0.1 * (high - low))
 
     def _number(self, value: float) -> str:

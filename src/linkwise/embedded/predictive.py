@@ -70,7 +70,7 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         robot,
         horizon=options.horizon,
         step=options.step,
-        frequency=options.frequency,
+        frequency=options.highest_frequency,
         tip=options.frame is not None,
         frame=options.frame,
         torque_limits=True
@@ -125,7 +125,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     guard = Guard(problem.dynamics, robot, options.dtype, options.frame, options.frame is not None)
     bounds = Bounds.of(robot)
     limits = bounds.numbers()
-    reach = {"reach": np.minimum(target_distance(bounds.speed, options.frequency), 1e9)}
+    reach = {"reach": np.minimum(target_distance(bounds.speed, options.highest_frequency), 1e9)}
     torques = {"low": finite_torques(problem.torque_lower), "high": finite_torques(problem.torque_upper)}
     n = robot.dof
 
@@ -174,7 +174,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
                 "mpc_aim_tip",
                 guard.tip,
                 f"a pose of {options.frame} on the way to a target that may be far away; for every row",
-                {"reach": tip_distance(problem, bounds.speed, options.frequency)},
+                {"reach": tip_distance(problem, bounds.speed, options.highest_frequency)},
             )
         )
     return found

@@ -307,7 +307,7 @@ def _given(loop: ClosedLoop, times: Times, vary: Arrays, q: Any, qd: Any) -> Arr
     for name, value in vary.items():
         if name not in allowed:
             raise UnknownNameError(f"vary: no {name!r}; {suggest(name, ('payload', *allowed))}")
-        signed = np.ndim(loop.controller.gains.get(name)) == 2
+        signed = np.ndim(loop.controller.gains.get(name, 0.0)) == 2
         given[name] = _varied(name, value, loop.interface.parameters[name], signed)
     given["q"], given["qd"] = _start(loop, q, qd)
     carried = loop.interface.carried
