@@ -28,6 +28,7 @@ from linkwise.core.once import once
 from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.optimal.arguments import ProblemError
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -355,7 +356,9 @@ class Dynamics:
         return found
 
 
-def implicitly_damped(robot: Robot, step: float) -> tuple[Robot, tuple[float, ...]]:
+def implicitly_damped(
+    robot: Robot, step: float, integrator: str = SEMI_IMPLICIT
+) -> tuple[Robot, tuple[float, ...]]:
     """The robot whose semi-implicit steps take stiff viscous friction at their end, and the friction in question.
 
     (M + h D) q̈ = τ − b(q, q̇) is M (q̇' − q̇) / h = τ − b with the viscous part D q̇' of the next velocity: friction h D is
@@ -365,7 +368,10 @@ def implicitly_damped(robot: Robot, step: float) -> tuple[Robot, tuple[float, ..
     Args:
         robot: the robot.
         step: h [s].
+        integrator: must be the semi-implicit one.
     """
+    if integrator != SEMI_IMPLICIT:
+        raise ProblemError("implicit_damping: it is for the integrator semi_implicit")
     names = [joint.name for joint in robot.coordinate_joints for _ in range(joint.dof)]
     if robot.nq != robot.dof or robot.constraints:
         return robot, ()

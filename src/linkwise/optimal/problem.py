@@ -108,11 +108,9 @@ class Problem(Summarised):
             None if friction_speed is None else arguments.number("friction_speed", friction_speed, above=0.0)
         )
         h = arguments.number("step", step, above=0.0)
-        moving, damping = robot, ()
-        if flag("implicit_damping", implicit_damping) and friction:
-            if _integrator(integrator) != SEMI_IMPLICIT:
-                raise ProblemError("implicit_damping: it is for the integrator semi_implicit")
-            moving, damping = implicitly_damped(robot, h)
+        moving, damping = _damped(
+            robot, h, integrator, flag("implicit_damping", implicit_damping) and friction
+        )
         self.dynamics = Dynamics(
             smoothed(moving, h, speed) if friction else robot,
             h,

@@ -287,8 +287,7 @@ def _reading(
     # nothing is learnt from a position that does not change: it would hide that it should. A sample counts when the
     # position changes again: the first reading of a frozen encoder is that of a working one, but for its speed of zero
     apparent = old["apparent"] + where(fresh | same, 0.0, old["lesson"])
-    largest = LARGEST + rubs
-    most_learnt = LESSON * largest / LARGEST
+    largest, most_learnt = LARGEST + rubs, LESSON * (1.0 + rubs / LARGEST)
     strained = abs(apparent) > largest
     apparent = clipped(apparent, -largest, largest)
     known = old["disturbance"]
