@@ -108,9 +108,8 @@ class Problem(Summarised):
             None if friction_speed is None else arguments.number("friction_speed", friction_speed, above=0.0)
         )
         h = arguments.number("step", step, above=0.0)
-        moving, damping = _damped(
-            robot, h, integrator, flag("implicit_damping", implicit_damping) and friction
-        )
+        implicit = flag("implicit_damping", implicit_damping) and friction
+        moving, damping = implicitly_damped(robot, h, _integrator(integrator)) if implicit else (robot, ())
         self.dynamics = Dynamics(
             smoothed(moving, h, speed) if friction else robot,
             h,
