@@ -16,10 +16,22 @@ from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.control.task_space import (
+    Avoiding,
+    CartesianAdmittance,
+    CartesianImpedance,
+    HandGuiding,
+    HybridForceMotion,
+    OperationalSpace,
+    usual_inertia,
+)
 
 __all__ = [
     "CALLED",
     "CONTROLLERS",
+    "Avoiding",
+    "CartesianAdmittance",
+    "CartesianImpedance",
     "ComputedTorque",
     "ConstantTorque",
     "Controller",
@@ -30,9 +42,12 @@ __all__ = [
     "Gains",
     "GravityPD",
     "Guarded",
+    "HandGuiding",
+    "HybridForceMotion",
     "IntegralTracking",
     "MomentumObserver",
     "Observed",
+    "OperationalSpace",
     "Passive",
     "PointToPoint",
     "RecursiveLeastSquares",
@@ -40,6 +55,7 @@ __all__ = [
     "StateObserver",
     "Tracking",
     "named",
+    "usual_inertia",
 ]
 
 explain(globals(), "control")

@@ -51,6 +51,8 @@ class Controller(ABC):
     """Whether the law has gains: then its constructor takes (robot, gains), else (robot)."""
     holds: ClassVar[bool] = False
     """Whether the law uses the constraints of its model: then where frames are held is part of its code."""
+    signals: tuple[str, ...] = ()
+    """Gains that are measured, such as a wrench: always inputs of the controller's kernel."""
     memory_size: int = 0
     """Scalars that the controller keeps from sample to sample, zero at the start."""
 
@@ -70,6 +72,18 @@ class Controller(ABC):
             damping: ζ, one number or (n,).
         """
         return Gains.from_frequency(frequency, damping)
+
+    @classmethod
+    def with_gains(cls, robot: Robot, gains: Gains, **options: Any) -> Controller:
+        """A law that has ``feedback`` from its gains, those of ``gains_for`` or explicit ones.
+
+        Args:
+            robot: the model that the law uses.
+            gains: its gains.
+            options: further arguments of the law.
+        """
+        law: Any = cls
+        return law(robot, gains, **options)
 
     @abstractmethod
     def control(
@@ -177,11 +191,13 @@ class Controller(ABC):
             del sizes["memory"], shapes["next_memory"]
         if not flag("fault", fault):
             del shapes["fault"]
+        sizes |= {name: len(self.gains[name]) for name in self.signals}
         sizes |= parameter_sizes(self.robot, tuple(inputs))
-        gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
+        constants = {name: [float(g) for g in values] for name, values in self.gains.items()}
 
         def law(q, qd, q_d, qd_d, qdd_d, **others) -> dict[str, Any]:
             memory = others.pop("memory", ())
+            gains = constants | {name: others.pop(name) for name in self.signals}
             links = symbolic_links(self.robot, others, frame) if others else self.links()
             found = self.commanded(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
             outputs = {"tau": found.tau, "next_memory": found.memory, "fault": [found.fault]}
