@@ -152,8 +152,10 @@ def rotation_of(turn: Sequence[Scalar]) -> Rows:
 
 
 def turned_further(turn: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
-    """A unit quaternion after a small turn about the axes of the base [rad]; the error is of third order in the
-    turn.""" w, x, y, z = turn a, b, c = (0.5 * s for s in step) new = [
+    """A unit quaternion after a small turn about the axes of the base [rad], to third order in the turn."""
+    w, x, y, z = turn
+    a, b, c = (0.5 * s for s in step)
+    new = [
         w - a * x - b * y - c * z,
         x + a * w + b * z - c * y,
         y + b * w + c * x - a * z,

@@ -1,13 +1,13 @@
 """Hand guiding: the arm floats, and a person moves it.
 
-τ = g + s · f(q̇) − d q̇ + walls + joint limits. The friction compensation f drives the joints the way they move, so it can
-put energy into the arm. Four rules bound that:
+τ = g + s · f(q̇) − d q̇ + walls + joint limits. The friction compensation f drives the joints the way they move, so it
+can put energy into the arm. Four rules bound that:
 
 * It compensates a share (0.7) of the model's friction: while the true friction is larger, every motion loses energy.
 * A joint slower than a rest speed gets none, so an arm at rest stays at rest.
 * s falls to zero as the kinetic energy reaches ``guiding_energy``: the compensation cannot speed the arm up beyond it.
-* What it gives out, less what the damper d takes back, is counted: s falls to zero when ``friction_energy`` is used, and
-  the count goes back only while the arm rests. An arm that runs because of a wrong model stops, and stays.
+* What it gives out, less what the damper d takes back, is counted: s falls to zero when ``friction_energy`` is used,
+  and the count goes back only while the arm rests. An arm that runs because of a wrong model stops, and stays.
 
 Walls and limits are springs with dampers, which give out no more than they took.
 """
@@ -193,9 +193,9 @@ def wall_force(depth: Scalar, speed: Scalar, stiffness: Scalar, damping: Scalar)
 
 
 def compensation(links, weight, q, qd, share: Scalar, speed: Scalar) -> list[Scalar]:
-    """A share of the model's friction, along the motion [N·m or N]; dry friction grows over ``speed`` [rad/s or
-    m/s].""" smooth = coordinates.smooth_friction(links, q, qd) limits = coordinates.dry_friction_limits(links, qd,
-    weight)
+    """A share of the model's friction along the motion [N·m or N]; that of dry friction grows over ``speed``."""
+    smooth = coordinates.smooth_friction(links, q, qd)
+    limits = coordinates.dry_friction_limits(links, qd, weight)
     eased: list[Scalar] = []
     for drag, (forward, backward), v in zip(smooth, limits, qd, strict=True):
         size: Any = abs(v)

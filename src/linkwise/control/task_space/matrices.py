@@ -14,8 +14,8 @@ from linkwise.scalar import Scalar, sqrt, where, while_loop
 Rows = list[list[Scalar]]
 SIZE = 6
 FLOOR = 1e-6
-"""Of the squares of the natural frequencies, as a part of their sum: slower modes are damped as if they had this
-one.""" ITERATIONS = 9
+"""Added to the squares of the natural frequencies, as a part of their sum."""
+ITERATIONS = 9
 """Of the inverse square root. With condition numbers up to 1/FLOOR seven reach round-off."""
 
 
