@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linkwise.algorithms import coupling, dense, kinematics
+from linkwise.algorithms import coordinates, coupling, dense, kinematics
 from linkwise.arguments.numbers import Numbers
 from linkwise.control.controller import Controller
+from linkwise.functions.table import mechanism_of
 from linkwise.model.coordinates import coordinate_limits
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
@@ -17,6 +18,7 @@ from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
 
 Rows = list[list[Scalar]]
+POSITIONS = 32  # random ones, for usual inertias
 MARGIN = 0.1
 """Before a limit, where the spring begins [rad or m]."""
 LIMIT_FREQUENCY = 30.0
@@ -27,9 +29,13 @@ LIMIT_STIFFNESS, LIMIT_DAMPING, AWAY = "limit_stiffness", "limit_damping", "avoi
 
 
 def usual_joint_inertia(robot: Robot) -> np.ndarray:
-    """Diagonal of the mass matrix, median over random positions [kg·m² or kg], (n,)."""
-    M = robot.mass_matrix(robot.random(np.random.default_rng(0), 32))
-    return np.median(np.diagonal(M, axis1=-2, axis2=-1), axis=0)
+    """Diagonal of the mass matrix, median over random positions [kg·m² or kg], (n,), three digits each."""
+    lanes: Any = list(
+        robot.random(np.random.default_rng(0), POSITIONS).T
+    )  # scalars with one lane per position
+    M, _ = coordinates.coefficients(mechanism_of(robot, base_parameters=True), lanes)
+    diagonal = [np.median(np.broadcast_to(np.asarray(M[k][k]), POSITIONS)) for k in range(robot.dof)]
+    return np.array([float(f"{x:.3g}") for x in diagonal])
 
 
 def limited_coordinates(robot: Robot, margin: float) -> list[tuple[int, int, float, float]]:
@@ -119,7 +125,7 @@ def manipulability_gradient(
 
 def _over_all_axes(links: Mechanism, row: Sequence[Scalar]) -> list[Scalar]:
     """Rates of all axes from those of the joints that lead."""
-    return [part for value in coupling.expanded(links, row) for part in coupling.parts(value)]
+    return coupling.parts(coupling.expanded(links, row))
 
 
 def _cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:

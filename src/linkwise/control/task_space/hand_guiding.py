@@ -33,6 +33,7 @@ from linkwise.control.task_space.avoidance import (
     usual_joint_inertia,
 )
 from linkwise.control.task_space.tool import pose_and_jacobian, product
+from linkwise.functions.table import mechanism_of
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, all_of, sqrt, where
 
@@ -105,7 +106,7 @@ class HandGuiding(Controller):
         if share > 1.0:
             raise check.error(f"friction_share: expected a number from 0 to 1, got {share:g}")
         if friction_energy is None:
-            friction_energy = STROKE * share * float(_friction_at(robot, 1.0).sum()) or 1.0
+            friction_energy = STROKE * share * _friction_at(robot, 1.0) or 1.0
         if guiding_energy is None:
             guiding_energy = 0.5 * GUIDED**2 * float(inertia.sum())
         self.margin = check.number("margin", margin, least=0.0)
@@ -149,7 +150,7 @@ class HandGuiding(Controller):
             tau = [a + b for a, b in zip(tau, held, strict=True)]
         if self.located is not None:
             tau = [a + b for a, b in zip(tau, self._walls(links, gains, q, qd), strict=True)]
-        used = law.energy_used(memory[0], period * law.power(driven, qd))
+        used = law.energy_used(memory[0], period * law.power(driven, qd), gains[ENERGY][0])
         resting: Any = abs(qd[0]) < REST
         for v in qd[1:]:
             resting = all_of(resting, abs(v) < REST)
@@ -206,12 +207,11 @@ def compensation(links, weight, q, qd, share: Scalar, speed: Scalar) -> list[Sca
     return eased
 
 
-def _friction_at(robot: Robot, speed: float) -> np.ndarray:
-    """Friction of all joints at a speed, forwards, without gravity's load [N·m or N], (n,)."""
-    still, qd = robot.neutral, np.full(robot.dof, speed)
-    zero = np.zeros(robot.dof)
-    rubbed = robot.inverse_dynamics(still, qd, zero) - robot.inverse_dynamics(still, qd, zero, friction=False)
-    return np.abs(rubbed)
+def _friction_at(robot: Robot, speed: float) -> float:
+    """The sum of all joints' friction at a speed, without gravity's load [N·m or N]."""
+    links, n = mechanism_of(robot, base_parameters=True), robot.dof
+    rubbed: Any = compensation(links, [0.0] * n, robot.neutral.tolist(), [speed] * n, 1.0, 1e-3)
+    return float(np.abs(rubbed).sum())
 
 
 def _planes(walls: Any) -> np.ndarray:

@@ -19,6 +19,7 @@ from linkwise.arguments.numbers import Numbers
 from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import with_friction
 from linkwise.control.task_space import law
+from linkwise.control.task_space.avoidance import usual_joint_inertia
 from linkwise.control.task_space.law import BUDGET, FrequencyGains, TaskSpaceLaw
 from linkwise.control.task_space.matrices import critical_damping, matrix_given, rows_of, times
 from linkwise.control.task_space.rotation_error import RotationError
@@ -105,7 +106,7 @@ class CartesianImpedance(TaskSpaceLaw):
         has_spring = check.number("posture", posture, least=0.0) > 0.0 or singularities > 0.0
         if has_spring:
             if posture_energy is None:
-                stored = 0.5 * posture**2 * float(np.trace(robot.mass_matrix(robot.neutral)))
+                stored = 0.5 * posture**2 * float(usual_joint_inertia(robot).sum())
                 posture_energy = stored if np.isfinite(stored) and stored > 0.0 else 1.0
             gains[BUDGET] = np.array([check.number(BUDGET, posture_energy, least=0.0)])
         self.memory_size = int(has_spring)
@@ -183,7 +184,7 @@ class CartesianImpedance(TaskSpaceLaw):
         spring = [share * a for a in spring]
         both = [a + b for a, b in zip(spring, damper, strict=True)]
         tau = law.null_torques(tool, inertia, both)
-        return tau, [law.energy_used(memory[0], period * law.power(tau, qd))]
+        return tau, [law.energy_used(memory[0], period * law.power(tau, qd), gains[BUDGET][0])]
 
 
 def spring_wrench(K: Rows, R: Rows, p: Sequence[Scalar], R_d: Rows, p_d: Sequence[Scalar], in_tool: bool):

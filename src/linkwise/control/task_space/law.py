@@ -19,7 +19,7 @@ from linkwise.control.task_space.tool import Target, Tool, pose_given, product, 
 from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar
 
 Rows = list[list[Scalar]]
 Values = Mapping[str, Sequence[Scalar]]
@@ -173,10 +173,9 @@ def fading(used: Scalar, budget: Scalar) -> Scalar:
     return clipped((budget - used) / (FADE * budget + 1e-12), 0.0, 1.0)
 
 
-def energy_used(used: Scalar, given: Scalar) -> Scalar:
+def energy_used(used: Scalar, given: Scalar, budget: Scalar) -> Scalar:
     """What was used of a budget [J] after ``given`` more; what is taken back beyond zero is lost."""
-    after = used + given
-    return where(after < 0.0, 0.0, after)
+    return clipped(used + given, 0.0, budget)
 
 
 def power(torques: Sequence[Scalar], qd: Sequence[Scalar]) -> Scalar:

@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.algorithms import centroidal, coordinates, coupling, dense, equation, kinematics
 from linkwise.arguments.numbers import Numbers
 from linkwise.control.controller import Reference
+from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
 from linkwise.robot.robot import Robot
@@ -149,9 +150,13 @@ def usual_inertia(robot: Robot, frame: str | None = None) -> np.ndarray:
         robot: the robot.
         frame: the tool; None: the only leaf.
     """
-    q = robot.random(np.random.default_rng(0), POSITIONS)
-    J, W = robot.jacobian(q, frame=frame), robot.inverse_mass_matrix(q)
-    G = (J[..., :, None, :, None] * W[..., None, None, :, :] * J[..., None, :, None, :]).sum((-1, -2))
+    lanes: Any = list(
+        robot.random(np.random.default_rng(0), POSITIONS).T
+    )  # scalars with one lane per position
+    links = mechanism_of(robot, base_parameters=True)
+    mobility = Tool.at(links, lanes, [0.0] * robot.dof, robot.locate(frame)).mobility
+    G = np.array([[np.broadcast_to(entry, POSITIONS) for entry in row] for row in mobility])
+    G = np.moveaxis(G, -1, 0)
     parts: list[float] = []
     for rows in (slice(0, 3), slice(3, 6)):
         block = G[:, rows, rows]
