@@ -17,6 +17,7 @@ import numpy as np
 
 from linkwise.algorithms import dense
 from linkwise.arguments.numbers import Numbers
+from linkwise.control.bounds import or_zero
 from linkwise.control.gains import Gains
 from linkwise.control.task_space import law
 from linkwise.control.task_space.felt import WRENCH, FeltWrench
@@ -138,7 +139,7 @@ class CartesianAdmittance(OperationalSpace):
             [a + b for a, b in zip(target.twist, new, strict=True)],
             [a + b for a, b in zip(target.acceleration, rates, strict=True)],
         )
-        return moved, [*offset, turn[0] - 1.0, *turn[1:], *new]
+        return moved, [or_zero(x) for x in (*offset, turn[0] - 1.0, *turn[1:], *new)]
 
 
 def rotation_of(turn: Sequence[Scalar]) -> Rows:

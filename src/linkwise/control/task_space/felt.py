@@ -71,7 +71,7 @@ class FeltWrench:
         seen, following = self.observer.observe(links, gains, q, qd, line[: self.dof], watched, period)
         started = abs(memory[0]) > 0.0
         torques = [where(started, or_zero(x), 0.0) for x in seen.external_torque]
-        return self.observer.wrench(links, q, torques), [*following, *line[self.dof :]]
+        return self.observer.wrench(links, q, torques), [or_zero(x) for x in (*following, *line[self.dof :])]
 
     def remembered(self, following: list[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """The next memory, with the torques that go to the motors.

@@ -18,7 +18,7 @@ import numpy as np
 
 from linkwise.algorithms import dense
 from linkwise.arguments.numbers import Numbers
-from linkwise.control.bounds import clipped
+from linkwise.control.bounds import clipped, or_zero
 from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import torques_for, with_friction
 from linkwise.control.task_space.felt import WRENCH, FeltWrench
@@ -137,7 +137,7 @@ class HybridForceMotion(OperationalSpace):
             total = clipped(sums[k] + period * (gains[RATE][k] * s * error), -most, most)
             pushed = wanted + gains[FORCE_GAIN][k] * error + total - gains[FORCE_DAMPING][k] * twist[k]
             force.append(s * pushed)
-            following.append(total)
+            following.append(or_zero(total))
         return force, following
 
     def _torques(self, links, gains, q, qd, reference, tool: Tool, motion, force) -> list[Scalar]:
