@@ -21,6 +21,7 @@ import numpy as np
 
 from linkwise.algorithms import coordinates, dense
 from linkwise.arguments.numbers import Numbers
+from linkwise.control.bounds import or_zero
 from linkwise.control.controller import Controller
 from linkwise.control.task_space import law
 from linkwise.control.task_space.avoidance import (
@@ -155,7 +156,7 @@ class HandGuiding(Controller):
         for v in qd[1:]:
             resting = all_of(resting, abs(v) < REST)
         rate = RECOVERY * period
-        return tau, [where(resting, used * (1.0 - where(rate > 1.0, 1.0, rate)), used)]
+        return tau, [or_zero(where(resting, used * (1.0 - where(rate > 1.0, 1.0, rate)), used))]
 
     def _walls(self, links, gains, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
         """Torques of all walls."""

@@ -88,7 +88,7 @@ class CartesianImpedance(TaskSpaceLaw):
         singularities: float = 0.0,
         coriolis: str = "passive",
         friction: bool = False,
-        heaviest: float = 1000.0,
+        heaviest: float = 1e5,
         torque_limits: Any = None,
     ):
         check = Numbers()

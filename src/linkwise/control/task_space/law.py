@@ -80,7 +80,7 @@ class TaskSpaceLaw(Controller):
         posture: float = POSTURE,
         posture_damping: float | None = None,
         singularities: float = 0.0,
-        heaviest: float = 1000.0,
+        heaviest: float = 1e5,
         torque_limits: Any = None,
     ):
         check = Numbers()
