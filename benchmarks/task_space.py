@@ -40,6 +40,7 @@ from linkwise.simulate import Plant, simulate
 
 STEP, HOLD = 1e-4, 10.0  # [s], steps of a control period where the tool meets a wall
 PULLS = (0.0, 15.0)  # angular frequencies of small pulls [rad/s]: for the stiffness, and for the damping
+SMALL = 1e-3  # size of motions that are measured [rad or m]
 WALL, DEPTH = 1e5, 0.02  # [N/m], [m]
 ALLOWED = {"stiffness": 0.01, "damping": 0.01, "energy": 1e-3, "wall": 0.05}
 
@@ -55,8 +56,11 @@ def scenes(
     kinds: list[str] = []
     for w in PULLS:
         for k in range(6):
-            pull = np.zeros(6)
-            pull[k] = 100.0 * usual[k] * 1e-3
+            pull = (
+                SMALL
+                * law.gains["stiffness"][k]
+                * np.kron(np.eye(2), robot.pose(q, frame=frame)[:3, :3])[:, k]
+            )
             rows.append({"pull": pull, "pull_rate": np.full(6, w)})
             kinds.append("small")
             start.append(q)
@@ -132,8 +136,7 @@ def impedance_errors(robot, frame, law, q, result, kinds, vary) -> dict[str, flo
     for i, w in enumerate(PULLS):
         lanes = slice(6 * i, 6 * i + 6)
         x = measured(t, poses(robot, frame, q, result.q[lanes]), w)  # rows: pulls
-        X = (x / np.diagonal(vary["pull"][lanes])[:, None]).T
-        Z = np.linalg.inv(X)
+        Z = np.linalg.solve(x, vary["pull"][lanes]).T
         found.append(Z.imag / w if w else Z.real)
     return {"stiffness": relative(found[0], K), "damping": relative(found[1], D)}
 
@@ -282,7 +285,7 @@ def main() -> int:
     rows, wrong = [], 0
     for name in names:
         begin = time.perf_counter()
-        row = arm(name, 2.5 if options.quick else 6.0)
+        row = arm(name, 2.5 if options.quick else 8.0)
         bad = failures(row) if not options.quick else []
         wrong += bool(bad)
         rows.append(row)

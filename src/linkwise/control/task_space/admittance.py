@@ -103,7 +103,10 @@ class CartesianAdmittance(OperationalSpace):
         """
         if not isinstance(gains, FrequencyGains):
             return cls(robot, stiffness=gains.kp, damping=gains.kd, **options)
-        usual, w = usual_inertia(robot, options.get("frame")), np.sqrt(np.asarray(gains.kp, dtype=float))
+        usual, w = (
+            usual_inertia(robot, options.get("frame"), "base"),
+            np.sqrt(np.asarray(gains.kp, dtype=float)),
+        )
         inner = Gains.from_frequency(FASTER * w)
         return cls(robot, stiffness=gains.kp * usual, damping=gains.kd * usual, gains=inner, **options)
 

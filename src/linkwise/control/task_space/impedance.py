@@ -97,7 +97,7 @@ class CartesianImpedance(TaskSpaceLaw):
                 raise check.error(f"{name}: expected one of {', '.join(known)}, got {value!r}")
         self.axes, self.coriolis, self.friction = axes, coriolis, flag("friction", friction)
         if stiffness is None:
-            stiffness = law.FREQUENCY**2 * usual_inertia(robot, frame)
+            stiffness = law.FREQUENCY**2 * usual_inertia(robot, frame, axes)
         gains = {STIFFNESS: matrix_given(STIFFNESS, stiffness)}
         if damping is None:
             gains[RATIO] = np.array([check.number(RATIO, damping_ratio, least=0.0)])
@@ -132,7 +132,9 @@ class CartesianImpedance(TaskSpaceLaw):
             options: further arguments.
         """
         if isinstance(gains, FrequencyGains):
-            kp = np.asarray(gains.kp) * usual_inertia(robot, options.get("frame"))
+            kp = np.asarray(gains.kp) * usual_inertia(
+                robot, options.get("frame"), options.get("axes", "tool")
+            )
             return cls(robot, stiffness=kp, damping_ratio=float(np.mean(gains.ratio)), **options)
         return cls(robot, stiffness=gains.kp, damping=gains.kd, **options)
 

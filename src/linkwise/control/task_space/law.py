@@ -99,7 +99,7 @@ class TaskSpaceLaw(Controller):
         if avoids:
             gains[AVOIDANCE] = np.array([avoids])
         self.heaviest = check.number("heaviest", heaviest, least=1.0)
-        self.usual = usual_inertia(robot, self.frame)
+        self.usual = usual_inertia(robot, self.frame, "base")
         self.least = [float(1.0 / (self.heaviest * x)) for x in self.usual]
         super().__init__(robot, gains, torque_limits)
 

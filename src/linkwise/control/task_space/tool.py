@@ -20,7 +20,8 @@ from linkwise.scalar import Scalar
 Rows = list[list[Scalar]]
 POSITIONS = 64
 """Random positions from which the usual inertia of a tool is taken."""
-CANNOT_MOVE = 1e-6  # of the largest eigenvalue of a mobility
+CANNOT_MOVE = 1e-6  # of the largest mobility
+NEARLY_SINGULAR = 1e-4  # eigenvalues of a mobility with a unit diagonal that do not count
 POSE_SIZE = 12
 """Numbers of a target pose: the first three rows of its matrix."""
 
@@ -139,30 +140,53 @@ def pose_given(pose: Any) -> np.ndarray:
     return given[:3].ravel()
 
 
-def usual_inertia(robot: Robot, frame: str | None = None) -> np.ndarray:
-    """Inertia [kg·m²] and mass [kg] that a tool usually shows, as six numbers: (i, i, i, m, m, m), two digits each.
+def usual_inertia(robot: Robot, frame: str | None = None, axes: str = "tool") -> np.ndarray:
+    """Inertia [kg·m²] and mass [kg] that a tool usually shows, as six numbers, rotations first, two digits each.
 
-    The geometric mean over directions, median over random positions, of 1/eigenvalue of the rotational and of the
-    translational block of G = J M⁻¹ Jᵀ. Directions in which the tool cannot move do not count; where there are no
-    others it is 1.
+    Along an axis the inertia lies between 1/G_ii, with the other directions free, and Λ_ii, with them held (G = J
+    M⁻¹ Jᵀ, Λ its inverse over directions in which the tool can move). The geometric mean of both, median over
+    random positions; masses are the same in all directions. 1 along an axis about which the tool never turns.
 
     Args:
         robot: the robot.
         frame: the tool; None: the only leaf.
+        axes: "tool", or "base": inertias are the same about all axes.
     """
     lanes: Any = list(
         robot.random(np.random.default_rng(0), POSITIONS).T
     )  # scalars with one lane per position
     links = mechanism_of(robot, base_parameters=True)
-    mobility = Tool.at(links, lanes, [0.0] * robot.dof, robot.locate(frame)).mobility
-    G = np.array([[np.broadcast_to(entry, POSITIONS) for entry in row] for row in mobility])
-    G = np.moveaxis(G, -1, 0)
-    parts: list[float] = []
-    for rows in (slice(0, 3), slice(3, 6)):
-        block = G[:, rows, rows]
-        means: list[float] = []
-        for eigenvalues in np.linalg.eigvalsh(block[np.isfinite(block).all((-1, -2))]):
-            free = eigenvalues[eigenvalues > CANNOT_MOVE * eigenvalues.max()]
-            means += [float(np.exp(-np.log(free).mean()))] if eigenvalues.max() > 1e-12 else []
-        parts += [float(f"{np.median(means):.2g}") if means else 1.0] * 3
-    return np.array(parts)
+    tool = Tool.at(links, lanes, [0.0] * robot.dof, robot.locate(frame))
+    means: list[np.ndarray] = []
+    for G, R in zip(_by_lane(tool.mobility), _by_lane(tool.R), strict=True):
+        T = np.zeros((6, 6))
+        T[:3, :3] = T[3:, 3:] = R
+        own = T.T @ G @ T
+        if np.isfinite(own).all():
+            means.append(_mean_inertias(own))
+    usual = np.array([_median(column) for column in np.array(means).reshape(-1, 6).T])
+    usual[3:] = np.exp(np.log(usual[3:]).mean())
+    if axes == "base":
+        usual[:3] = np.exp(np.log(usual[:3]).mean())
+    return np.array([float(f"{x:.2g}") for x in usual])
+
+
+def _mean_inertias(G: np.ndarray) -> np.ndarray:
+    """√(Λ_ii / G_ii) of one mobility; NaN along axes that cannot move."""
+    size = np.diagonal(G)
+    moves = size > CANNOT_MOVE * np.repeat([size[:3].max(), size[3:].max()], 3)
+    scale = np.where(moves, 1.0 / np.sqrt(np.where(moves, size, 1.0)), 0.0)
+    eigenvalues, vectors = np.linalg.eigh(scale[:, None] * G * scale)
+    free = eigenvalues > NEARLY_SINGULAR
+    inverse = ((vectors[:, free] ** 2) / eigenvalues[free]).sum(1)  # diagonal of the inverse
+    return np.where(moves, scale * scale * np.sqrt(np.where(moves, inverse, 1.0)), np.nan)
+
+
+def _median(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if len(known) else 1.0
+
+
+def _by_lane(rows: Any) -> np.ndarray:
+    """A matrix of lanes as a matrix per lane."""
+    return np.moveaxis(np.array([[np.broadcast_to(x, POSITIONS) for x in row] for row in rows]), -1, 0)
