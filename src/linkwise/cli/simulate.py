@@ -45,7 +45,7 @@ DURATION = 2.0  # simulated time of a move [s]
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees move duration",
-    "Controller": "controller frequency damping control-period delay",
+    "Controller": "controller frequency damping frame control-period delay",
     "Simulated robot": "model-error payload noise resolution seed",
     "Contact": "contact page",
     "Integration": "integrator step every",
@@ -89,6 +89,7 @@ _HEADINGS = {
     help="Natural frequency of the gains [rad/s].",
 )
 @click.option("--damping", type=NOT_NEGATIVE, default=1.0, show_default=True, help="Damping of the gains.")
+@click.option("--frame", metavar="NAME", help="The tool of task-space controllers; default: the only leaf.")
 @click.option(
     "--model-error",
     type=Number(least=-100, most=1e6),
@@ -333,9 +334,10 @@ def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = N
         model = robot.with_parameters(
             {label: factor * v for label, v in values.items() if "friction" not in label}
         )
+    chosen = {"frame": options.get("frame")} if name in CONTROLLERS and CONTROLLERS[name].has_frame else {}
     if name in CONTROLLERS and not CONTROLLERS[name].feedback:
-        return control.named(name, model)
-    return control.named(name, model, frequency=options["frequency"], damping=options["damping"])
+        return control.named(name, model, **chosen)
+    return control.named(name, model, frequency=options["frequency"], damping=options["damping"], **chosen)
 
 
 def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:

@@ -51,6 +51,8 @@ class Controller(ABC):
     """Whether the law has gains: then its constructor takes (robot, gains), else (robot)."""
     holds: ClassVar[bool] = False
     """Whether the law uses the constraints of its model: then where frames are held is part of its code."""
+    has_frame: ClassVar[bool] = False
+    """Whether the law has a tool: then its constructor takes ``frame``."""
     signals: tuple[str, ...] = ()
     """Gains that are measured, such as a wrench: always inputs of the controller's kernel."""
     memory_size: int = 0

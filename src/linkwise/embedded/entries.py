@@ -98,14 +98,16 @@ def _function(robot: Robot, name: str, options: Options) -> Entry:
 
 def controller_of(robot: Robot, name: str, options: Options) -> Controller:
     """A controller with the gains and limits of the options."""
+    chosen = {"frame": options.frame} if CONTROLLERS[name].has_frame else {}
     if not CONTROLLERS[name].feedback:
-        return named(name, robot, torque_limits=options.torque_limits)
+        return named(name, robot, torque_limits=options.torque_limits, **chosen)
     return named(
         name,
         robot,
         frequency=options.frequency,
         damping=options.damping,
         torque_limits=options.torque_limits,
+        **chosen,
     )
 
 

@@ -61,7 +61,13 @@ def run_from_python(
                 *(_columns(np.broadcast_to(part, (*batch, part.shape[-1]))) for part in moment)
             )
             limited, following = controller.limited(
-                controller.links(), columns, seen_q, seen_qd, target, memory, period
+                controller.links(),
+                loop.with_wrench(columns, s * period),
+                seen_q,
+                seen_qd,
+                target,
+                memory,
+                period,
             )
             wanted: list[Any] = [np.broadcast_to(np.asarray(t, dtype), batch) for t in limited]
         else:

@@ -6,8 +6,8 @@ can put energy into the arm. Four rules bound that:
 * It compensates a share (0.7) of the model's friction: while the true friction is larger, every motion loses energy.
 * A joint slower than a rest speed gets none, so an arm at rest stays at rest.
 * s falls to zero as the kinetic energy reaches ``guiding_energy``: the compensation cannot speed the arm up beyond it.
-* What it gives out, less what the damper d takes back, is counted: s falls to zero when ``friction_energy`` is used,
-  and the count goes back only while the arm rests. An arm that runs because of a wrong model stops, and stays.
+* What it gives out is counted: s falls to zero when ``friction_energy`` is used, and the count goes back
+  only while the arm rests. An arm that runs because of a wrong model stops, and stays.
 
 Walls and limits are springs with dampers, which give out no more than they took.
 """
@@ -73,6 +73,7 @@ class HandGuiding(Controller):
     """
 
     feedback = False
+    has_frame = True
     units: ClassVar[dict[str, str]] = {
         DAMPING: "damping of the joints [N*m*s/rad or N*s/m]",
         SHARE: "share of friction that is compensated [1]",
@@ -144,14 +145,13 @@ class HandGuiding(Controller):
         share = share * law.fading(0.5 * law.power(momentum, qd), gains[KINETIC][0])
         eased = [share * t for t in eased]
         drag = [-(d * v) for d, v in zip(gains[DAMPING], qd, strict=True)]
-        driven = [a + b for a, b in zip(eased, drag, strict=True)]
-        tau = [a + b for a, b in zip(weight, driven, strict=True)]
+        tau = [a + b + c for a, b, c in zip(weight, eased, drag, strict=True)]
         if self.places:
             held = limit_torques(self.places, gains[LIMIT_STIFFNESS], gains[LIMIT_DAMPING], q, qd)
             tau = [a + b for a, b in zip(tau, held, strict=True)]
         if self.located is not None:
             tau = [a + b for a, b in zip(tau, self._walls(links, gains, q, qd), strict=True)]
-        used = law.energy_used(memory[0], period * law.power(driven, qd), gains[ENERGY][0])
+        used = law.energy_used(memory[0], period * law.power(eased, qd), gains[ENERGY][0])
         resting: Any = abs(qd[0]) < REST
         for v in qd[1:]:
             resting = all_of(resting, abs(v) < REST)

@@ -62,6 +62,7 @@ class TaskSpaceLaw(Controller):
         torque_limits: see ``Controller``.
     """
 
+    has_frame = True
     units: ClassVar[dict[str, str]] = {
         POSE: "target pose, first three rows of its matrix [1 and m]",
         POSTURE_GAIN: "stiffness of the posture in the null space [1/s^2]",
