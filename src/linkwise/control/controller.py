@@ -76,7 +76,7 @@ class Controller(ABC):
         return Gains.from_frequency(frequency, damping)
 
     @classmethod
-    def with_gains(cls, robot: Robot, gains: Gains, **options: Any) -> Controller:
+    def from_gains(cls, robot: Robot, gains: Gains, **options: Any) -> Controller:
         """A law that has ``feedback`` from its gains, those of ``gains_for`` or explicit ones.
 
         Args:

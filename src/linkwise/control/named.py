@@ -93,4 +93,4 @@ def named(
     if gains is None and frequency is None:
         raise ValueError(f"{name}: it needs gains or a frequency")
     found = law.gains_for(robot, frequency, damping) if gains is None else gains
-    return law.with_gains(robot, found, torque_limits=torque_limits, **options)
+    return law.from_gains(robot, found, torque_limits=torque_limits, **options)

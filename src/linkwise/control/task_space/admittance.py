@@ -93,7 +93,7 @@ class CartesianAdmittance(OperationalSpace):
         self.memory_size = BODY + self.felt.memory_size
 
     @classmethod
-    def with_gains(cls, robot: Robot, gains: Gains, **options: Any) -> CartesianAdmittance:
+    def from_gains(cls, robot: Robot, gains: Gains, **options: Any) -> CartesianAdmittance:
         """From a frequency and a damping ratio of the virtual body, or K_p and K_d as its stiffness and damping.
 
         Args:

@@ -123,7 +123,7 @@ class CartesianImpedance(TaskSpaceLaw):
         )
 
     @classmethod
-    def with_gains(cls, robot: Robot, gains: Gains, **options: Any) -> CartesianImpedance:
+    def from_gains(cls, robot: Robot, gains: Gains, **options: Any) -> CartesianImpedance:
         """From K_p and K_d as stiffness and damping, or from a frequency: ω² times the usual inertia, and ζ.
 
         Args:

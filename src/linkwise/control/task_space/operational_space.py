@@ -92,7 +92,7 @@ class OperationalSpace(TaskSpaceLaw):
         )
 
     @classmethod
-    def with_gains(cls, robot: Robot, gains: Gains, **options: Any) -> OperationalSpace:
+    def from_gains(cls, robot: Robot, gains: Gains, **options: Any) -> OperationalSpace:
         """From gains.
 
         Args:
