@@ -35,7 +35,7 @@ SELECTION, FORCE, FORCE_GAIN, RATE, FORCE_DAMPING, AXES = (
     "force_damping",
     "task_axes",
 )
-SETTLING = 20.0
+SETTLING = 40.0
 """Damping in directions of force where none is given, per usual inertia [1/s]."""
 
 
@@ -43,7 +43,9 @@ class HybridForceMotion(OperationalSpace):
     """Force along the selected directions of a task frame, motion along the others.
 
     The integral of a direction is limited to the force target, so a tool that touches nothing approaches with at most
-    (2 + k) f_d / d and does not speed up.
+    (2 + k) f_d / d and does not speed up. In contact with an environment of the stiffness k_e, with the time τ from
+    force to torque and the inertia m, it is stable for d > k_e k τ + k_i m: a proportional gain needs a soft
+    contact.
 
     Args:
         robot: the model that the law uses.
@@ -54,7 +56,7 @@ class HybridForceMotion(OperationalSpace):
         gains: of the motion, see ``OperationalSpace``.
         force_gain: k, one number or six.
         force_rate: k_i [1/s], one number or six.
-        force_damping: d [N·m·s/rad and N·s/m], one number or six; None: 20/s times the usual inertia.
+        force_damping: d [N·m·s/rad and N·s/m], one number or six; None: 40/s times the usual inertia.
         force: where the wrench comes from: "observer" or "input", see ``FeltWrench``.
         observer_gain: [1/s].
         delay: control periods from a measurement to the torque that follows from it, for the observer.
@@ -80,7 +82,7 @@ class HybridForceMotion(OperationalSpace):
         *,
         task_axes: Any = None,
         gains: Gains | None = None,
-        force_gain: Any = 0.5,
+        force_gain: Any = 0.0,
         force_rate: Any = 5.0,
         force_damping: Any = None,
         force: str = "observer",
