@@ -30,6 +30,8 @@ from linkwise.scalar import Scalar
 Rows = list[list[Scalar]]
 AXES = ("tool", "base")
 CORIOLIS = ("passive", "cancelled")
+POSTURE_REACH = 0.2
+"""Distance of all joints from the posture whose energy may be given out [rad or m]."""
 STIFFNESS, DAMPING, RATIO = "stiffness", "damping", "damping_ratio"
 
 
@@ -54,7 +56,7 @@ class CartesianImpedance(TaskSpaceLaw):
         posture: natural frequency [rad/s] with which the null space keeps the joint reference; 0: only damped.
         posture_damping: of motions in the null space [1/s]; None: critical, at least 2.
         posture_energy: that the posture may give out beyond what its damper takes back [J]; None: that of its spring
-            with every joint 1 rad or 1 m away.
+            with every joint 0.2 rad or 0.2 m away.
         singularities: how strongly the null space keeps away from singular positions [rad/s²].
         coriolis: "passive", or "cancelled": all velocity torques are compensated, the closed loop is Λ ẍ + D ẋ + K
             x = w without μ, and passivity is lost.
@@ -106,7 +108,7 @@ class CartesianImpedance(TaskSpaceLaw):
         has_spring = check.number("posture", posture, least=0.0) > 0.0 or singularities > 0.0
         if has_spring:
             if posture_energy is None:
-                stored = 0.5 * posture**2 * float(usual_joint_inertia(robot).sum())
+                stored = 0.5 * (POSTURE_REACH * posture) ** 2 * float(usual_joint_inertia(robot).sum())
                 posture_energy = stored if np.isfinite(stored) and stored > 0.0 else 1.0
             gains[BUDGET] = np.array([check.number(BUDGET, posture_energy, least=0.0)])
         self.memory_size = int(has_spring)
