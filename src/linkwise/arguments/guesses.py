@@ -196,7 +196,10 @@ PART_INSTEAD = {  # names that people try in the parts: what to type instead
             "computed_torque ComputedTorqueController computed_torque_control controller CTC make get"
         ),
         "linkwise.control.GravityPD": "PID PD pd pid PDController PIDController gravity_compensation",
-        "linkwise.control.Tracking, or a function of your own": "ImpedanceController impedance admittance OSC",
+        "linkwise.control.CartesianImpedance": "ImpedanceController impedance CartesianImpedanceController compliance",
+        "linkwise.control.CartesianAdmittance": "AdmittanceController admittance",
+        "linkwise.control.OperationalSpace": "OSC OperationalSpaceController operational_space",
+        "linkwise.control.HandGuiding": "ZeroTorque zero_torque free_drive freedrive teach gravity_compensation_mode",
     },
     "simulate": {
         "linkwise.simulate.simulate(robot, controller, duration=…)": "Simulator run step rollout Simulation sim",
