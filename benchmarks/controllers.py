@@ -56,7 +56,7 @@ class Row:
     """ω times the time to 5 %, with an exact model, at most."""
     task: bool = False
     """Whether its error is the tool's."""
-    overshoot: float = 1.0
+    overshoot: float = 0.01
     """With wrong masses, noise and delay, in parts of the step."""
     rests: float = 0.05
     """How much it still moves at the end, in parts of the step."""
@@ -77,11 +77,11 @@ ROWS: dict[str, Row] = {
     "tracking": Row(_joint("tracking"), 6.0),
     "integral_tracking": Row(_joint("integral_tracking"), 9.0),
     "point_to_point": Row(_joint("point_to_point"), 6.0),
-    "gravity_pd": Row(_joint("gravity_pd"), np.inf, rests=np.inf),
+    "gravity_pd": Row(_joint("gravity_pd"), np.inf, rests=np.inf, overshoot=0.05),
     "operational_space": Row(_tool("operational_space"), 7.0, task=True),
     "hybrid_force_motion": Row(_tool("hybrid_force_motion", force="input"), 7.0, task=True),
     "cartesian_admittance": Row(_tool("cartesian_admittance", force="input"), 3.0, task=True),
-    "cartesian_impedance": Row(_tool("cartesian_impedance"), 40.0, task=True),
+    "cartesian_impedance": Row(_tool("cartesian_impedance"), 15.0, task=True, overshoot=0.5),
 }
 """One line for every law. Predictive and whole-body controllers are further rows: ``make`` may give any controller of
 ``simulate``."""
