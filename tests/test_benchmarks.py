@@ -24,6 +24,7 @@ SMOKE = {  # script -> command lines
     "aarch64.py": ["--dry-run"],
     "campaign.py": ["--robots two_link --runs 2 --through 1 --duration 4"],
     "closed_loop.py": ["--quick"],
+    "controllers.py": ["--quick --robots two_link --controllers computed_torque,cartesian_impedance"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
@@ -89,6 +90,7 @@ SMOKE = {  # script -> command lines
     "limits.py": ["--robot two_link --function inverse_dynamics --states 64 --rounds 1"],
     "motion_limits.py": ["--quick --classes clamped,line --json {out}/limits.json"],
     "time_optimal.py": ["--robots two_link --paths 1 --cells 20 --many 4 --repeats 1"],
+    "task_space.py": ["--quick --robots two_link --json {out}/task_space.json"],
     "threads.py": ["--robot two_link --states 100,5000 --threads 1,2 --rounds 1"],
     "versions.py": ["--quick"],
     "study.py": [

@@ -95,9 +95,13 @@ CALLS = {
         for name in (
             *("Controller", "ComputedTorque", "ConstantTorque", "FeedForward", "GravityPD", "Guarded"),
             *("IntegralTracking", "Passive", "PointToPoint", "Switched", "Tracking"),
+            *("Avoiding", "CartesianAdmittance", "CartesianImpedance", "HandGuiding", "HybridForceMotion"),
+            "OperationalSpace",
         )
         for option in ("fault", "tunable")
     },
+    ("control.CartesianImpedance", "friction"): lambda r, **f: control.CartesianImpedance(r, **f),
+    ("control.OperationalSpace", "friction"): lambda r, **f: control.OperationalSpace(r, **f),
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
     ("collision.Room", "links"): lambda r, **f: collision.Room(**f),
     ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),

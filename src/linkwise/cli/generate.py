@@ -126,7 +126,9 @@ _HEADINGS = {
 )
 @click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
 @click.option(
-    "--frame", metavar="NAME", help="For pose, jacobian, velocity and --wrench; default: the only leaf."
+    "--frame",
+    metavar="NAME",
+    help="For pose, jacobian, velocity, task-space controllers and --wrench; default: the only leaf.",
 )
 @click.option("--wrench", is_flag=True, help="Take an external wrench as one more argument.")
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
@@ -324,10 +326,16 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
     named = " and ".join(functions)
     if options["wrench"] and not {"inverse_dynamics", "forward_dynamics"} & set(functions):
         raise click.UsageError(f"{named} takes no wrench; inverse_dynamics and forward_dynamics do")
-    placed = options["wrench"] or options["payload"] or set(functions) & {*FRAME_FUNCTIONS, MPC}
+    with_tool = {name for name, law in CONTROLLERS.items() if law.has_frame}
+    placed = (
+        options["wrench"]
+        or options["payload"]
+        or {*functions, options["controller"]} & {*FRAME_FUNCTIONS, MPC, *with_tool}
+    )
     if options["frame"] and not placed:
         raise click.UsageError(
-            f"{named} has no frame; --frame is for pose, jacobian, velocity, mpc, --payload and --wrench"
+            f"{named} has no frame; --frame is for pose, jacobian, velocity, mpc, task-space controllers, "
+            "--payload and --wrench"
         )
     for option in ("horizon", "iterations"):
         if options[option] is not None and MPC not in functions:

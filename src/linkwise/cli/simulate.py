@@ -49,7 +49,7 @@ DURATION = 2.0  # simulated time of a move [s]
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees move duration",
-    "Controller": f"controller {GAINS} control-period delay",
+    "Controller": f"controller {GAINS} frame control-period delay",
     "Simulated robot": "model-error payload noise resolution seed",
     "Contact": "contact page",
     "Integration": "integrator step every",
@@ -86,6 +86,7 @@ _HEADINGS = {
     "--duration", type=POSITIVE, help="Simulated time [s].  [default: that of --trajectory, else 2]"
 )
 @gain_options
+@click.option("--frame", metavar="NAME", help="The tool of task-space controllers; default: the only leaf.")
 @click.option(
     "--model-error",
     type=Number(least=-100, most=1e6),
@@ -343,7 +344,8 @@ def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = N
         if gains:
             raise click.UsageError(f"{name} takes --frequency, not gains")
         return control.named(name, model, frequency=frequency, damping=damping)
-    law = controller_of(model, name, Options(frequency=frequency, damping=damping, gains=gains))
+    chosen = Options(frequency=frequency, damping=damping, gains=gains, frame=options.get("frame"))
+    law = controller_of(model, name, chosen)
     check_names(gains, {name: law.gains})
     return law
 

@@ -18,10 +18,22 @@ from linkwise.control.policy import Policy
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
 from linkwise.control.switched import Switched
+from linkwise.control.task_space import (
+    Avoiding,
+    CartesianAdmittance,
+    CartesianImpedance,
+    HandGuiding,
+    HybridForceMotion,
+    OperationalSpace,
+    usual_inertia,
+)
 
 __all__ = [
     "CALLED",
     "CONTROLLERS",
+    "Avoiding",
+    "CartesianAdmittance",
+    "CartesianImpedance",
     "ComputedTorque",
     "ConstantTorque",
     "Controller",
@@ -32,9 +44,12 @@ __all__ = [
     "Gains",
     "GravityPD",
     "Guarded",
+    "HandGuiding",
+    "HybridForceMotion",
     "IntegralTracking",
     "MomentumObserver",
     "Observed",
+    "OperationalSpace",
     "Passive",
     "PointToPoint",
     "Policy",
@@ -44,6 +59,7 @@ __all__ = [
     "Switched",
     "Tracking",
     "named",
+    "usual_inertia",
 ]
 
 explain(globals(), "control")

@@ -99,6 +99,18 @@ class Controller(ABC):
         """
         return Gains.from_frequency(frequency, damping)
 
+    @classmethod
+    def from_gains(cls, robot: Robot, gains: Gains, **options: Any) -> Controller:
+        """A law that has ``feedback`` from its gains, those of ``gains_for`` or explicit ones.
+
+        Args:
+            robot: the model that the law uses.
+            gains: its gains.
+            options: further arguments of the law.
+        """
+        law: Any = cls
+        return law(robot, gains, **options)
+
     @abstractmethod
     def control(
         self,

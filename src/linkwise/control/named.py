@@ -12,6 +12,13 @@ from linkwise.control.gains import Gains
 from linkwise.control.gravity_pd import GravityPD
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.passive import Passive
+from linkwise.control.task_space import (
+    CartesianAdmittance,
+    CartesianImpedance,
+    HandGuiding,
+    HybridForceMotion,
+    OperationalSpace,
+)
 from linkwise.core.upper import upper
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.robot.robot import Robot
@@ -24,6 +31,11 @@ CONTROLLERS: dict[str, type[Controller]] = {
     "gravity_pd": GravityPD,
     "feed_forward": FeedForward,
     "passive": Passive,
+    "cartesian_impedance": CartesianImpedance,
+    "operational_space": OperationalSpace,
+    "cartesian_admittance": CartesianAdmittance,
+    "hybrid_force_motion": HybridForceMotion,
+    "hand_guiding": HandGuiding,
 }
 CALLED = ("predictive",)
 """Controllers of parts above (``core.upper``) that have a memory of their own: ``simulate`` calls them from Python."""
@@ -48,7 +60,8 @@ def named(
             ``gravity_pd``.
         frequency: instead of gains, a natural frequency [rad/s] that means the same for every law: errors of an exact
             model decay like ë + 2ζω ė + ω² e = 0 (with integral action, a third pole at −ω; for ``gravity_pd``, a
-            decoupled arm with the inertias at q = 0).
+            decoupled arm with the inertias at q = 0; for ``cartesian_impedance`` and the virtual body of
+            ``cartesian_admittance``, a tool with its usual inertia).
         damping: ζ, with ``frequency``.
         torque_limits: [N·m or N], one number or (n,); None: the robot's effort limits, False: none.
         options: further arguments of the law, such as ``gravity="online"`` of ``feed_forward``.
@@ -77,4 +90,4 @@ def named(
     if gains is None and frequency is None:
         raise ValueError(f"{name}: it needs gains or a frequency")
     found = law.gains_for(robot, frequency, damping) if gains is None else gains
-    return law(robot, found, torque_limits=torque_limits, **options)
+    return law.from_gains(robot, found, torque_limits=torque_limits, **options)

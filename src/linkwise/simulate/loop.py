@@ -29,7 +29,7 @@ from linkwise.model.contacts import candidate_count, ground_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.kernels import shared
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, while_loop
+from linkwise.scalar import Scalar, where, while_loop
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
@@ -39,6 +39,8 @@ FUSED_OPERATIONS = {"forward_dynamics": 15_000, "contact_step": 120_000}
 """Estimated operations of an acceleration, or of a step with contact, up to which the loop over time is compiled into
 one kernel without being asked for; larger robots are stepped from Python."""
 CONTACT_NUMBERS = ("contact_friction", "ground_height")
+WRENCH = "wrench"
+"""Signal of laws that measure the wrench on the tool."""
 TOUCH = "touch"
 """Carried by robots with contact, see ``Motion.touched``."""
 RECORDABLE = ("q", "qd", "tau", "command", "q_measured", "qd_measured", "memory")
@@ -180,9 +182,10 @@ class ClosedLoop:
             )
 
         def command(at: float, q, qd):
-            law, gains = self.law(values)
+            law, gains = self.law(felt)
             return law.limited(law.links(), gains, q, qd, reference(at), memory, period)
 
+        felt = self.with_wrench(values, number * period)
         sensors, drives = self.plant.sensors, self.plant.drives
         drawn = (
             [normal(values["stream"], number, float(k), dtype) for k in range(2 * self.dof)]
@@ -214,6 +217,17 @@ class ClosedLoop:
         recorded["memory"] = memory
         found |= {_written(name): recorded[name] for name in self.record}
         return {name: found[name] for name in self.interface.outputs()}
+
+    def with_wrench(self, values: Values, time: Scalar) -> Values:
+        """The values, with the wrench of the plant's push where the law measures it at the same frame."""
+        push, law = self.plant.push, self.controller
+        if push is None or push.wrench is None or WRENCH not in law.signals:
+            return values
+        if (push.frame or self.plant.robot.default_frame()) != getattr(law, "frame", None):
+            return values
+        (begin,), (end,) = values["push_begin"], values["push_end"]
+        now = [where(time < begin, 0.0, where(time < end, w, 0.0)) for w in values["push_wrench"]]
+        return {**values, WRENCH: now}
 
     def pushed(self, values: Values, torque, q: Sequence[Scalar], time: Scalar):
         """``torque`` with the external force of the plant at a time [s], constant for a control period."""

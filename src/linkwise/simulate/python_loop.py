@@ -61,7 +61,7 @@ def run_from_python(
             target = Reference(
                 *(_columns(np.broadcast_to(part, (*batch, part.shape[-1]))) for part in moment)
             )
-            law, gains = loop.law(columns)
+            law, gains = loop.law(loop.with_wrench(columns, s * period))
             limited, following = law.limited(law.links(), gains, seen_q, seen_qd, target, memory, period)
             wanted: list[Any] = [np.broadcast_to(np.asarray(t, dtype), batch) for t in limited]
         else:

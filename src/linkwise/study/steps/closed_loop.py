@@ -121,6 +121,8 @@ def read(
 
     kind = table.choice("simulate", list(CONTROLLERS))
     given, varied = _gains(table, CONTROLLERS[kind], robot) if CONTROLLERS[kind].feedback else ({}, ())
+    if CONTROLLERS[kind].has_frame and "frame" in table:
+        given["frame"] = table.get("frame", str)
     reference = StudySettings(table.get("reference", dict), table.where("reference"))
     zero = (0.0,) * robot.dof
     ends = {

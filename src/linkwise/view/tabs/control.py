@@ -31,7 +31,8 @@ class ControlTab(Tab):
 
     def build(self) -> None:
         robot = self.page.robot
-        names = tuple(CONTROLLERS)
+        one_tool = len(robot.leaf_names) == 1
+        names = tuple(name for name, law in CONTROLLERS.items() if one_tool or not law.has_frame)
         self.controller = self.gui.add_dropdown("controller", names, initial_value=names[0])
         self.frequency = self.gui.add_slider(
             "bandwidth [rad/s]", min=1.0, max=60.0, step=1.0, initial_value=20.0

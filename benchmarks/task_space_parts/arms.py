@@ -1,0 +1,68 @@
+"""Arms for benchmarks of controllers: bundled, of example-robot-data, of MuJoCo Menagerie, and random ones."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import linkwise as lw
+
+DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+EXAMPLES, MENAGERIE = "urdf/example-robot-data", "mjcf"
+FILES = {
+    "erd_talos_arm": f"{EXAMPLES}/talos_left_arm.urdf",
+    "erd_panda": f"{EXAMPLES}/panda.urdf",
+    "erd_ur10": f"{EXAMPLES}/ur10_robot.urdf",
+    "erd_so101": f"{EXAMPLES}/so101.urdf",
+    "erd_kinova": f"{EXAMPLES}/kinova.urdf",
+    "m_iiwa14": f"{MENAGERIE}/kuka_iiwa_14/iiwa14.xml",
+    "m_lite6": f"{MENAGERIE}/ufactory_lite6/lite6.xml",
+    "m_z1": f"{MENAGERIE}/unitree_z1/z1.xml",
+    "m_rizon4": f"{MENAGERIE}/flexiv_rizon4/flexiv_rizon4.xml",
+    "m_fr3": f"{MENAGERIE}/franka_fr3/fr3.xml",
+    "m_ur5e": f"{MENAGERIE}/universal_robots_ur5e/ur5e.xml",
+}
+"""Files of robots that are not bundled."""
+RANDOM = ("random:1:4", "random:2:6", "random:3:7", "random:4:8")
+GRIPPERS = ("finger", "gripper", "jaw")
+
+
+def names() -> list[str]:
+    """All arms that are there."""
+    return [*lw.robots(), *(name for name, file in FILES.items() if (DATA / file).exists()), *RANDOM]
+
+
+def load(name: str) -> lw.Robot:
+    """An arm by its name, with the fingers of grippers locked."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name.startswith("random:"):
+            _, seed, dof = name.split(":")
+            return lw.random_robot(int(seed), int(dof), joints="R", rotor=True)
+        robot = lw.load(DATA / FILES[name]) if name in FILES else lw.load(name)
+    fingers = [joint for joint in robot.joint_names if any(part in joint.lower() for part in GRIPPERS)]
+    return robot.lock(dict.fromkeys(fingers, 0.0)) if fingers else robot
+
+
+def tool(robot: lw.Robot) -> str:
+    """The frame with the most joints between it and the base."""
+    deepest = max(
+        robot.leaf_names,
+        key=lambda name: np.abs(robot.jacobian(robot.neutral, frame=name)).sum(0).astype(bool).sum(),
+    )
+    return str(deepest)
+
+
+def regular_position(robot: lw.Robot, frame: str, seed: int = 0) -> np.ndarray:
+    """Of 200 random positions within the limits the one where the Jacobian is furthest from losing a direction."""
+    rng = np.random.default_rng(seed)
+    limits = [joint.limits for joint in robot.moving_joints]
+    lower = np.array([max(each.lower, -2.0) for each in limits])
+    upper = np.array([min(each.upper, 2.0) for each in limits])
+    q = 0.5 * (lower + upper) + 0.35 * (upper - lower) * rng.uniform(-1, 1, (200, robot.dof))
+    J = robot.jacobian(q, frame=frame)
+    rank = min(6, np.linalg.matrix_rank(J[0]))
+    return q[np.argmax(np.linalg.svd(J, compute_uv=False)[:, rank - 1])]
