@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = (
     *("period", "damping", "torque_limits", "stop", "stop_time"),
-    *("horizon", "step", "iterations"),
+    *("horizon", "step", "iterations", "weights"),
 )
 
 
