@@ -8,7 +8,7 @@ controller is ``optimal.Predictive(robot)`` with defaults; robots without speed 
 arm rests, or 0.1 s after a stop, when the brakes hold the arm.
 
 The script fails where a joint of the simulated robot is faster than 1.05 times its limit, or where a run neither
-settles, nor stops, nor says why. ``--runs 500`` is the figure of the documentation.
+settles, nor stops, nor says why. ``--runs 300`` is the figure of the documentation.
 """
 
 from __future__ import annotations

@@ -225,10 +225,14 @@ TRIPLES = [
 @pytest.mark.parametrize("names", TRIPLES[:3], ids=lambda names: names[0])
 def test_packages_build_and_run_no_foreign_code(tmp_path, names):
     given = robot(tmp_path, *(PAYLOADS[name] for name in names))
-    made = Package(given, ["gravity_torques"], count=2)
+    made = Package(given, ["gravity_torques", "gravity_pd"], count=2)
     made.write(tmp_path / "p")
     folder = tmp_path / "p"
     built("make", "check", "CFLAGS=-O0", cwd=folder)
+    built("make", "build/example", "CFLAGS=-O0", cwd=folder)
+    readme = (folder / "README.md").read_text("utf-8")
+    assert not {c for c in readme if unicodedata.category(c) in ("Cc", "Cf")} - {"\n"}
+    assert "<" not in readme
     (tmp_path / "use.cpp").write_text(f'#include "{made.prefix}.hpp"\nint main() {{ return 0; }}\n')
     built("g++", "-std=c++17", "-trigraphs", "-fsyntax-only", f"-I{folder}/include", "use.cpp", cwd=tmp_path)
     if shutil.which("cmake"):

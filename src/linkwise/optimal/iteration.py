@@ -130,7 +130,12 @@ def iteration_program(
 
 
 def iterated(
-    problem: Problem, shape: Shape, steps: Sequence[float], iterations: int, dtype: Dtype, given: dict[str, Any]
+    problem: Problem,
+    shape: Shape,
+    steps: Sequence[float],
+    iterations: int,
+    dtype: Dtype,
+    given: dict[str, Any],
 ) -> dict[str, Any]:
     """What iterations leave, inside a traced function; those of problems with contacts have phases."""
     from linkwise.optimal.phase_iteration import PhaseIterations

@@ -85,7 +85,9 @@ def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequen
     parts, notes = read_contacts(robot, source, folders)
     parts = [_with_mass(robot, part) for part in parts]
     if any(isinstance(part, Contact) and part.stiffness is not None for part in parts):
-        notes.append("contacts with a negative solref are springs for the mass that they move at the position zero")
+        notes.append(
+            "contacts with a negative solref are springs for the mass that they move at the position zero"
+        )
     if robot.constraints or any(relation is not None for relation in robot.followed):
         stops: list[Part] = []
         notes += ["joints do not stop at the ends of their range: the robot has constraints"]
@@ -120,7 +122,10 @@ def _mobility(robot: Robot, body: int) -> float:
     arm = times(robot.pose(robot.neutral, frame=link)[:3, :3], np.asarray(inertia.com))
     rows = rows[3:] - np.cross(arm, rows[:3], axisa=0, axisb=0, axisc=0)
     moved = times(robot.inverse_mass_matrix(robot.neutral), rows.T)
-    return float(sum((a * b for a, b in zip(rows.ravel().tolist(), moved.T.ravel().tolist(), strict=True)))) / 3.0
+    return (
+        float(sum((a * b for a, b in zip(rows.ravel().tolist(), moved.T.ravel().tolist(), strict=True))))
+        / 3.0
+    )
 
 
 def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) -> None:

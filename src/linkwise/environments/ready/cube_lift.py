@@ -39,9 +39,12 @@ def gripper() -> Robot:
         links.append(Link(name, Inertia.from_com(0.05, (0, 0, 0), (2e-5, 2e-5, 2e-5))))
         place = Transform.from_rpy((0.0, side * 0.05, 0.0))
         axis = (0.0, -side, 0.0)
-        joints.append(Joint(f"{name}_joint", "prismatic", "hand", name, place, axis, limits=Limits(0.0, 0.05)))
+        joints.append(
+            Joint(f"{name}_joint", "prismatic", "hand", name, place, axis, limits=Limits(0.0, 0.05))
+        )
     shapes = [
-        Shape.capsule(name, 0.008, 0.02, rpy=(0.0, math.pi / 2, 0.0), friction=1.0) for name in ("left", "right")
+        Shape.capsule(name, 0.008, 0.02, rpy=(0.0, math.pi / 2, 0.0), friction=1.0)
+        for name in ("left", "right")
     ]
     return Robot("gripper", links, joints).with_contacts(shapes)
 
@@ -75,7 +78,9 @@ def _reward(state: State) -> Mapping[str, Scalar]:
     reaching = _distance(hand, cube)
     return {
         "gripper_box": 4.0 * (1.0 - tanh(5.0 * reaching)),
-        "box_target": 8.0 * state.memory["reached"][0] * (1.0 - tanh(5.0 * _distance(cube, state.memory["target"]))),
+        "box_target": 8.0
+        * state.memory["reached"][0]
+        * (1.0 - tanh(5.0 * _distance(cube, state.memory["target"]))),
     }
 
 
