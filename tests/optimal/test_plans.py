@@ -11,7 +11,7 @@ from linkwise.control.safe_stop import stop_kernel, stop_kernel_with_settings
 from linkwise.embedded import Options
 from linkwise.embedded.entries import entries
 from linkwise.optimal import Predictive
-from linkwise.optimal.iteration import REPORT as OF_ITERATIONS
+from linkwise.optimal.iterations import REPORT as OF_ITERATIONS
 from linkwise.optimal.predictive import plans
 from linkwise.realtime import TwoRatePrograms
 from linkwise.realtime.predictive import PredictivePrograms

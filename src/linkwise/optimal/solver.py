@@ -14,9 +14,9 @@ import numpy as np
 from linkwise.errors import ConvergenceError
 from linkwise.optimal import outcome
 from linkwise.optimal.arguments import ProblemError, number, numbers, whole
+from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.descent import Descent, step_of
 from linkwise.optimal.problem import LOWER, UPPER, Problem
-from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Solution
 
