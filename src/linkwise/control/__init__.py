@@ -17,6 +17,7 @@ from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.policy import Policy
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.control.switched import Switched
 
 __all__ = [
     "CALLED",
@@ -40,6 +41,7 @@ __all__ = [
     "RecursiveLeastSquares",
     "Reference",
     "StateObserver",
+    "Switched",
     "Tracking",
     "named",
 ]
