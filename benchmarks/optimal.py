@@ -30,7 +30,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.compiler.runtime import host
 from linkwise.optimal import Effort, JointTracking, Problem, TipTracking, iteration
-from linkwise.optimal.iteration import REPORT
+from linkwise.optimal.iterations import REPORT
 from linkwise.optimal.many import holding_torques
 
 

@@ -92,7 +92,8 @@ class InCrocoddyl:
     def _held(self, p: np.ndarray) -> Any:
         """The contacts of a stage, with the rule of accelerations."""
         c, contacts = self.crocoddyl, self.problem.dynamics.contacts
-        assert contacts.hold == "acceleration" and not contacts.surface
+        assert contacts.hold == "acceleration"
+        assert not contacts.surface
         held = c.ContactModelMultiple(self.state, self.actuation.nu)
         for name, active in zip(contacts.frames, p[self.problem.where(ACTIVE)], strict=True):
             if active:

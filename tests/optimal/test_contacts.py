@@ -17,7 +17,8 @@ from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.optimal import gaits
 from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.descent import forces_of, step_of
-from linkwise.optimal.iteration import input_shapes, stage_shape
+from linkwise.optimal.iteration import input_shapes
+from linkwise.optimal.iterations import stage_shape
 from linkwise.optimal.phase_iteration import PhaseIterations
 
 QUADRUPEDS = {

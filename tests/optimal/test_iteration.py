@@ -20,7 +20,7 @@ from linkwise.optimal import (
     solve_many,
 )
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.iteration import REPORT
+from linkwise.optimal.iterations import REPORT
 from research import time_scan
 
 

@@ -11,8 +11,8 @@ from linkwise.control.safe_stop import stop_kernel, stop_kernel_with_settings
 from linkwise.embedded import Options
 from linkwise.embedded.entries import entries
 from linkwise.optimal import Predictive
-from linkwise.optimal.iteration import REPORT as OF_ITERATIONS
-from linkwise.optimal.predictive import plans
+from linkwise.optimal.iterations import REPORT as OF_ITERATIONS
+from linkwise.optimal.predictive import plans, progress
 from linkwise.realtime import TwoRatePrograms
 from linkwise.realtime.predictive import PredictivePrograms
 from linkwise.realtime.program import static_function
@@ -142,3 +142,33 @@ def test_one_safe_stop_for_the_runtime_and_packages(tmp_path_factory, robot, see
             assert mode == "hold" or 0.0 < time < duration or time <= 0.0 or (tau == 0.0).all()
     none = general(*state[:-1], np.ones(1), *known[:2], np.zeros(1), np.zeros(1), fastest, limits)
     assert np.isfinite(none).all()  # a stop of no duration
+
+
+def test_whether_a_target_is_approached():
+    """Random walks of the distance: the verdicts of the traced rule are those of its sentences in plain Python."""
+    rng = np.random.default_rng(8)
+    seen = set()
+    for _ in range(60):
+        memory, smallest, waited, wandered = [0.0] * len(progress.MEMORY), None, 0.0, False
+        distance, trend = rng.uniform(0.0, 1.0), rng.choice([0.9, 1.0, 1.02])
+        for _ in range(40):
+            distance = float(abs(trend * distance + 0.01 * rng.normal()))
+            speed, period = float(rng.choice([0.0, 0.019, 0.021, 0.5])), 0.25
+            (code, arrived, said), memory = progress.judged(distance, speed, period, memory)
+            nearer = (
+                smallest is None
+                or distance < progress.NEARER * smallest
+                or distance < smallest - progress.NEARER_BY
+            )
+            waited = 0.0 if nearer else waited + period
+            smallest = min(distance, distance if smallest is None else smallest) if nearer else smallest
+            expected = progress.APPROACHING
+            if distance > progress.NEAR and waited > progress.PATIENCE:
+                expected = progress.NOT_MOVING if speed <= progress.RESTING else progress.WANDERING
+            wandered = wandered or expected == progress.WANDERING
+            expected = progress.WANDERING if wandered else expected
+            near = distance <= progress.NEAR and speed <= progress.RESTING
+            assert (code, arrived, said) == (expected, float(near), distance)
+            seen.add((code, arrived))
+    assert {code for code, _ in seen} == {0.0, 1.0, 2.0}
+    assert {arrived for _, arrived in seen} == {0.0, 1.0}

@@ -244,3 +244,19 @@ def test_flaws_of_a_plant_do_not_hide_a_divergence(arm):
             plant, control.Tracking(arm, STIFF), [0.3, 0.2], q=np.zeros((2, 2)), duration=0.05, every=10
         )
     assert found.diverged.all()
+
+
+def test_the_joint_is_named_by_its_speed_in_the_row_before():
+    """Random chains and rows: of the joints that are lost the one that was fastest just before, not at the start."""
+    rng = np.random.default_rng(2)
+    for n in (2, 4, 7):
+        robot, t = lw.planar_chain(n), np.linspace(0.0, 1.0, 9)
+        for _ in range(20):
+            q, qd = rng.normal(size=(2, 9, n))
+            row = int(rng.integers(0, 9))
+            bad = rng.random(n) < 0.5
+            bad[rng.integers(n)] = True
+            q[row:, bad] = np.nan
+            speeds = np.where(bad, np.abs(qd[max(row - 1, 0)]), -1.0)
+            assert watch.first_lost(robot, t, q, qd) == (t[row], robot.joint_names[int(np.argmax(speeds))])
+    assert watch.first_lost(robot, t, np.zeros((9, n)), np.zeros((9, n))) is None

@@ -185,14 +185,14 @@ def command(
         duration = DURATION if trajectory is None else reference.end - reference.begin
     periods = duration / (options["control_period"] or options["step"])
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
-    simulation = _simulated(loaded, controller, reference, first, duration, options)
-    table = _table(simulation, contact)
+    result = _simulated(loaded, controller, reference, first, duration, options)
+    table = _table(result, contact)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
-        _write_report(report, figures, loaded, controller, simulation)
+        _write_report(report, figures, loaded, controller, result)
     if page is not None:
-        _write_page(page, loaded, simulation)
+        _write_page(page, loaded, result)
     if as_json:
         say_json(
             {
@@ -200,18 +200,14 @@ def command(
                 "controller": controller,
                 "joints": loaded.joint_names,
                 "out": out,
-                "diverged": None if simulation.divergence is None else asdict(simulation.divergence),
-                "left_range": [asdict(excursion) for excursion in simulation.left_range],
+                "diverged": None if result.divergence is None else asdict(result.divergence),
+                "left_range": [asdict(excursion) for excursion in result.left_range],
                 "columns": table,
             }
         )
         return
     _say_what_was_written(
-        loaded,
-        controller,
-        simulation,
-        table,
-        {"rows": out, "report": report, "figures": figures, "page": page},
+        loaded, controller, result, table, {"rows": out, "report": report, "figures": figures, "page": page}
     )
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.optimal import acceptance
-from linkwise.optimal.iteration import REPORT, iteration
+from linkwise.optimal.iteration import iteration
+from linkwise.optimal.iterations import REPORT
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem

@@ -222,7 +222,7 @@ class Dynamics:
     def contact_slopes(
         self, x: Sequence[Scalar], qdd: Sequence[Scalar], force: Sequence[Scalar]
     ) -> tuple[Rows, Rows]:
-        """Derivatives by (q along the velocity coordinates, q̇) of M q̈ + bias − Jᵀ f, and of J q̈ + γ; q̈ and f are held."""
+        """Derivatives by (q along the velocity coordinates, q̇) of M q̈ + bias − Jᵀ f, and of J q̈ + γ, at given q̈, f."""
         q, qd, _ = self.split(x)
         contacts, n, nq = self._scheduled(), self.dof, self.nq
         graph = _graph_of([*q, *qd])

@@ -1,7 +1,7 @@
 """Gaits of legged robots as problems of optimal motion: which feet stand when, where they step, how the trunk moves.
 
-``trot``, ``walk``, ``pace``, ``bound`` and ``jump`` give a ``Problem`` with a ``ContactSchedule``: solve it, or change its
-values and costs first. The feet come down where the commanded velocity carries them; everything between is the
+``trot``, ``walk``, ``pace``, ``bound`` and ``jump`` give a ``Problem`` with a ``ContactSchedule``: solve it, or change
+its values and costs first. The feet come down where the commanded velocity carries them; everything between is the
 solver's.
 """
 

@@ -1,15 +1,6 @@
-"""Iterations of the solver as one program, a fixed number of them: what every part of the package runs.
+"""Iterations of the solver as one kernel, a fixed number of them: what every part of the package runs.
 
-    for each iteration
-        for each stage (independent of each other): linearise, quadratic cost, gap to the next state
-        for each stage from the last one: the step of ``solve.riccati``
-        for each step size (independent): roll out with feedback, clamp, add up cost and gaps
-        take the best step size (``acceptance``) by selection
-
-There is no branch on data and no allocation: the same program runs many problems in the lanes of vectors, one problem
-with stages and columns in lanes, as C on a controller and as CUDA, with the same bits. A trajectory whose cost is not a
-number is never taken. Its loops are those of ``linkwise.language``: matrices of arms are written out, larger ones stay
-loops.
+``iterations`` has what an iteration does, ``phase_iteration`` what is another way for robots that the ground holds.
 """
 
 from __future__ import annotations
@@ -18,33 +9,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.algorithms.constrained.constraints import computed_in
-from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
-from linkwise.language import empty, span, straight, variable
-from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
-from linkwise.scalar import Scalar, where
-from linkwise.solve.factors import ldl, solve
-from linkwise.solve.riccati import Riccati, Shape
+from linkwise.optimal.iterations import REPORT, Iterations, stage_shape
+from linkwise.optimal.phase_iteration import PhaseIterations
 
 if TYPE_CHECKING:
     from linkwise.compiler.ir.program import Dtype
     from linkwise.compiler.trace.procedure import ProcedureNest
     from linkwise.optimal.problem import Problem
+    from linkwise.solve.riccati import Shape
 
-FINITE = 3e38
-"""A cost or gap of larger magnitude counts as infinite."""
-REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "accepted", "sound")
-"""What a problem reports: cost and sum of |gaps| of the result; of the last sweep the largest |∂/∂u| of a free torque,
-the first-order change of the cost, the step size taken (0: none) and its soundness (1; 0.75 where the costs do not
-determine all torques; 0 where a pivot was negative); the regularisation of the next iteration; how many iterations took
-a step."""
 STEPS = (1.0, 0.5, 0.25, 0.125)
 """Step sizes that are tried."""
-LEAST_STAGES, MOST_STAGES = 4, 16
-"""Of a chunk: so many stages are linearised before their sweep, so that their derivatives stay in a near cache."""
 SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}
 """In units of the diagonal before the elimination."""
 WRITTEN_OUT = 6000
@@ -138,336 +117,8 @@ def iterated(
     given: dict[str, Any],
 ) -> dict[str, Any]:
     """What iterations leave, inside a traced function; those of problems with contacts have phases."""
-    from linkwise.optimal.phase_iteration import PhaseIterations
-
     kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
     return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
-
-
-class Iterations:
-    """The trajectory of a problem, and what an iteration does with it."""
-
-    def __init__(
-        self, problem: Problem, shape: Shape, steps: Sequence[float], smallest: float, given: dict[str, Any]
-    ):
-        self.problem, self.steps, self.given = problem, tuple(steps), given
-        N, tries = problem.horizon, len(steps)
-        self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
-        s = self.shape = shape
-        self.chunk = chunk_of(N)
-        self.x, self.u = empty(N + 1, self.ns), empty(N, self.m)
-        self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
-        self.slopes = empty(self.chunk, s.full, s.width)
-        self.gradients = empty(self.chunk, s.width)
-        self.turns = [[empty(self.chunk, len(at), len(at)) for at in s.turned] for _ in range(2)]
-        self.hessians = {name: empty(self.chunk, *s.block_shape(name)) for name in s.blocks}
-        self.gaps, self.values = empty(N + 1, self.n), empty(N + 1, 1)
-        self.k, self.K = empty(N, self.m), empty(N, self.m, self.n)
-        self.trial_x, self.trial_u = empty(tries * (N + 1), self.ns), empty(tries * N, self.m)
-        self.merits, self.picks = empty(tries, 2), empty(tries)
-        self.room = (empty(self.m), empty(self.m)) if s.boxed else None
-        self.sizes = empty(tries, 1)
-        for t, size in enumerate(self.steps):
-            self.sizes[t, 0] = size
-        self.riccati = Riccati(s, smallest)
-        self.cost, self.gap, self.taken, self.accepted = (variable(0.0) for _ in range(4))
-        self.mu = variable(given["regularisation"][0])
-
-    def run(self, iterations: int) -> dict[str, Any]:
-        """All iterations, and what they leave."""
-        self._take_in()
-        for _ in span(iterations):
-            self._iterate()
-        report = empty(len(REPORT))
-        r = self.riccati
-        cost, gap, sound = self.cost.value, self.gap.value, r.sound.value
-        # a plan whose cost or gap is not finite, because an input is not, is not sound
-        sound = where(abs(cost) + gap <= FINITE, sound, 0.0)
-        values = (cost, gap, r.gradient, r.expected, self.taken, self.mu, self.accepted, sound)
-        for k, value in enumerate(values):
-            report[k] = value
-        return {"new_states": self.x, "new_torques": self.u, "gains": self.K, "report": report}
-
-    def _take_in(self) -> None:
-        """Copies of what is given; numbers that are none become the start or zero."""
-        given, N = self.given, self.N
-        start = given["start"]
-        self.x[0, :] = start
-        for k in span(1, N + 1, parallel=True):
-            for i in span(self.ns):
-                self.x[k, i] = _finite(given["states"][k, i], start[i])
-        for k in span(N, parallel=True):
-            for i in span(self.m):
-                value = _finite(given["torques"][k, i], 0.0)
-                if self.shape.boxed:
-                    low, high = (given["parameters"][k, at.start + i] for at in self._limits())
-                    value = _within(value, low, high)
-                self.u[k, i] = value
-        for name, table in (("parameters", self.p), ("multipliers", self.multipliers)):
-            if name in given:
-                table[:, :] = given[name]
-        for i in span(self.n):
-            self.gaps[0, i] = 0.0
-
-    def _limits(self) -> tuple[slice, slice]:
-        """Where lower and upper torque limits lie among the parameters."""
-        return self.problem.where("torque.lower"), self.problem.where("torque.upper")
-
-    def _iterate(self) -> None:
-        N, riccati, chunk = self.N, self.riccati, self.chunk
-        riccati.clear()
-        self._end()
-        for c in span(N // chunk - 1, -1, -1):
-            if self.problem.dynamics.in_parts:
-                self._linearise_in_parts(c * chunk)
-            else:
-                for r in span(chunk, parallel=True):
-                    self._linearise(r, c * chunk + r)
-            for r in span(chunk - 1, -1, -1):
-                self._sweep(r, c * chunk + r)
-        self.cost.value = self.gap.value = 0.0
-        for k in span(N + 1):
-            reads = [self.cost, self.values[k], self.gap, self.gaps[k]]
-            straight(_sums, reads, [self.cost, self.gap])
-        self._try_steps()
-        self._select()
-
-    def _linearise(self, r: Any, k: Any) -> None:
-        """Rows of the derivatives, quadratic cost and gap of a stage."""
-        problem = self.problem
-
-        def linearised(x: Any, u: Any, p: Any, m: Any, following: Any) -> list[list[Scalar]]:
-            made = problem.linearised(x, u, p)
-            rows = [value for row in full_rows(made, self.shape) for value in row]
-            turns = self._turns_of(made)
-            return [rows, *turns, *self._expanded(x, u, p, m, following, made.next_state)]
-
-        writes = [self.slopes[r], *self._turns_at(r), *self._expansion(r, k)]
-        straight(linearised, self._stage(k), writes)
-
-    def _turns_of(self, made: Any) -> list[list[Scalar]]:
-        """Blocks of a stage by which positions follow from positions and velocities, row by row."""
-        matrices = (made.turn, made.gain) if self.shape.turned else ()
-        return [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in self.shape.turned]
-
-    def _turns_at(self, r: Any) -> list[Any]:
-        """Where these are kept."""
-        return [block[r] for matrix in self.turns for block in matrix]
-
-    def _stage(self, k: Any) -> list[Any]:
-        """What the quadratic model of a stage depends on."""
-        return [self.x[k], self.u[k], self.p[k], self.multipliers[k], self.x[k + 1]]
-
-    def _expansion(self, r: Any, k: Any) -> list[Any]:
-        """Where ``_expanded`` is kept."""
-        parts = [self.gradients[r], self.gaps[k + 1], self.values[k]]
-        return [*parts, *(block[r] for block in self.hessians.values())]
-
-    def _expanded(self, x: Any, u: Any, p: Any, m: Any, following: Any, reached: Any) -> list[list[Scalar]]:
-        """Gradient and value of the cost, the gap, and blocks of the Hessian."""
-        cost = self.problem.stage_quadratic(x, u, p, m)
-        gap = self.problem.dynamics.difference(following, reached)
-        blocks = ([cost.hessian[i][j] for i, j in block] for block in self.shape.blocks.values())
-        return [cost.gradient, gap, [cost.value], *blocks]
-
-    def _linearise_in_parts(self, first: Any) -> None:
-        """The same for all stages of a chunk of a large robot: solutions with the mass matrix are loops."""
-        dynamics, s, n, chunk = self.problem.dynamics, self.shape, self.problem.dynamics.dof, self.chunk
-        M, force, qdd = empty(chunk, n, n), empty(chunk, n), empty(chunk, n)
-        L, inverse, rates = empty(chunk, n, n), empty(chunk, n), empty(chunk, n, 2 * n)
-
-        def equation(x: Any, u: Any) -> list[list[Scalar]]:
-            matrix, net = dynamics.equation(x, u)
-            return [[value for row in matrix for value in row], net]
-
-        def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any) -> list[list[Scalar]]:
-            made = dynamics.stepped(x, u, qdd)
-            by_x = [value for row in dynamics.equation_slopes(x, qdd) for value in row]
-            return [by_x, *self._turns_of(made), *self._expanded(x, u, p, m, following, made.next_state)]
-
-        for r in span(chunk, parallel=True):
-            straight(equation, [self.x[first + r], self.u[first + r]], [M[r], force[r]])
-        for r in span(chunk):
-            L[r, :, :], inverse[r, :] = ldl(M[r])
-            qdd[r, :] = solve(L[r], inverse[r], force[r])
-        for r in span(chunk, parallel=True):
-            k = first + r
-            writes = [rates[r], *self._turns_at(r), *self._expansion(r, k)]
-            straight(expanded, [*self._stage(k), qdd[r]], writes)
-        right = empty(n, s.width)
-        for r in span(chunk):
-            for j in span(2 * n):
-                for i in span(n):
-                    right[i, j] = -rates[r, i, j]
-            for j, driven in enumerate(dynamics.driven):
-                right[:, 2 * n + j] = 0.0
-                right[driven, 2 * n + j] = 1.0
-            by_z = solve(L[r], inverse[r], right)
-            rows = self.slopes[r]
-            for i in span(n):
-                for j in span(s.width):
-                    rows[i, j] = self.problem.step * by_z[i, j]
-                rows[i, n + i] = rows[i, n + i] + 1.0
-
-    def _end(self) -> None:
-        """The value function at the end of the horizon."""
-        problem, r, N = self.problem, self.riccati, self.N
-        q = self.shape.shifted
-
-        def end(x: Any, p: Any, m: Any) -> list[list[Scalar]]:
-            cost = problem.terminal_quadratic(x, p, m)
-            H = cost.hessian
-            blocks = ((H[:q], slice(q)), (H[:q], slice(q, None)), (H[q:], slice(q, None)))
-            return [
-                *([value for row in rows for value in row[columns]] for rows, columns in blocks),
-                cost.gradient,
-                [cost.value],
-            ]
-
-        writes = [r.Vqq, r.Vqv, r.Vvv, r.vx, self.values[N]]
-        straight(end, [self.x[N], self.p[N], self.multipliers[N]], writes)
-
-    def _sweep(self, r: Any, k: Any) -> None:
-        """One stage backward."""
-        if self.room is not None:
-            for i in span(self.m):
-                for side, at in zip(self.room, self._limits(), strict=True):
-                    side[i] = self.p[k, at.start + i] - self.u[k, i]
-        riccati = self.riccati
-        turns = [[block[r] for block in matrix] for matrix in self.turns]
-        riccati.next_value(self.gaps[k + 1], self.mu.value, turns)
-        cost = {name: block[r] for name, block in self.hessians.items()}
-        riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
-
-    def _try_steps(self) -> None:
-        """A rollout for every step size."""
-        for t in span(len(self.steps), parallel=True):
-            cost, left_gap = variable(0.0), variable(0.0)
-            self.trial_x[t * (self.N + 1), :] = self.given["start"]
-            for k in span(self.N):
-                self._roll(t, k, cost, left_gap)
-            self._finish(t, cost)
-            self.merits[t, 0], self.merits[t, 1] = cost.value, left_gap.value
-
-    def _finish(self, t: Any, cost: Any) -> None:
-        """The cost of the last state of a rollout."""
-        problem, N = self.problem, self.N
-
-        def end(x: Any, p: Any, mult: Any, cost: Any) -> list[list[Scalar]]:
-            total = cost[0] + problem.terminal_cost(x, p)
-            if problem.nm:
-                total = total + problem.penalty(x, p, mult)
-            return [[total]]
-
-        straight(end, [self.trial_x[t * (N + 1) + N], self.p[N], self.multipliers[N], cost], [cost])
-
-    def _roll(self, t: Any, k: Any, cost: Any, left_gap: Any) -> None:
-        """One stage of a rollout."""
-        problem, dynamics = self.problem, self.problem.dynamics
-        row = t * (self.N + 1) + k
-
-        def rolled(
-            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any,
-            cost: Any, gaps: Any,
-        ) -> list[list[Scalar]]:  # fmt: skip
-            torques = self.fed_back(x, old, u, forward, feedback, p, size)
-            (alpha,) = size
-            left = [(alpha - 1.0) * d for d in gap]
-            following = dynamics.moved(problem.next_state(x, torques, p), left)
-            total = cost[0] + problem.stage_cost(x, torques, p)
-            if problem.nm:
-                total = total + problem.penalty(x, p, mult)
-            return [following, torques, [total], [_total(left, gaps[0])]]
-
-        reads = [self.trial_x[row], *self._plan(k), self.gaps[k + 1], self.p[k], self.multipliers[k]]
-        reads += [self.sizes[t], cost, left_gap]
-        straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * self.N + k], cost, left_gap])
-
-    def _plan(self, k: Any) -> list[Any]:
-        """What a rollout follows in a stage."""
-        return [self.x[k], self.u[k], self.k[k], self.K[k]]
-
-    def fed_back(
-        self, x: Any, old: Any, u: Any, forward: Any, feedback: Any, p: Any, size: Any
-    ) -> list[Scalar]:
-        """Torques of a rollout: u + α k + K (x ⊟ x_old), within their limits."""
-        n, (alpha,) = self.n, size
-        change = self.problem.dynamics.difference(old, x)
-        torques: list[Any] = []
-        for i in range(self.m):
-            value = u[i] + alpha * forward[i]
-            for j in range(n):
-                value = value + feedback[i * n + j] * change[j]
-            torques.append(value)
-        return self.problem.clamped(torques, p) if self.problem.boxed else torques
-
-    def _select(self) -> None:
-        """Which trial is taken, and the trajectory that stays."""
-        N, riccati = self.N, self.riccati
-
-        def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
-            costs, gaps = trials[::2], trials[1::2]
-            (cost,), (gap, mu, largest, sound, accepted, expected) = now, (value[0] for value in further)
-            weight = acceptance.WEIGHT * largest
-            merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
-            promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
-            picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
-            picks = [where(sound > 0.5, pick, 0.0) for pick in picks]
-            any_of, taken = 0.0, 0.0
-            for pick, size, c, g in zip(picks, self.steps, costs, gaps, strict=True):
-                any_of = any_of + pick
-                taken = taken + size * pick
-                cost, gap = where(pick > 0.5, c, cost), where(pick > 0.5, g, gap)
-            more = accepted + any_of
-            return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
-
-        now = [self.cost, self.gap, self.mu, riccati.largest, riccati.sound, self.accepted, riccati.expected]
-        writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
-        straight(decided, [self.merits, *now], writes)
-        for k in span(1, N + 1, parallel=True):
-            self._copy(self.x[k], [self.trial_x[k + t * (N + 1)] for t in range(len(self.steps))])
-        for k in span(N, parallel=True):
-            self._copy(self.u[k], [self.trial_u[k + t * N] for t in range(len(self.steps))])
-
-    def _copy(self, row: Any, trials: Sequence[Any]) -> None:
-        for i in span(row.shape[0]):
-            value = row[i]
-            for t, trial in enumerate(trials):
-                value = where(self.picks[t] > 0.5, trial[i], value)
-            row[i] = value
-
-
-def stage_shape(problem: Problem) -> Shape:
-    """Sizes, and which entries of the Hessian are not always zero."""
-    graph = Graph()
-    x, u, p = graph.inputs("x", problem.ns), graph.inputs("u", problem.nu), graph.inputs("p", problem.np)
-    cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
-    size = problem.nx + problem.nu
-    dynamics = problem.dynamics
-    entries = frozenset(
-        (i, j)
-        for i in range(size)
-        for j in range(i + 1)
-        if problem.weighs_forces or graph.lift(cost.hessian[i][j]) is not graph.zero
-    )
-    shifted = dynamics.dof if dynamics.structured and not dynamics.remembers else 0
-    turned = tuple(dynamics.blocks) if shifted else ()
-    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed, turned)
-
-
-def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:
-    """Rows of δx' that are full matrices, by (δx, δu)."""
-    if shape.shifted:
-        return made.velocity
-    A, B = made.matrices()
-    return [[*a, *b] for a, b in zip(A, B, strict=True)]
-
-
-def chunk_of(horizon: int) -> int:
-    """How many stages are linearised at a time: the largest divisor of the horizon up to ``MOST_STAGES``, if it fills
-    vectors; else all."""
-    size = max(size for size in range(1, MOST_STAGES + 1) if horizon % size == 0)
-    return size if size >= LEAST_STAGES else horizon
 
 
 def count_of(shape: tuple[int, ...]) -> int:
@@ -476,21 +127,3 @@ def count_of(shape: tuple[int, ...]) -> int:
     for length in shape:
         count *= length
     return count
-
-
-def _finite(value: Any, instead: Any) -> Scalar:
-    return where(abs(value) < acceptance.HUGE, value, instead)
-
-
-def _within(value: Any, low: Any, high: Any) -> Scalar:
-    return where(value < low, low, where(value > high, high, value))
-
-
-def _sums(cost: Any, value: Any, gap: Any, gaps: Any) -> list[list[Scalar]]:
-    return [[cost[0] + value[0]], [_total(gaps, gap[0])]]
-
-
-def _total(values: Sequence[Any], start: Any) -> Scalar:
-    for value in values:
-        start = start + abs(value)
-    return start

@@ -1,6 +1,6 @@
 """Iterations for robots that the ground holds: accelerations and forces of a stage are one system of equations.
 
-What differs from ``iteration``: the derivatives of a stage are those of ``touching``, a stage of a rollout solves the
+What differs from ``iterations``: the derivatives of a stage are those of ``touching``, a stage of a rollout solves the
 same system, and costs and limits of the forces f(x, u) enter with the slopes F of these forces:
 
     gradient += Fᵀ ∂ℓ/∂f          Hessian += Fᵀ ∂²ℓ/∂f² F          (Gauss and Newton)
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from linkwise.language import dot, empty, span, straight
-from linkwise.optimal.iteration import Iterations
+from linkwise.optimal.iterations import Iterations
 from linkwise.optimal.touching import Stages, Touching
 from linkwise.scalar import Scalar
 
@@ -26,7 +26,7 @@ class PhaseIterations(Iterations):
         self.contacts, self.c = contacts, contacts.rows
 
     def _linearise_in_parts(self, first: Any) -> None:
-        dynamics, n, c, chunk = self.problem.dynamics, self.problem.dynamics.dof, self.c, self.chunk
+        n, c, chunk = self.problem.dynamics.dof, self.c, self.chunk
         weighs = self.problem.weighs_forces
         stages, systems = Stages(chunk, n, c), self._systems(chunk)
         rates, held = empty(chunk, n, 2 * n), empty(chunk, c, 2 * n)

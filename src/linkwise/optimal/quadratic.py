@@ -92,8 +92,8 @@ def by_forces(point: Point, terms: Terms) -> Terms:
 
 
 def convex_curvature(point: Point, terms: Terms, multipliers: Sequence[Scalar], barrier: bool) -> Quadratic:
-    """What the Hessian of limits of forces has beyond that of Gauss and Newton: Σ pull ∇²c, for convex functions c never
-    negative."""
+    """What the Hessian of limits of forces has beyond that of Gauss and Newton: Σ pull ∇²c, for convex functions c
+    never negative."""
     forces: list[Any] = list(point.forces)
     graph, size, mu = forces[0].graph, len(forces), multipliers[-2]
     hessian: Rows = [[0.0] * size for _ in range(size)]

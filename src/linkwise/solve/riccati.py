@@ -12,9 +12,9 @@ forward over the covariance.
     update:   V = Qxx + Quxᵀ K                         P = P⁻ − G H P⁻
 
 A stage has rows of which only some are full matrices: δv' = G (δq, δv, δu), and δq' = T δq + h S δv' where the
-integrator is semi-implicit (``shifted`` rows; otherwise there are none and v is the whole state). T and S are identities
-but for the blocks of orientations and floating bases (``turned``). In the coordinates (q, v') the value function of the
-next stage has the Hessian
+integrator is semi-implicit (``shifted`` rows; otherwise there are none and v is the whole state). T and S are
+identities but for the blocks of orientations and floating bases (``turned``). In the coordinates (q, v') the value
+function of the next stage has the Hessian
 
     Pqq = Tᵀ Vqq T     Pvq = (h Sᵀ Vqq + Vvq) T     Pvv = h² Sᵀ Vqq S + h (Sᵀ Vqv + Vvq S) + Vvv
 

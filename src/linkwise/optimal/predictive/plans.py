@@ -18,17 +18,17 @@ from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.control.bounds import all_finite, clipped, is_finite, or_zero
 from linkwise.control.controller import traced_kernel
 from linkwise.language import empty, span, variable
-from linkwise.optimal.iteration import REPORT as OF_ITERATIONS
 from linkwise.optimal.iteration import (
     WRITTEN_OUT,
     count_of,
     iterated,
     iteration,
-    stage_shape,
     step_sizes,
 )
 from linkwise.optimal.iteration import input_shapes as iteration_inputs
 from linkwise.optimal.iteration import output_shapes as iteration_outputs
+from linkwise.optimal.iterations import REPORT as OF_ITERATIONS
+from linkwise.optimal.iterations import stage_shape
 from linkwise.scalar import Scalar, where
 
 if TYPE_CHECKING:
