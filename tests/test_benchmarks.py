@@ -77,6 +77,8 @@ SMOKE = {  # script -> command lines
     "payload.py": ["--quick"],
     "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
+    "predictive_steps.py": ["--robots two_link --starts 1"],
+    "run_time_gains.py": ["--robots two_link --repeats 2 --calls 100 --allowed 1000"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "
         "--constant-states 3 --write {out}/processors.md"

@@ -91,13 +91,14 @@ CALLS = {
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
     ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
     **{
-        (f"control.{name}.kernel", "fault"): lambda r, **f: _law(r).kernel(1e-3, **f)
+        (f"control.{name}.kernel", option): lambda r, **f: _law(r).kernel(1e-3, **f)
         for name in (
             *("Controller", "ComputedTorque", "ConstantTorque", "FeedForward", "GravityPD", "Guarded"),
-            *("IntegralTracking", "Passive", "PointToPoint", "Tracking"),
+            *("IntegralTracking", "Passive", "PointToPoint", "Switched", "Tracking"),
             *("Avoiding", "CartesianAdmittance", "CartesianImpedance", "HandGuiding", "HybridForceMotion"),
             "OperationalSpace",
         )
+        for option in ("fault", "tunable")
     },
     ("control.CartesianImpedance", "friction"): lambda r, **f: control.CartesianImpedance(r, **f),
     ("control.OperationalSpace", "friction"): lambda r, **f: control.OperationalSpace(r, **f),
@@ -130,6 +131,7 @@ CALLS = {
     ("optimal.Own", "least_squares"): lambda r, **f: optimal.Own(len, **f),
     ("optimal.Predictive", "follow"): lambda r, **f: optimal.Predictive(optimal.reaching(r), **f),
     ("optimal.Problem", "friction"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
+    ("optimal.Problem", "implicit_damping"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Problem", "state_limits"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.reaching", "tip"): lambda r, **f: optimal.reaching(r, **f),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),

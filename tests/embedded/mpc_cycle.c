@@ -48,8 +48,6 @@ static int improved(const double *x, const double *disturbance, double *least, d
     for (int k = 0; k <= H; ++k) {
         double *row = parameters + k * ROW;
         memcpy(row + TWO_LINK_MPC_AT_JOINTS_TARGET, near, sizeof near);
-        memcpy(row + TWO_LINK_MPC_AT_EFFORT_TARGET, hold, sizeof hold);
-        memcpy(row + TWO_LINK_MPC_AT_EFFORT_SCALE, scale, sizeof scale);
         memcpy(row + TWO_LINK_MPC_AT_TORQUE_LOWER, least, N * sizeof(double));
         memcpy(row + TWO_LINK_MPC_AT_TORQUE_UPPER, most, N * sizeof(double));
     }

@@ -81,8 +81,6 @@ def test_a_controller_of_these_functions_reaches_its_target(robot, folder, tmp_p
         getattr(code, f"two_link_{name}")(*(ctypes.c_void_p(a.ctypes.data) for a in arrays))
 
     for _ in range(200):
-        held = np.ascontiguousarray(robot.gravity_torques(x[:n]))
-        parameters[:, problem.where("effort.target")] = held
         call("mpc", x, parameters, states, torques, late, mu, new_states, new_torques, gains, report, room)
         assert report[REPORT.index("usable")] == 1.0
         mu[0], late[0] = report[REPORT.index("regularisation")], 0.005 / 0.03

@@ -11,10 +11,13 @@ import click
 from linkwise.cli.parts.generate_package import chosen_options, cost, write_package
 from linkwise.cli.parts.generate_system import SYSTEMS, write_system
 from linkwise.cli.support import headings, written
+from linkwise.cli.support.gains import NAMES as GAINS
+from linkwise.cli.support.gains import check_gains, gain_options
 from linkwise.cli.support.options import (
     POSITIVE,
     Numbers,
     OneOf,
+    SomeOf,
     WholeNumber,
     completions,
     json_option,
@@ -28,6 +31,7 @@ from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
 from linkwise.control.safe_stop import MODES
 from linkwise.embedded import ENTRIES, entries
+from linkwise.embedded.entries import LAWS
 from linkwise.files import outputs
 from linkwise.functions.table import FUNCTIONS
 from linkwise.robot.calls import FRAME_FUNCTIONS
@@ -56,7 +60,7 @@ _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
     "Controllers and loops": (
-        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations weights"
+        f"controller trajectory stop stop-time period {GAINS} fixed-gains torque-limits horizon step iterations weights"
     ),
     "Other systems": "fmi maintainer license",
     "Output": "out header force states json",
@@ -139,8 +143,10 @@ _HEADINGS = {
 @click.option(
     "--period", type=POSITIVE, help="Sample period of controllers, step of loops [s].  [default: 0.001]"
 )
-@click.option("--frequency", type=POSITIVE, help="Natural frequency of the gains [rad/s].  [default: 10]")
-@click.option("--damping", type=POSITIVE, help="Damping of the gains.  [default: 1]")
+@gain_options
+@click.option(
+    "--fixed-gains", is_flag=True, help="Gains and torque limits of controllers as constants, not arguments."
+)
 @click.option(
     "--torque-limits",
     type=Numbers(each=POSITIVE),
@@ -149,8 +155,9 @@ _HEADINGS = {
 )
 @click.option(
     "--controller",
-    type=OneOf(tuple(CONTROLLERS), "name"),
-    help="The one of closed_loop.  [default: computed_torque]",
+    type=SomeOf(tuple(CONTROLLERS), "name"),
+    help="The one of closed_loop and guarded_controller, or those of switched_controller, separated by commas.  "
+    "[default: computed_torque, and gravity_pd]",
 )
 @click.option("--stop", type=OneOf(MODES, "mode"), help="Mode of safe_stop: hold or ramp.  [default: hold]")
 @click.option("--stop-time", type=POSITIVE, metavar="SECONDS", help="Duration of safe_stop.  [default: 0.5]")
@@ -189,12 +196,11 @@ def command(
     """Write the source code of one FUNCTION of one robot, or of several as a C package.
 
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
-    controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
-    guarded_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate,
-    closed_loop, rollout, mpc (predictive control) or policy (a learned network). The C code is C99 and allocates
-    nothing; on a machine with fused multiply-add it returns the same bits as the Python function. A package has a
-    header, a C++ wrapper, one source for each function, files for make, CMake and pkg-config, and a self-test: make
-    check.
+    controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer, guarded_controller,
+    switched_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop,
+    rollout, mpc (predictive control) or policy (a learned network). The C code is C99 and allocates nothing; on a
+    machine with fused multiply-add it returns the same bits as the Python function. A package has a header, a C++
+    wrapper, one source for each function, files for make, CMake and pkg-config, and a self-test: make check.
 
     \b
     Example:
@@ -334,17 +340,32 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
     for option in ("horizon", "iterations"):
         if options[option] is not None and MPC not in functions:
             raise click.UsageError(f"--{option} is for mpc")
-    if options["controller"] and not {"closed_loop", "guarded_controller"} & set(functions):
-        raise click.UsageError("--controller is for closed_loop and guarded_controller")
+    if options["controller"] and not {"closed_loop", *LAWS} & set(functions):
+        raise click.UsageError(f"--controller is for closed_loop, {' and '.join(LAWS)}")
+    if len(options["controller"] or ()) > 1 and "switched_controller" not in functions:
+        raise click.UsageError("--controller: several are for switched_controller")
     if (options["stop"] or options["stop_time"]) and "safe_stop" not in functions:
         raise click.UsageError("--stop and --stop-time are for safe_stop")
     if options["weights"] and "policy" not in functions:
         raise click.UsageError("--weights is for policy")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
         raise click.UsageError("--trajectory is for trajectory and closed_loop")
-    for option in ("period", "frequency", "damping", "torque_limits"):
-        if options[option] is not None and not {*CONTROLLERS, *ENTRIES} & set(functions):
+    for option in (
+        "period",
+        "frequency",
+        "damping",
+        "torque_limits",
+        "kp",
+        "kd",
+        "ki",
+        "gain",
+        "fixed_gains",
+    ):
+        if options[option] not in (None, (), False) and not {*CONTROLLERS, *ENTRIES} & set(functions):
             raise click.UsageError(f"--{option.replace('_', '-')} is for controllers; {named} is none")
+    check_gains(options)
+    if MPC in functions and options["frequency"] is not None and len(options["frequency"]) > 1:
+        raise click.UsageError("--frequency: mpc has one frequency for all joints")
 
 
 def _kernel(robot: Robot, function: str, options: dict[str, Any]) -> tuple[Any, str]:

@@ -12,6 +12,8 @@ import numpy as np
 from linkwise.cli.parts import contact as touching
 from linkwise.cli.parts.contact import JOINT_PD
 from linkwise.cli.support import headings
+from linkwise.cli.support.gains import NAMES as GAINS
+from linkwise.cli.support.gains import check_gains, check_names, gain_options, given_gains, one_or_all
 from linkwise.cli.support.given import refuse_given
 from linkwise.cli.support.options import (
     NOT_NEGATIVE,
@@ -32,6 +34,8 @@ from linkwise.cli.support.options import (
 from linkwise.cli.support.output import Table, number, say, say_json, show
 from linkwise.cli.support.written import check_targets, write_table
 from linkwise.control import CALLED, CONTROLLERS
+from linkwise.embedded import Options
+from linkwise.embedded.entries import controller_of
 from linkwise.files.tables import bounds, finite, numbered
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.simulate.integrators import INTEGRATORS
@@ -45,7 +49,7 @@ DURATION = 2.0  # simulated time of a move [s]
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees move duration",
-    "Controller": "controller frequency damping frame control-period delay",
+    "Controller": f"controller {GAINS} frame control-period delay",
     "Simulated robot": "model-error payload noise resolution seed",
     "Contact": "contact page",
     "Integration": "integrator step every",
@@ -81,14 +85,7 @@ _HEADINGS = {
 @click.option(
     "--duration", type=POSITIVE, help="Simulated time [s].  [default: that of --trajectory, else 2]"
 )
-@click.option(
-    "--frequency",
-    type=POSITIVE,
-    default=10.0,
-    show_default=True,
-    help="Natural frequency of the gains [rad/s].",
-)
-@click.option("--damping", type=NOT_NEGATIVE, default=1.0, show_default=True, help="Damping of the gains.")
+@gain_options
 @click.option("--frame", metavar="NAME", help="The tool of task-space controllers; default: the only leaf.")
 @click.option(
     "--model-error",
@@ -326,10 +323,15 @@ def _simulated(robot: Robot, name: str, reference, q, duration: float, options: 
 def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = None) -> Any:
     from linkwise import control
 
+    check_gains(options)
+    frequency, gains = one_or_all(options["frequency"], 10.0), given_gains(options)
+    damping = 1.0 if options["damping"] is None else options["damping"]
     if name == JOINT_PD:
         at = robot.neutral if q is None else q
         period = options["control_period"] or options["step"]
-        return touching.joint_pd(robot, at, options["frequency"], options["damping"], period)
+        if gains or isinstance(frequency, list):
+            raise click.UsageError("joint_pd takes one --frequency and --damping, not gains")
+        return touching.joint_pd(robot, at, frequency, damping, period)
 
     model = robot
     if options["model_error"]:
@@ -338,10 +340,14 @@ def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = N
         model = robot.with_parameters(
             {label: factor * v for label, v in values.items() if "friction" not in label}
         )
-    chosen = {"frame": options.get("frame")} if name in CONTROLLERS and CONTROLLERS[name].has_frame else {}
-    if name in CONTROLLERS and not CONTROLLERS[name].feedback:
-        return control.named(name, model, **chosen)
-    return control.named(name, model, frequency=options["frequency"], damping=options["damping"], **chosen)
+    if name not in CONTROLLERS:
+        if gains:
+            raise click.UsageError(f"{name} takes --frequency, not gains")
+        return control.named(name, model, frequency=frequency, damping=damping)
+    chosen = Options(frequency=frequency, damping=damping, gains=gains, frame=options.get("frame"))
+    law = controller_of(model, name, chosen)
+    check_names(gains, {name: law.gains})
+    return law
 
 
 def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:

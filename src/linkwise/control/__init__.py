@@ -17,6 +17,7 @@ from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.policy import Policy
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.control.switched import Switched
 from linkwise.control.task_space import (
     Avoiding,
     CartesianAdmittance,
@@ -55,6 +56,7 @@ __all__ = [
     "RecursiveLeastSquares",
     "Reference",
     "StateObserver",
+    "Switched",
     "Tracking",
     "named",
     "usual_inertia",

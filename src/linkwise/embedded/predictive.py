@@ -35,8 +35,8 @@ GUARD_WORDS = {
     "reach": "largest distance of a target that a plan sees",
     "frequency": "natural frequency of the motion [rad/s]",
     "aimed_at": "for joints.target of the parameters",
-    "hold": "for effort.target",
-    "scale": "for effort.scale, row by row",
+    "hold": "torques that hold the arm: to start a plan from, and for effort.target where the parameters have it",
+    "scale": "for effort.scale where the parameters have it, row by row",
     "least": "for torque.lower",
     "most": "for torque.upper",
     "position": "of the target [m]",
@@ -61,7 +61,7 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         robot,
         horizon=options.horizon,
         step=options.step,
-        frequency=options.frequency,
+        frequency=options.highest_frequency,
         tip=options.frame is not None,
         frame=options.frame,
         torque_limits=True
@@ -115,7 +115,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     guard = Guard(problem.dynamics, robot, options.dtype, options.frame, options.frame is not None)
     bounds = Bounds.of(robot)
     limits = bounds.numbers()
-    reach = {"reach": np.minimum(target_distance(bounds.speed, options.frequency), 1e9)}
+    reach = {"reach": np.minimum(target_distance(bounds.speed, options.highest_frequency), 1e9)}
     torques = {"low": finite_torques(problem.torque_lower), "high": finite_torques(problem.torque_upper)}
     n = robot.dof
 
@@ -164,7 +164,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
                 "mpc_aim_tip",
                 guard.tip,
                 f"a pose of {options.frame} on the way to a target that may be far away; for every row",
-                {"reach": tip_distance(problem, bounds.speed, options.frequency)},
+                {"reach": tip_distance(problem, bounds.speed, options.highest_frequency)},
             )
         )
     return found
@@ -212,7 +212,8 @@ def _with_gravity(robot: Robot, problem: Problem) -> np.ndarray:
     """The table of parameters for resting at the default target."""
     p = problem.p.copy()
     rest = p[0, problem.where(f"{JOINTS}.target")]
-    p[:, problem.where(f"{EFFORT}.target")] = _holding(robot, problem, rest)
+    if f"{EFFORT}.target" in problem.parameters:
+        p[:, problem.where(f"{EFFORT}.target")] = _holding(robot, problem, rest)
     return p
 
 

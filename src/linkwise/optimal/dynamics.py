@@ -29,6 +29,7 @@ from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
 from linkwise.language import array
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
 from linkwise.optimal.touching import Touching
 from linkwise.robot.robot import Robot
@@ -42,6 +43,8 @@ SEMI_IMPLICIT = "semi_implicit_euler"
 PARTS_FROM = 12
 """Velocity coordinates from which derivatives of a step are computed with loops: written out, their solutions with the
 mass matrix would be most of the program."""
+STIFF = 0.5
+"""Part of its speed that viscous friction takes from a joint in a step, from which it is implicit."""
 LEAST_SPEED = 0.01  # [rad/s or m/s] over which dry friction changes its direction
 
 
@@ -105,6 +108,9 @@ class Dynamics:
     """Frames that the ground may hold."""
     active: Sequence[Scalar] | None = None
     """Whether each of them is held in this stage, 1 or 0."""
+    damping: tuple[float, ...] = ()
+    """Viscous friction [N·m·s/rad or N·s/m] of every coordinate that is implicit in a step, 0 where it is not; empty:
+    nowhere. See ``implicitly_damped``."""
 
     # -- sizes
 
@@ -423,6 +429,39 @@ class Dynamics:
             found += own if not link.free else _velocities_of(link, q[at : at + size], own)
             at += size
         return found
+
+
+def implicitly_damped(
+    robot: Robot, step: float, integrator: str = SEMI_IMPLICIT
+) -> tuple[Robot, tuple[float, ...]]:
+    """The robot whose semi-implicit steps take stiff viscous friction at their end, and the friction in question.
+
+    (M + h D) q̈ = τ − b(q, q̇) is M (q̇' − q̇) / h = τ − b with the viscous part D q̇' of the next velocity: friction h D is
+    added to the rotors. An explicit step of a light joint with much friction, whose velocity decays within a part of
+    the step, would grow without bounds. Joints whose friction brakes less than half of their speed in a step stay.
+
+    Args:
+        robot: the robot.
+        step: h [s].
+        integrator: must be the semi-implicit one.
+    """
+    if integrator != SEMI_IMPLICIT:
+        raise ProblemError("implicit_damping: it is for the integrator semi_implicit")
+    names = [joint.name for joint in robot.coordinate_joints for _ in range(joint.dof)]
+    if robot.nq != robot.dof or robot.constraints:
+        return robot, ()
+    own = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    viscous = np.array([own.get(f"{name}.viscous_friction", 0.0) for name in names])
+    mobility = np.diag(np.asarray(robot.inverse_mass_matrix(robot.neutral)))
+    stiff = step * viscous * mobility > STIFF
+    if not stiff.any():
+        return robot, ()
+    labels = {
+        f"{name}.rotor_inertia": own[f"{name}.rotor_inertia"] + step * float(d)
+        for name, d, wanted in zip(names, viscous, stiff, strict=True)
+        if wanted
+    }
+    return robot.with_parameters(labels), tuple(np.where(stiff, viscous, 0.0).tolist())
 
 
 def smoothed(robot: Robot, step: float, speed: float | None) -> Robot:

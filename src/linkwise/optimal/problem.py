@@ -28,7 +28,7 @@ from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.costs import Cost, Own, Point, Terms
-from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
+from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, implicitly_damped, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.quadratic import (
     Quadratic,
@@ -79,6 +79,8 @@ class Problem(Summarised):
             run-time parameter "targets", as ``robot.kernel(..., inputs=("targets",))`` has it.
         contacts: frames that the ground holds, stage by stage, see ``ContactSchedule``; which ones is the run-time
             parameter "contacts.active".
+        implicit_damping: whether semi-implicit steps take the viscous friction of joints that it brakes within a step
+            at their end: steps may then be long.
 
     Raises:
         ProblemError: something cannot be right; the message names it.
@@ -103,6 +105,7 @@ class Problem(Summarised):
         last_torque: Any = None,
         stabilization: float | None = None,
         contacts: ContactSchedule | None = None,
+        implicit_damping: bool = False,
     ):
         if not isinstance(robot, Robot):
             raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
@@ -117,8 +120,10 @@ class Problem(Summarised):
             None if friction_speed is None else arguments.number("friction_speed", friction_speed, above=0.0)
         )
         h = arguments.number("step", step, above=0.0)
+        implicit = flag("implicit_damping", implicit_damping) and friction
+        moving, damping = implicitly_damped(robot, h, _integrator(integrator)) if implicit else (robot, ())
         self.dynamics = Dynamics(
-            smoothed(robot, h, speed) if friction else robot,
+            smoothed(moving, h, speed) if friction else robot,
             h,
             _integrator(integrator),
             friction,
@@ -126,6 +131,7 @@ class Problem(Summarised):
             any(cost.remembers for cost in self.costs),
             stabilization,
             contacts=contacts,
+            damping=damping,
         )
         self._check_contacts()
         self._check_terms()

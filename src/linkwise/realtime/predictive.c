@@ -113,6 +113,8 @@ static void set_numbers(run_state *r, const double *state, const double *disturb
 #ifdef EFFORT_AT
         memcpy(row_of + EFFORT_AT, hold, sizeof hold);
         memcpy(row_of + SCALE_AT, scale, sizeof scale);
+#endif
+#ifdef TARGET_AT
         for (int i = 0; i < N; ++i)
             row_of[TARGET_AT + i] = near[i] + (given[k * ROW + TARGET_AT + i] - given[TARGET_AT + i]);
 #endif

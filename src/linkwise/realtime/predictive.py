@@ -119,7 +119,8 @@ class PredictivePrograms(TwoRatePrograms):
         tables = {"target_reach": np.full(self.dof, FAR)}
         kernels = [self.guard.watch, self.guard.command, self.guard.aim, plans.torques_kernel(problem)]
         if self.frequency is not None:
-            places |= {"EFFORT_AT": f"{EFFORT}.target", "SCALE_AT": f"{EFFORT}.scale"}
+            if f"{EFFORT}.scale" in problem.parameters:
+                places |= {"EFFORT_AT": f"{EFFORT}.target", "SCALE_AT": f"{EFFORT}.scale"}
             places["TARGET_AT"] = f"{JOINTS}.target"
             tables["target_reach"] = np.minimum(target_distance(self.speed, self.frequency), FAR)
         if self.has_tip and self.frequency is not None:

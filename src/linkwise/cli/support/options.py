@@ -143,6 +143,15 @@ class OneOf(click.ParamType):
         return completions(self.names, incomplete)
 
 
+class SomeOf(OneOf):
+    """Some of a few names, separated by commas."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        return [super(SomeOf, self).convert(name.strip(), param, ctx) for name in value.split(",")]
+
+
 def completions(names: Iterable[str], incomplete: str) -> list[shell_completion.CompletionItem]:
     """Shell completion: the names with this prefix."""
     return [shell_completion.CompletionItem(name) for name in names if name.startswith(incomplete)]

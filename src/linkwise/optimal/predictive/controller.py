@@ -328,8 +328,9 @@ class Predictive:
             self._p[:, where(LOWER)], self._p[:, where(UPPER)] = least, most
         if not self._standard:
             return
-        self._p[:, where(f"{EFFORT}.target")] = hold
-        self._p[:, where(f"{EFFORT}.scale")] = scale
+        if f"{EFFORT}.scale" in problem.parameters:
+            self._p[:, where(f"{EFFORT}.target")] = hold
+            self._p[:, where(f"{EFFORT}.scale")] = scale
         self._p[:, where(f"{JOINTS}.target")] = near + (self._goals - self._goals[0])
         if self.tip:
             position, orientation, _ = self._pose_on_the_way(x)
