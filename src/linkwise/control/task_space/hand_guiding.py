@@ -14,6 +14,7 @@ Walls and limits are springs with dampers, which give out no more than they took
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from linkwise.algorithms import coordinates, dense
 from linkwise.arguments.numbers import Numbers
-from linkwise.control.bounds import or_zero
+from linkwise.control.bounds import all_finite, or_zero
 from linkwise.control.controller import Controller
 from linkwise.control.task_space import law
 from linkwise.control.task_space.avoidance import (
@@ -151,6 +152,8 @@ class HandGuiding(Controller):
             tau = [a + b for a, b in zip(tau, held, strict=True)]
         if self.located is not None:
             tau = [a + b for a, b in zip(tau, self._walls(links, gains, q, qd), strict=True)]
+        # a reading that is no number is a fault, also of a joint that carries nothing
+        tau[0] = where(all_finite([*q, *qd]), tau[0], math.nan)
         used = law.energy_used(memory[0], period * law.power(eased, qd), gains[ENERGY][0])
         resting: Any = abs(qd[0]) < REST
         for v in qd[1:]:
