@@ -1,24 +1,28 @@
-"""Quadratic programmes of motor torques and contact forces by an interior-point method with a fixed number of iterations.
+"""Quadratic programmes of motor torques by an interior-point method with a fixed number of iterations.
 
     minimise ½ xᵀ P x + pᵀ x    with
 
-        lower ≤ x₁ … x_a ≤ upper            boxes, kept
-        C f ≤ c for every three of x after  cones of contact forces, kept
-        E x = e                             equations, as far as boxes and cones allow
-        low ≤ V x ≤ high                    rows that give way where they contradict what is above
+        |x₁| ≤ h₁ … |x_a| ≤ h_a       boxes, kept
+        C (R x) ≤ c                   facets of contact forces R x, three rows of R for each point
+        low ≤ V x ≤ high              bounds of accelerations
+        E x = e                       equations
 
-Mehrotra's predictor and corrector (Nocedal and Wright, Numerical Optimization, algorithm 16.4). Equations are met by the
-proximal method of multipliers (Rockafellar, 1976): a step solves E Δx + r = Δy / ρ, so y converges where e can be reached,
-and where it cannot, x converges to the nearest e that can be, in the sense of least squares (Chiche and Gilbert, 2016).
-Rows of V may be exceeded by z / STIFF. Boxes and cones have a common interior, so the programme always has a solution.
+Boxes are kept whatever happens. Facets and bounds may be exceeded by z / STIFF, which is nothing where all can be kept, so
+the programme always has a solution. Equations are met by the proximal method of multipliers (Rockafellar, 1976): a step
+solves E Δx + r = Δy / ρ, so y converges where e can be reached, and where it cannot, x converges to the nearest e that can
+be, in the sense of least squares (Chiche and Gilbert, 2016).
 
-Only boxes, cones and V change the matrix from one iteration to the next. Every iteration has the same operations.
+Mehrotra's predictor and corrector (Nocedal and Wright, Numerical Optimization, algorithm 16.4). Every iteration has the same
+operations. The inequalities take one division each: 1/(s z (s + z/STIFF)) gives all quotients.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from linkwise.language import dot, elementwise, empty, less, product, span, variable, zeros
 from linkwise.scalar import maximum, minimum, where
@@ -27,7 +31,7 @@ from linkwise.solve.factors import largest
 RIGID = 1e3
 """ρ, in units of the mean diagonal entry of P."""
 STIFF = 1e8
-"""Weight of what rows of V are exceeded by, in the same units."""
+"""Weight of what facets and bounds are exceeded by, in the same units."""
 SMALLEST = 1e-9
 """Of the diagonal of P that is added where the cost does not determine x."""
 NEARLY = 0.995
@@ -38,26 +42,50 @@ DONE = 1e-11
 
 @dataclass(frozen=True)
 class Rows:
-    """How many there are of what: boxes (a), cones with their facets, rows of V."""
+    """How many there are of what.
+
+    Args:
+        boxes: unknowns with a box, the first ones.
+        others: unknowns after them.
+        facets: C of every point, each (facets, 3).
+        bounds: rows of V.
+    """
 
     boxes: int
-    cones: int
-    facets: int
-    soft: int
+    others: int
+    facets: tuple[np.ndarray, ...]
+    bounds: int
 
     @property
     def unknowns(self) -> int:
-        return self.boxes + 3 * self.cones
+        return self.boxes + self.others
+
+    @property
+    def points(self) -> int:
+        return len(self.facets)
 
     @property
     def hard(self) -> int:
-        """Inequalities of boxes and cones, which come first: upper, lower, facets."""
-        return 2 * self.boxes + self.cones * self.facets
+        """Inequalities of boxes, which come first: upper, lower."""
+        return 2 * self.boxes
+
+    @property
+    def moving(self) -> int:
+        """Where the inequalities of V begin, after those of the facets: upper, lower."""
+        return self.hard + sum(len(C) for C in self.facets)
 
     @property
     def count(self) -> int:
-        """All inequalities; upper and lower ones of V are the last."""
-        return self.hard + 2 * self.soft
+        """All inequalities."""
+        return self.moving + 2 * self.bounds
+
+    def each_facet(self) -> list[tuple[int, int, Sequence[float]]]:
+        """(number of the inequality, first row of R, coefficients) of every facet."""
+        found: list[tuple[int, int, Sequence[float]]] = []
+        for point, C in enumerate(self.facets):
+            for row in C.tolist():
+                found.append((self.hard + len(found), 3 * point, row))
+        return found
 
 
 class Programme:
@@ -65,15 +93,14 @@ class Programme:
 
     Args:
         rows: their numbers.
-        P, p: cost, (N, N) and (N,).
+        P, p: cost, (N, N) and (N,); P is overwritten.
         E, e: equations (k, N) and (k,); None: there are none.
-        facets: C, (cones·facets, 3).
-        V: (soft, N) or None.
+        S: V and R one above the other, (bounds + 3·points, N); None: there are none.
         limits: right sides of all inequalities (count,), in the order of ``Rows``.
     """
 
-    def __init__(self, rows: Rows, P: Any, p: Any, E: Any, e: Any, facets: Any, V: Any, limits: Any):
-        self.rows, self.E, self.e, self.facets, self.V, self.h = rows, E, e, facets, V, limits
+    def __init__(self, rows: Rows, P: Any, p: Any, E: Any, e: Any, S: Any, limits: Any):
+        self.rows, self.E, self.e, self.S, self.h = rows, E, e, S, limits
         N = rows.unknowns
         total = variable(0.0)
         for i in span(N):
@@ -89,7 +116,7 @@ class Programme:
         self.x, self.y = zeros(N), zeros(1 if E is None else E.shape[0])
         self.s, self.z = empty(rows.count), empty(rows.count)
         self.dx, self.ds, self.dz = empty(N), empty(rows.count), empty(rows.count)
-        self.base = self._base()
+        self.base = P if E is None else self._base()
         self.U, self.inverse = empty(N, N), empty(N)
 
     # -- the matrices -------------------------------------------------------------------------------------------------
@@ -100,7 +127,7 @@ class Programme:
         K = empty(N, N)
         for i in span(N):
             for j in span(i, N, parallel=True):
-                K[i, j] = self.P[i, j] if E is None else self.P[i, j] + RIGID * dot(E[:, i], E[:, j])
+                K[i, j] = self.P[i, j] + RIGID * dot(E[:, i], E[:, j])
         return K
 
     def times(self, x: Any) -> Any:
@@ -109,68 +136,75 @@ class Programme:
         for i in span(r.boxes):
             out[i] = x[i]
             out[r.boxes + i] = -x[i]
-        for k in span(r.cones):
-            for f in span(r.facets):
-                at = k * r.facets + f
-                first = r.boxes + 3 * k
-                out[2 * r.boxes + at] = (
-                    self.facets[at, 0] * x[first]
-                    + self.facets[at, 1] * x[first + 1]
-                    + self.facets[at, 2] * x[first + 2]
-                )
-        for i in span(r.soft, parallel=True):
-            along = dot(self.V[i, :], x)
-            out[r.hard + i] = along
-            out[r.hard + r.soft + i] = -along
+        if self.S is None:
+            return out
+        along = product(self.S, x)
+        for i in span(r.bounds):
+            out[r.moving + i] = along[i]
+            out[r.moving + r.bounds + i] = -along[i]
+        for number, first, row in r.each_facet():
+            out[number] = _sum(c * along[r.bounds + first + a] for a, c in enumerate(row) if c)
         return out
 
     def back(self, w: Any) -> Any:
         """Gᵀ w."""
-        r, out = self.rows, empty(self.rows.unknowns)
+        r, out = self.rows, zeros(self.rows.unknowns)
         for i in span(r.boxes):
             out[i] = w[i] - w[r.boxes + i]
-        for k in span(r.cones):
-            for a in span(3):
-                total = variable(0.0)
-                for f in span(r.facets):
-                    total += self.facets[k * r.facets + f, a] * w[2 * r.boxes + k * r.facets + f]
-                out[r.boxes + 3 * k + a] = total.value
-        if r.soft:
-            both = empty(r.soft)
-            for i in span(r.soft):
-                both[i] = w[r.hard + i] - w[r.hard + r.soft + i]
-            for j in span(r.unknowns, parallel=True):
-                out[j] = dot(self.V[:, j], both, out[j])
+        if self.S is None:
+            return out
+        both = empty(r.bounds + 3 * r.points)
+        for i in span(r.bounds):
+            both[i] = w[r.moving + i] - w[r.moving + r.bounds + i]
+        facets = r.each_facet()
+        for k in range(3 * r.points):
+            own = [(number, row[k % 3]) for number, first, row in facets if first == k - k % 3 and row[k % 3]]
+            both[r.bounds + k] = _sum(c * w[number] for number, c in own)
+        for j in span(r.unknowns, parallel=True):
+            out[j] = dot(self.S[:, j], both, out[j])
         return out
 
     def _assembled(self, D: Any) -> Any:
         """The upper half of the matrix with the weights of the inequalities."""
         r, N = self.rows, self.rows.unknowns
         K = empty(N, N)
-        if r.soft:
-            scaled = empty(r.soft, N)
-            for c in span(r.soft):
-                both = D[r.hard + c] + D[r.hard + r.soft + c]
-                for j in span(N, parallel=True):
-                    scaled[c, j] = both * self.V[c, j]
-            for i in span(N):
-                for j in span(i, N, parallel=True):
-                    K[i, j] = dot(self.V[:, i], scaled[:, j], self.base[i, j])
-        else:
+        if self.S is None:
             for i in span(N):
                 for j in span(i, N, parallel=True):
                     K[i, j] = self.base[i, j]
+        else:
+            scaled = self._weighted(D)
+            for i in span(N):
+                for j in span(i, N, parallel=True):
+                    K[i, j] = dot(self.S[:, i], scaled[:, j], self.base[i, j])
         for i in span(r.boxes):
             K[i, i] = K[i, i] + (D[i] + D[r.boxes + i])
-        for k in span(r.cones):
-            for a in range(3):
-                for b in range(a, 3):
-                    total = variable(K[r.boxes + 3 * k + a, r.boxes + 3 * k + b])
-                    for f in span(r.facets):
-                        at = k * r.facets + f
-                        total += self.facets[at, a] * D[2 * r.boxes + at] * self.facets[at, b]
-                    K[r.boxes + 3 * k + a, r.boxes + 3 * k + b] = total.value
         return K
+
+    def _weighted(self, D: Any) -> Any:
+        """The weights times S: those of bounds are numbers, those of a point the 3×3 matrix Cᵀ D C."""
+        r, N = self.rows, self.rows.unknowns
+        scaled = empty(r.bounds + 3 * r.points, N)
+        for c in span(r.bounds):
+            both = D[r.moving + c] + D[r.moving + r.bounds + c]
+            for j in span(N, parallel=True):
+                scaled[c, j] = both * self.S[c, j]
+        facets = r.each_facet()
+        blocks = empty(max(1, 3 * r.points), 3)
+        for k in range(3 * r.points):
+            own = [(number, row) for number, first, row in facets if first == k - k % 3]
+            for a in range(3):
+                blocks[k, a] = _sum((row[k % 3] * row[a]) * D[number] for number, row in own if row[k % 3] * row[a])
+        for point in span(r.points):
+            at = r.bounds + 3 * point
+            for k in range(3):
+                for j in span(N, parallel=True):
+                    scaled[at + k, j] = (
+                        blocks[3 * point + k, 0] * self.S[at, j]
+                        + blocks[3 * point + k, 1] * self.S[at + 1, j]
+                        + blocks[3 * point + k, 2] * self.S[at + 2, j]
+                    )
+        return scaled
 
     def _factorise(self, K: Any) -> None:
         """K = Uᵀ D U with ones on the diagonal of U, row by row: what a row of U needs is in the rows above it."""
@@ -198,7 +232,7 @@ class Programme:
     def begin(self, x: Any, z: Any) -> None:
         """Start from these unknowns and multipliers of the inequalities, such as those of the last sample.
 
-        Slacks are at least 1 unit, and so are products s·z: a start on the boundary would make short steps.
+        Slacks are at least 1 unit, and products s·z at least a tenth: a start on the boundary would make short steps.
         """
         self.x[:] = x
         along = self.times(self.x)
@@ -225,22 +259,27 @@ class Programme:
             unequal[k] = unequal[k] - (1.0 / STIFF) * self.z[k]
         return dual, equal, unequal
 
-    def _softened(self) -> Any:
-        """s + z/STIFF for rows that give way, s for others."""
-        out = empty(self.rows.count)
+    def _quotients(self) -> tuple[Any, Any, Any]:
+        """1/s, 1/z and 1/(s + z/STIFF); without the last term for boxes."""
+        over_s, over_z, over_soft = (empty(self.rows.count) for _ in range(3))
+        for k in span(self.rows.count):
+            soft = self.s[k] + (1.0 / STIFF) * self.z[k]
+            pair = self.s[k] * self.z[k]
+            one = 1.0 / (pair * soft)
+            over_s[k] = self.z[k] * soft * one
+            over_z[k] = self.s[k] * soft * one
+            over_soft[k] = pair * one
         for k in span(self.rows.hard):
-            out[k] = self.s[k]
-        for k in span(self.rows.hard, self.rows.count):
-            out[k] = self.s[k] + (1.0 / STIFF) * self.z[k]
-        return out
+            over_soft[k] = over_s[k]
+        return over_s, over_z, over_soft
 
-    def _direction(self, inverse: Any, right: Any, unequal: Any, target: Any) -> None:
+    def _direction(self, over_soft: Any, right: Any, unequal: Any, target: Any) -> None:
         """Δx, Δs, Δz. ``target``: what s∘z is to become, less what it is."""
-        w = elementwise(lambda t, z, r, i: (t + z * r) * i, target, self.z, unequal, inverse)
+        w = elementwise(lambda t, z, r, i: (t + z * r) * i, target, self.z, unequal, over_soft)
         self._solved(elementwise(lambda a, b: a - b, right, self.back(w)))
         along = self.times(self.dx)
         for k in span(self.rows.count):
-            self.dz[k] = (self.z[k] * (along[k] + unequal[k]) + target[k]) * inverse[k]
+            self.dz[k] = (self.z[k] * (along[k] + unequal[k]) + target[k]) * over_soft[k]
             self.ds[k] = -unequal[k] - along[k]
         for k in span(self.rows.hard, self.rows.count):
             self.ds[k] = self.ds[k] + (1.0 / STIFF) * self.dz[k]
@@ -248,25 +287,24 @@ class Programme:
     def _step(self) -> None:
         s, z, ds, dz, count = self.s, self.z, self.ds, self.dz, self.rows.count
         dual, equal, unequal = self.residuals()
-        softened = self._softened()
-        inverse = elementwise(lambda s: 1.0 / s, softened)
-        self._factorise(self._assembled(elementwise(lambda z, i: z * i, z, inverse)))
+        over_s, over_z, over_soft = self._quotients()
+        self._factorise(self._assembled(elementwise(lambda z, i: z * i, z, over_soft)))
         right = elementwise(lambda r: -r, dual)
         if self.E is not None:
             for j in span(self.rows.unknowns, parallel=True):
                 right[j] = right[j] - RIGID * dot(self.E[:, j], equal)
-        gap = dot(s, z) / count
-        self._direction(inverse, right, unequal, elementwise(lambda s, z: -s * z, s, z))
-        near = self._longest()
+        gap = dot(s, z) * (1.0 / count)
+        self._direction(over_soft, right, unequal, elementwise(lambda s, z: -s * z, s, z))
+        near = self._longest(over_s, over_z)
         mean = variable(0.0)
         for k in span(count):
             mean += (s[k] + near * ds[k]) * (z[k] + near * dz[k])
-        mean = mean.value / count
+        mean = mean.value * (1.0 / count)
         ratio = mean / gap
         centre = ratio * ratio * mean
         target = elementwise(lambda s, z, a, b, c=centre: c - s * z - a * b, s, z, ds, dz)
-        self._direction(inverse, right, unequal, target)
-        length = where(gap > DONE, NEARLY * self._longest(), 0.0)
+        self._direction(over_soft, right, unequal, target)
+        length = where(gap > DONE, NEARLY * self._longest(over_s, over_z), 0.0)
         if self.E is not None:
             along = product(self.E, self.dx)
             for k in span(self.y.shape[0]):
@@ -277,16 +315,16 @@ class Programme:
             s[k] = s[k] + length * ds[k]
             z[k] = z[k] + length * dz[k]
 
-    def _longest(self) -> Any:
+    def _longest(self, over_s: Any, over_z: Any) -> Any:
         """The largest step up to 1 after which no s and no z is negative: 1 over the largest −Δ/value from 1 on."""
         most = variable(1.0)
         for k in span(self.rows.count):
-            most.value = maximum(most.value, maximum(-self.ds[k] / self.s[k], -self.dz[k] / self.z[k]))
+            most.value = maximum(most.value, maximum(-self.ds[k] * over_s[k], -self.dz[k] * over_z[k]))
         return 1.0 / most.value
 
     def worst(self) -> Any:
-        """The largest violation of the optimality conditions, those of the equations apart: [stationarity in units of the
-        mean diagonal of P, inequalities, s∘z]."""
+        """The largest violation of the optimality conditions, those of the equations apart: of stationarity, in units of
+        the mean diagonal of P, of inequalities and of s∘z."""
         dual, _, unequal = self.residuals()
         parts = [largest(dual), largest(unequal)]
         parts.append(largest(elementwise(lambda s, z: s * z, self.s, self.z)))
@@ -299,3 +337,11 @@ class Programme:
 def within(value: Any, low: Any, high: Any) -> Any:
     """The nearest number between two bounds."""
     return minimum(maximum(value, low), high)
+
+
+def _sum(terms: Any) -> Any:
+    """A sum in order; 0 of nothing."""
+    total: Any = None
+    for term in terms:
+        total = term if total is None else total + term
+    return 0.0 if total is None else total

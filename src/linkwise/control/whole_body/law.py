@@ -1,13 +1,16 @@
 """Whole-body control: one quadratic programme per sample, as one kernel.
 
-Unknowns are the torques of the motors and the forces of the supports; accelerations follow from them,
+Unknowns are the torques of the motors, and for supports with three or more points how these share a wrench. Wrenches of
+the supports follow from the torques, because supports do not move, and accelerations from both,
 
-    q̈ = M⁻¹ (Sᵀ τ + Jᵀ f − h),
+    w = (J M⁻¹ Jᵀ)⁻¹ (−J̇ q̇ − J M⁻¹ (Sᵀ τ − h)),    q̈ = M⁻¹ (Sᵀ τ + Jᵀ w − h),
 
-so the equation of motion holds exactly and needs no equations. In the order of what is kept:
+so the equation of motion and the motion of the supports need no equations. In the order of what is kept:
 
-1. torques within their limits, forces inside their pyramids: always, also where everything else contradicts them;
-2. supports do not move; joints and distances stay within bounds from which they can still brake;
+1. torques within their limits: always, also where everything else contradicts them;
+2. forces inside their pyramids; joints and distances within bounds from which they can still brake. Where these cannot be
+   kept, they are missed as little as possible, the forces that are given out are moved into their pyramids, the
+   accelerations are those of these forces, and ``slip`` says how the supports would move;
 3. tasks of level 1, weighed against each other;
 4. tasks of level 2, and so on: what the levels before have reached stays as it is.
 
@@ -28,28 +31,21 @@ from linkwise.control.whole_body.limits import (
     Bounds,
     MotionLimits,
     Support,
-    position_of_velocity,
 )
 from linkwise.control.whole_body.tasks import (
     ForceTask,
     State,
-    Target,
     Task,
     TaskError,
     checked_tasks,
     motors_of,
 )
-from linkwise.language import dot, empty, product, span, straight, zeros
 from linkwise.robot.robot import Robot
-from linkwise.scalar import maximum, minimum, where
-from linkwise.solve.factors import ldl, solve
-from linkwise.solve.limited import Programme, Rows, within
+from linkwise.solve.limited import Rows
 
 ITERATIONS = 14
-WRITTEN_OUT = 3000
+WRITTEN_OUT = 600
 """Operations up to which a loop is unrolled."""
-REST = 1e-6
-"""Weight of torques and forces in levels whose tasks do not determine them, in units of the mean diagonal of their cost."""
 
 
 @dataclass(frozen=True)
@@ -120,18 +116,15 @@ class WholeBody:
         if not self.motors:
             raise TaskError(f"{robot.name}: no joint has a motor")
         self.bounds = Bounds.of(robot, self.limits)
-        facets = {len(support.pyramid()[0]) for support in self.supports}
-        if len(facets) > 1:
-            raise TaskError("supports: expected pyramids with the same number of facets")
         for support in self.supports:
             robot.locate(support.frame)
         for task in self.tasks:
             if isinstance(task, ForceTask) and not self._points_of(task):
                 raise TaskError(f"{task.label}: no such support; there are {[s.label for s in self.supports]}")
         self.points = sum(len(support.points) for support in self.supports)
-        self.rows = Rows(
-            len(self.motors), self.points, facets.pop() if facets else 0, len(self.bounds.limited)
-        )
+        shares = sum(support.shares.shape[1] for support in self.supports)
+        pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
+        self.rows = Rows(len(self.motors), shares, tuple(pyramids), len(self.bounds.limited))
         self._kernels: dict[str, Kernel] = {}
 
     # -- names and sizes ----------------------------------------------------------------------------------------------
@@ -150,8 +143,8 @@ class WholeBody:
         for support in self.supports:
             for k in range(len(support.points)):
                 label = support.label if len(support.points) == 1 else f"{support.label} {k + 1}"
-                names += [f"{label} friction {f + 1}" for f in range(self.rows.facets - 2)]
-                names += [f"{label} largest force", f"{label} smallest force"]
+                names += [f"{label} friction {f + 1}" for f in range(support.facets)]
+                names += [f"{label} {side} force" for side in ("largest", "smallest")]
         moving = [motors[k] for k in self.bounds.limited]
         return (*names, *(f"{name} motion {side}" for side in ("upper", "lower") for name in moving))
 
@@ -316,9 +309,7 @@ class WholeBody:
     def key(self) -> bytes:
         """Stands for all that the kernel computes."""
         bounds = tuple(np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__)
-        tasks = [(type(task).__name__, vars(task)) for task in self.tasks]
-        supports = [vars(support) for support in self.supports]
-        parts = (self.robot.content(), tasks, supports, bounds, self.iterations, self.damping)
+        parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def output_shapes(self) -> dict[str, tuple[int, ...]]:

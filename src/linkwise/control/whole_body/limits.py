@@ -3,6 +3,7 @@ within their limits."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ class Support:
         frame: a link or a named frame.
         points: where forces act, in the frame [m], shape (k, 3): one for a foot like a ball, the corners of a sole.
         radius: of a foot like a ball [m]: the force acts so far below the point.
-        normal: of the ground, in base axes.
+        normal: of the ground: in base axes, for three points or more in the axes of the frame.
         friction: coefficient μ.
         largest: normal force of each point [N]; None: none.
         smallest: normal force of each point [N].
@@ -68,9 +69,36 @@ class Support:
         return self.name or self.frame
 
     @property
+    def sole(self) -> bool:
+        """Whether it holds the frame in all six directions: three points or more."""
+        return len(self.points) >= 3
+
+    @property
     def rows(self) -> int:
         """Accelerations that are zero: those of the points, or of the frame where three or more points hold it."""
-        return 3 * len(self.points) if len(self.points) < 3 else 6
+        return 6 if self.sole else 3 * len(self.points)
+
+    @functools.cached_property
+    def shared(self) -> tuple[np.ndarray, np.ndarray]:
+        """(forces of the points for a wrench, forces that make no wrench): (3k, rows) and (3k, 3k − rows)."""
+        size = 3 * len(self.points)
+        if not self.sole:
+            return np.eye(size), np.zeros((size, 0))
+        axes = self.axes()
+        wrench = np.zeros((6, size))  # moment and force in the frame's axes at its origin, of forces in ``axes``
+        for k, point in enumerate(np.asarray(self.points, dtype=float)):
+            for a in range(3):
+                wrench[:3, 3 * k + a] = np.cross(point - self.radius * axes[2], axes[a])
+                wrench[3:, 3 * k + a] = axes[a]
+        _, values, V = np.linalg.svd(wrench)
+        if values[-1] < 1e-9 * values[0]:
+            raise TaskError(f"{self.label}: points: expected three that are not on a line")
+        return np.linalg.pinv(wrench), np.where(np.abs(V[6:].T) < 1e-14, 0.0, V[6:].T)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """How the points may share a wrench, (3k, unknowns)."""
+        return self.shared[1]
 
     def axes(self) -> np.ndarray:
         """(tangent, tangent, normal) as rows."""
@@ -90,9 +118,6 @@ class Support:
         rows[np.abs(rows) < 1e-15] = 0.0
         most = UNLIMITED if self.largest is None else self.largest
         return rows, np.array([0.0] * self.facets + [most, -self.smallest])
-
-    def size(self) -> int:
-        return 3 * len(self.points)
 
 
 @dataclass(frozen=True)
