@@ -16,10 +16,26 @@ from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.control.whole_body import (
+    AngularMomentumTask,
+    CenterOfMassTask,
+    ForceTask,
+    MotionLimits,
+    PointTask,
+    PoseTask,
+    PostureTask,
+    Support,
+    Task,
+    TaskError,
+    WholeBody,
+    WholeBodySolution,
+)
 
 __all__ = [
+    "AngularMomentumTask",
     "CALLED",
     "CONTROLLERS",
+    "CenterOfMassTask",
     "ComputedTorque",
     "ConstantTorque",
     "Controller",
@@ -27,18 +43,28 @@ __all__ = [
     "FeedForward",
     "Filtered",
     "Followed",
+    "ForceTask",
     "Gains",
     "GravityPD",
     "Guarded",
     "IntegralTracking",
     "MomentumObserver",
+    "MotionLimits",
     "Observed",
     "Passive",
+    "PointTask",
     "PointToPoint",
+    "PoseTask",
+    "PostureTask",
     "RecursiveLeastSquares",
     "Reference",
     "StateObserver",
+    "Support",
+    "Task",
+    "TaskError",
     "Tracking",
+    "WholeBody",
+    "WholeBodySolution",
     "named",
 ]
 

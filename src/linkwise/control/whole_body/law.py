@@ -43,8 +43,8 @@ from linkwise.control.whole_body.tasks import (
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
-ITERATIONS = 14
-WRITTEN_OUT = 600
+ITERATIONS = 8
+WRITTEN_OUT = 8000
 """Operations up to which a loop is unrolled."""
 
 
@@ -119,8 +119,7 @@ class WholeBody:
         for support in self.supports:
             robot.locate(support.frame)
         for task in self.tasks:
-            if isinstance(task, ForceTask) and not self._points_of(task):
-                raise TaskError(f"{task.label}: no such support; there are {[s.label for s in self.supports]}")
+            self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
         shares = sum(support.shares.shape[1] for support in self.supports)
         pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
@@ -153,7 +152,8 @@ class WholeBody:
         found: list[tuple[slice, slice, slice]] = []
         at = 0
         for task in self.tasks:
-            sizes = task.target_sizes(self.robot) if not isinstance(task, ForceTask) else (3, 0, 0)
+            force = isinstance(task, ForceTask)
+            sizes = (self.size_of(task), 0, 0) if force else task.target_sizes(self.robot)
             parts = []
             for size in sizes:
                 parts.append(slice(at, at + size))
@@ -183,14 +183,18 @@ class WholeBody:
         """For the first sample."""
         return np.zeros(self.rows.unknowns + self.rows.count)
 
-    def _points_of(self, task: ForceTask) -> list[int]:
-        found: list[int] = []
-        at = 0
-        for support in self.supports:
-            if task.contact in (None, support.label):
-                found += range(at, at + len(support.points))
-            at += len(support.points)
-        return found
+    def size_of(self, task: Task) -> int:
+        """Number of rows of a task, of one support for forces."""
+        if not isinstance(task, ForceTask):
+            return task.size(self.robot)
+        sizes = {support.rows for support in self._pushed_by(task)}
+        if len(sizes) != 1:
+            labels = [support.label for support in self.supports]
+            raise TaskError(f"{task.label}: expected one of the supports {labels}, or None where all are alike")
+        return sizes.pop()
+
+    def _pushed_by(self, task: ForceTask) -> list[Support]:
+        return [support for support in self.supports if task.contact in (None, support.label)]
 
     def _support_of_rows(self) -> list[int]:
         return [k for k, support in enumerate(self.supports) for _ in range(support.rows)]
@@ -222,7 +226,7 @@ class WholeBody:
                 numbers: list[Any] = []
                 for task in self.tasks:
                     if isinstance(task, ForceTask):
-                        numbers += [0.0, 0.0, 0.0]
+                        numbers += [0.0] * self.size_of(task)
                         continue
                     target = task.reference(state, qdd)
                     numbers += [*target.value, *target.rate, *target.acceleration]
@@ -309,7 +313,7 @@ class WholeBody:
     def key(self) -> bytes:
         """Stands for all that the kernel computes."""
         bounds = tuple(np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__)
-        parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
+        parts = (WRITTEN_OUT, self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def output_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -44,7 +44,7 @@ class Sample:
         self.held = sum(support.rows for support in law.supports)
         self.pushed = [task for task in law.tasks if isinstance(task, ForceTask)]
         self.moved = [task for task in law.tasks if not isinstance(task, ForceTask) and not task.posture]
-        self.wanted = {task.label: empty(task.size(law.robot)) for task in law.tasks}
+        self.wanted = {task.label: empty(law.size_of(task)) for task in law.tasks}
         self.task_rows = sum(task.size(law.robot) for task in self.moved)
         rows, a, held, bounds = max(1, self.task_rows), self.a, max(1, self.held), max(1, law.rows.bounds)
         self.motor_mobility, self.free = empty(a, a), empty(a)
@@ -247,12 +247,14 @@ class Sample:
         if not isinstance(task, ForceTask):
             return [(self.A[task.label], self.b[task.label])]
         found = []
-        for point in self.law._points_of(task):
-            b = empty(3)
-            for k in range(3):
-                b[k] = self.wanted[task.label][k] - self.force_free[3 * point + k]
-            first = self.law.rows.bounds + 3 * point
-            found.append((self.S[first : first + 3, :], b))
+        first = 0
+        for support in self.law.supports:
+            if task.contact in (None, support.label):
+                b = empty(support.rows)
+                for k in range(support.rows):
+                    b[k] = self.wanted[task.label][k] - self.w0[first + k]
+                found.append((self.W[first : first + support.rows, :], b))
+            first += support.rows
         return found
 
     def _kept(self, tasks: Sequence[Task], E: Any, e: Any, x: Any) -> tuple[Any, Any]:

@@ -260,10 +260,11 @@ class PostureTask(Task):
 
 @dataclass(frozen=True)
 class ForceTask(Task):
-    """The force of a contact is near a given one [N], (tangent, tangent, normal) of the contact.
+    """The forces of a support are near given ones [N], (tangent, tangent, normal) for each of its points; of a support with
+    three or more points its wrench (moment, force) at the frame's origin in its axes [N·m, N].
 
     Args:
-        contact: name of one of the controller's contacts; None: all of them.
+        contact: name of one of the supports; None: all of them, which are alike then.
     """
 
     contact: str | None = None
