@@ -22,7 +22,7 @@ import linkwise as lw
 from linkwise import control
 
 TSID = Path(__file__).parent / "whole_body_parts" / "tsid_problem.py"
-FRICTION, SMALLEST, LARGEST, FORCE_WEIGHT, PERIOD = 0.6, 5.0, 800.0, 1e-5, 0.002
+FRICTION, SMALLEST, LARGEST, FORCE_WEIGHT, PERIOD = 0.6, 5.0, 800.0, 1e-3, 0.002
 WEIGHTS = (1.0, 0.5, 0.05)
 ROBOTS = {
     "go2": {"feet": ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), "base": "base", "corners": ()},
@@ -65,7 +65,7 @@ class Problem:
             control.CenterOfMassTask(weight=WEIGHTS[0], frequency=0.0),
             control.PoseTask(spec["base"], "turn", weight=WEIGHTS[1], frequency=0.0),
             control.PostureTask(weight=WEIGHTS[2], frequency=0.0),
-            control.ForceTask(weight=FORCE_WEIGHT),
+            control.ForceTask(weight=FORCE_WEIGHT + 1e-8),  # TSID adds 1e-8 to its cost of every unknown
         ]
         self.law = control.WholeBody(robot, tasks, limits, supports=supports)
         motors, nq, n = len(self.law.motors), robot.nq, robot.dof

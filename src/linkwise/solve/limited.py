@@ -34,9 +34,13 @@ STIFF = 1e8
 """Weight of what facets and bounds are exceeded by, in the same units."""
 SMALLEST = 1e-9
 """Of the diagonal of P that is added where the cost does not determine x."""
+START = 1.0
+"""Least slack at the start."""
+PRODUCT = 0.01
+"""Least s·z at the start."""
 NEARLY = 0.995
 """Of the way to the boundary."""
-DONE = 1e-11
+DONE = 1e-14
 """Mean of s∘z at which the iterates stay: further steps would divide by numbers near zero."""
 
 
@@ -229,16 +233,22 @@ class Programme:
 
     # -- the iterations -----------------------------------------------------------------------------------------------
 
-    def begin(self, x: Any, z: Any) -> None:
-        """Start from these unknowns and multipliers of the inequalities, such as those of the last sample.
+    def begin(self, z: Any) -> None:
+        """Start from the minimum without inequalities, with multipliers such as those of the last sample.
 
-        Slacks are at least 1 unit, and products s·z at least a tenth: a start on the boundary would make short steps.
+        Slacks are at least ``START`` and products s·z at least ``PRODUCT``: a start on the boundary would make short steps.
         """
-        self.x[:] = x
+        right = elementwise(lambda p: -p, self.p)
+        if self.E is not None:
+            for j in span(self.rows.unknowns, parallel=True):
+                right[j] = dot(self.E[:, j], self.e, right[j] * (1.0 / RIGID)) * RIGID
+        self._factorise(self.base)
+        self._solved(right)
+        self.x[:] = self.dx
         along = self.times(self.x)
         for k in span(self.rows.count):
-            self.s[k] = maximum(self.h[k] - along[k], 1.0)
-            self.z[k] = maximum(z[k], 0.1 / self.s[k])
+            self.s[k] = maximum(self.h[k] - along[k], START)
+            self.z[k] = maximum(z[k], PRODUCT / self.s[k])
 
     def iterate(self, iterations: int) -> None:
         """So many steps of predictor and corrector."""

@@ -43,7 +43,7 @@ from linkwise.control.whole_body.tasks import (
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
-ITERATIONS = 8
+ITERATIONS = 10
 WRITTEN_OUT = 8000
 """Operations up to which a loop is unrolled."""
 
@@ -169,7 +169,7 @@ class WholeBody:
             "targets": (self.target_slices()[-1][2].stop,),
             "gains": (len(self.tasks), 3),
             "stance": (len(self.supports),),
-            "start": (self.rows.unknowns + self.rows.count,),
+            "start": (self.rows.count,),
         }
         return {name: shape for name, shape in shapes.items() if 0 not in shape}
 
@@ -181,7 +181,7 @@ class WholeBody:
     @property
     def cold_start(self) -> np.ndarray:
         """For the first sample."""
-        return np.zeros(self.rows.unknowns + self.rows.count)
+        return np.zeros(self.rows.count)
 
     def size_of(self, task: Task) -> int:
         """Number of rows of a task, of one support for forces."""
@@ -313,14 +313,14 @@ class WholeBody:
     def key(self) -> bytes:
         """Stands for all that the kernel computes."""
         bounds = tuple(np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__)
-        parts = (WRITTEN_OUT, self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
+        parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def output_shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.robot.dof
         shapes = {
             "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (2,),
-            "active": (self.rows.count,), "next_start": (self.rows.unknowns + self.rows.count,),
+            "active": (self.rows.count,), "next_start": (self.rows.count,),
         }  # fmt: skip
         return {name: shape for name, shape in shapes.items() if 0 not in shape}
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.algorithms import dense, factorised
 from linkwise.control.whole_body.limits import Support, position_of_velocity
-from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task
+from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
 from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
 from linkwise.language import dot, empty, less, product, span, straight, variable, zeros
@@ -73,7 +73,7 @@ class Sample:
 
     def _model(self, q: Any, qd: Any, targets: Any, gains: Any) -> list[list[Any]]:
         law = self.law
-        state = State(self.robot, np.array(q, object), np.array(qd, object))
+        state = State(self.robot, vector(q), vector(qd))
         held: list[Any] = []
         held_wanted: list[Any] = []
         for support in law.supports:
@@ -227,15 +227,15 @@ class Sample:
         law = self.law
         self.S, limits = self._limits()
         E, e = None, None
-        x, z = self.given["start"][: self.N], self.given["start"][self.N :]
+        z = self.given["start"]
         programme: Programme | None = None
         for level in sorted({task.level for task in law.tasks}):
             own = [task for task in law.tasks if task.level == level]
             if programme is not None:
-                x, z = programme.x, programme.z
+                z = programme.z
             P, p = self._cost(own)
             programme = Programme(law.rows, P, p, E, e, self.S, limits)
-            programme.begin(x, z)
+            programme.begin(z)
             programme.iterate(law.iterations)
             if level != max(task.level for task in law.tasks):
                 E, e = self._kept(own, E, e, programme.x)
@@ -312,11 +312,10 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
-        active, following = empty(law.rows.count), empty(N + law.rows.count)
+        active, following = empty(law.rows.count), empty(law.rows.count)
         for k in span(law.rows.count):
             active[k] = where(programme.z[k] > programme.s[k], 1.0, 0.0)
-            following[N + k] = programme.z[k]
-        following[:N] = x
+            following[k] = programme.z[k]
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
         found["qdd"] = empty(n)
         if law.points:
@@ -333,7 +332,7 @@ class Sample:
 
     def _accelerations(self, q: Any, qd: Any, tau: Any, wrench: Any = (), J: Any = (), *_: Any) -> list[list[Any]]:
         """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
-        q, qd = np.array(q, object), np.array(qd, object)
+        q, qd = vector(q), vector(qd)
         net = [t - b for t, b in zip(tau, self.robot.bias_torques(q, qd), strict=True)]
         for k, w in enumerate(wrench):
             net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]

@@ -124,8 +124,8 @@ class PointTask(Task):
     def rows(self, state, target, kp, kd):
         r = state.robot
         J = r.jacobian(state.q, self.frame)[3:]
-        e = r.pose(state.q, self.frame)[:3, 3] - np.asarray(target.value, object)
-        rate = J @ state.qd - np.asarray(target.rate, object)
+        e = r.pose(state.q, self.frame)[:3, 3] - vector(target.value)
+        rate = J @ state.qd - vector(target.rate)
         bias = r.jacobian_rate(state.q, state.qd, self.frame)[3:]
         return J, _wanted(target.acceleration, e, rate, bias, kp, kd)
 
@@ -178,7 +178,7 @@ class PoseTask(Task):
         e = turn_error(T[:3, :3], value[-4:])
         if count == 6:
             e = [*e, *(a - b for a, b in zip(T[:3, 3], value[:3], strict=True))]
-        rate = J @ state.qd - np.asarray(target.rate, object)
+        rate = J @ state.qd - vector(target.rate)
         bias = r.jacobian_rate(state.q, state.qd, self.frame)[:count]
         return J, _wanted(target.acceleration, e, rate, bias, kp, kd)
 
@@ -196,8 +196,8 @@ class CenterOfMassTask(Task):
     def rows(self, state, target, kp, kd):
         r = state.robot
         J = r.com_jacobian(state.q)
-        e = r.center_of_mass(state.q) - np.asarray(target.value, object)
-        rate = J @ state.qd - np.asarray(target.rate, object)
+        e = r.center_of_mass(state.q) - vector(target.value)
+        rate = J @ state.qd - vector(target.rate)
         return J, _wanted(target.acceleration, e, rate, _com_bias(state), kp, kd)
 
 
@@ -252,8 +252,8 @@ class PostureTask(Task):
         return Target(state.q, state.qd, qdd)
 
     def rows(self, state, target, kp, kd):
-        e = [-x for x in state.robot.difference(state.q, np.asarray(target.value, object))]
-        rate = state.qd - np.asarray(target.rate, object)
+        e = [-x for x in state.robot.difference(state.q, vector(target.value))]
+        rate = state.qd - vector(target.rate)
         wanted = _wanted(target.acceleration, e, rate, [0.0] * len(e), kp, kd)
         return None, [wanted[k] for k in motors_of(state.robot)]
 
@@ -306,6 +306,11 @@ def checked_tasks(robot: Robot, tasks: Sequence[Task]) -> list[Task]:
     if not named:
         raise TaskError("tasks: expected at least one")
     return list(named.values())
+
+
+def vector(values: Sequence[Any]) -> np.ndarray:
+    """Numbers or symbols as an array that methods of robots take."""
+    return np.array(values, float if all(isinstance(x, (int, float)) for x in values) else object)
 
 
 # -- orientations -----------------------------------------------------------------------------------------------------
