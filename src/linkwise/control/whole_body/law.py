@@ -292,6 +292,7 @@ class WholeBody:
             dtype: "float64" or "float32".
         """
         if dtype not in self._kernels:
+            from linkwise.compiler.trace.room import in_one_room
             from linkwise.compiler.trace.traced_function import TracedFunction
 
             inputs = self.input_shapes()
@@ -302,7 +303,7 @@ class WholeBody:
                     traced.append(
                         TracedFunction(self._run, inputs, "whole_body", longest=WRITTEN_OUT, loops=True)
                     )
-                return traced[0].program(precision)
+                return in_one_room(traced[0].program(precision), "tables")
 
             sizes = {name: int(np.prod(shape)) for name, shape in inputs.items()}
             made = Kernel("whole_body", sizes.items(), self.output_shapes().items(), dtype, build, self.key())
