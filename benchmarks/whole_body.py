@@ -4,7 +4,7 @@
     python benchmarks/whole_body.py --quick                             # no other library, a robot made here
 
 Prints for every robot: how far torques and accelerations are from TSID's (largest, relative to the largest torque and
-acceleration), whether all limits are kept, residuals, and times for one state and in batches on one core.
+acceleration), whether all limits are kept, residuals, and processor times for one state and in batches on one core.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ WEIGHTS = (1.0, 0.5, 0.05)
 ROBOTS = {
     "go2": {"feet": ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), "base": "base", "corners": ()},
     "talos": {
-        "feet": ("leg_left_6_joint", "leg_right_6_joint"), "base": "base_link",
-        "corners": ((0.1, 0.06, -0.107), (0.1, -0.06, -0.107), (-0.1, 0.06, -0.107), (-0.1, -0.06, -0.107)),
+        "feet": ("left_sole_link", "right_sole_link"), "base": "base_link",
+        "corners": ((0.1, 0.06, 0.0), (0.1, -0.06, 0.0), (-0.1, 0.06, 0.0), (-0.1, -0.06, 0.0)),
     },
 }  # fmt: skip
 
@@ -39,11 +39,17 @@ def small_quadruped() -> lw.Robot:
     joints, frames = [], []
     for leg, (x, y) in {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}.items():
         parent, at = "base", (x, y, 0.0)
-        for part, axis, length in (("hip", (1, 0, 0), 0.0), ("thigh", (0, 1, 0), 0.2), ("calf", (0, 1, 0), 0.2)):
+        for part, axis, length in (
+            ("hip", (1, 0, 0), 0.0),
+            ("thigh", (0, 1, 0), 0.2),
+            ("calf", (0, 1, 0), 0.2),
+        ):
             name = f"{leg}_{part}"
             inertia = lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))
             links.append(lw.Link(name, inertia))
-            joints.append(lw.Joint(name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), axis))
+            joints.append(
+                lw.Joint(name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), axis)
+            )
             parent, at = name, (0.0, 0.0, -length)
         frames.append(lw.Frame(f"{leg}_foot", parent, lw.Transform.from_rpy((0.0, 0.0, -0.2))))
     return lw.Robot("legs", links, joints, frames=frames).with_base("floating")
@@ -52,13 +58,24 @@ def small_quadruped() -> lw.Robot:
 class Problem:
     """Wanted accelerations in random states around one position."""
 
-    def __init__(self, robot: lw.Robot, spec: dict, stand: np.ndarray, states: int, torque, velocity: float):
+    def __init__(
+        self,
+        robot: lw.Robot,
+        spec: dict,
+        stand: np.ndarray,
+        states: int,
+        torque,
+        velocity: float,
+        iterations: int = 8,
+    ):
         rng = np.random.default_rng(1)
         self.robot, self.spec, self.states = robot, spec, states
         limits = control.MotionLimits(torque=torque, velocity=velocity, position=False, period=PERIOD)
         corners = spec["corners"] or ((0.0, 0.0, 0.0),)
         supports = [
-            control.Support(foot, corners, friction=FRICTION, smallest=SMALLEST, largest=LARGEST, inside=False)
+            control.Support(
+                foot, corners, friction=FRICTION, smallest=SMALLEST, largest=LARGEST, inside=False
+            )
             for foot in spec["feet"]
         ]
         tasks = [
@@ -67,7 +84,7 @@ class Problem:
             control.PostureTask(weight=WEIGHTS[2], frequency=0.0),
             control.ForceTask(weight=FORCE_WEIGHT + 1e-8),  # TSID adds 1e-8 to its cost of every unknown
         ]
-        self.law = control.WholeBody(robot, tasks, limits, supports=supports)
+        self.law = control.WholeBody(robot, tasks, limits, supports=supports, iterations=iterations)
         motors, nq, n = len(self.law.motors), robot.nq, robot.dof
         self.q = np.tile(stand, (states, 1))
         self.q[:, 7:] += 0.1 * rng.normal(size=(states, nq - 7))
@@ -80,11 +97,11 @@ class Problem:
             self.targets[:, at] = wanted
         self.targets[:, self.law.target_slices()[1][0].stop - 1] = 1.0  # a quaternion
 
-    def arguments(self, chosen=slice(None)) -> list[np.ndarray]:
-        law, count = self.law, len(self.q[chosen])
+    def arguments(self) -> list[np.ndarray]:
+        law, count = self.law, self.states
         shape = law.default_gains.shape
         return [
-            self.q[chosen], self.qd[chosen], self.targets[chosen],
+            self.q, self.qd, self.targets,
             np.broadcast_to(law.default_gains, (count, *shape)).copy(), np.ones((count, len(law.supports))),
             np.broadcast_to(law.cold_start, (count, len(law.cold_start))).copy(),
         ]  # fmt: skip
@@ -112,7 +129,9 @@ def by_tsid(problem: Problem, urdf: str, interpreter: str) -> dict | None:
             weights=WEIGHTS, friction=FRICTION, smallest=SMALLEST, largest=LARGEST, force_weight=FORCE_WEIGHT,
             period=PERIOD,
         )  # fmt: skip
-        run = subprocess.run([interpreter, str(TSID), str(asked), str(answered)], capture_output=True, text=True)
+        run = subprocess.run(
+            [interpreter, str(TSID), str(asked), str(answered)], capture_output=True, text=True
+        )
         if run.returncode:
             print(f"TSID: {(run.stderr.strip().splitlines() or [str(run.returncode)])[-1]}")
             return None
@@ -125,53 +144,77 @@ def by_tsid(problem: Problem, urdf: str, interpreter: str) -> dict | None:
 
 
 def least(function, seconds: float) -> float:
-    """The least time of a call [s]."""
+    """The least processor time of a call [s]."""
     function()
     best, end = np.inf, time.perf_counter() + seconds
     while time.perf_counter() < end:
-        begin = time.perf_counter()
+        begin = time.process_time()
         function()
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, time.process_time() - begin)
     return best
 
 
 def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seconds: float) -> None:
-    law = problem.law
+    """All that is printed about a robot."""
+    law, rows = problem.law, problem.law.rows
     solution, _ = law.solve(problem.q, problem.qd, problem.targets)
-    r = law.rows
-    print(f"{name}: {law.robot.dof} velocities, {r.unknowns} unknowns, {r.count} inequalities, {law.iterations} iterations")
-    print(f"  residual: median {np.median(solution.residual):.1e}, largest {solution.residual.max():.1e}; supports: "
-          f"{solution.slip.max():.1e} m/s²; active limits: {solution.active.sum(axis=1).mean():.1f} of {r.count} on average")  # fmt: skip
+    print(
+        f"{name}: {law.robot.dof} velocities, {rows.unknowns} unknowns, {rows.count} inequalities, ", end=""
+    )
+    print(f"{law.iterations} iterations")
+    print(
+        f"  residual: median {np.median(solution.residual):.1e}, largest {solution.residual.max():.1e}; ",
+        end="",
+    )
+    print(f"supports: {solution.slip.max():.1e} m/s²; ", end="")
+    print(f"active limits: {solution.active.sum(axis=1).mean():.1f} of {rows.count} on average")
     torque = np.abs(solution.tau[:, law.motors]) / law.bounds.torque
     normal, across = solution.forces[..., 2], np.abs(solution.forces[..., :2]).max(axis=-1)
-    cone = (across - FRICTION * normal).max()
-    print(f"  largest torque over its limit {torque.max():.9f}, tangential force beyond the pyramid {cone:.1e} N, "
-          f"normal forces {normal.min():.3f} to {normal.max():.1f} N")  # fmt: skip
-    kernel = law.kernel()
-    single, batch = problem.arguments(0), problem.arguments()
-    single = [x[0] if x.ndim > 1 and k > 2 else x for k, x in enumerate(single)] if False else [x[:1] for x in batch]
-    one, many = least(lambda: kernel(*single), seconds), least(lambda: kernel(*batch, threads=1), seconds) / problem.states
-    print(f"  one state {1e6 * one:.1f} µs (called from Python), in a batch of {problem.states} {1e6 * many:.2f} µs, one core")
-    found = by_tsid(problem, urdf, interpreter) if interpreter else None
-    if found is None:
-        if not interpreter:
-            print("  TSID: not asked; give --tsid PYTHON, an interpreter that has it")
-        return
+    print(f"  largest torque over its limit {torque.max():.9f}, ", end="")
+    print(f"tangential force beyond the pyramid {(across - FRICTION * normal).max():.1e} N, ", end="")
+    print(f"normal forces {normal.min():.3f} to {normal.max():.1f} N")
+    kernel, batch = law.kernel(), problem.arguments()
+    single = [x[0] for x in batch]
+    one = least(lambda: kernel(*single), seconds)
+    many = least(lambda: kernel(*batch, threads=1), seconds) / problem.states
+    print(f"  one state {1e6 * one:.1f} µs (called from Python), ", end="")
+    print(f"in a batch of {problem.states} {1e6 * many:.2f} µs, one core")
+    if not interpreter:
+        print("  TSID: not asked; give --tsid PYTHON, an interpreter that has it")
+    elif (found := by_tsid(problem, urdf, interpreter)) is not None:
+        compare(law, solution, found, one, many)
+
+
+def compare(
+    law: control.WholeBody, solution: control.WholeBodySolution, found: dict, one: float, many: float
+) -> None:
+    """Our solutions and times beside those of TSID."""
     solved = found["status"] == 0
     good = solved & (solution.residual < 1e-6)
     tau = np.abs(solution.tau[:, law.motors] - found["tau"])[good].max() / np.abs(found["tau"][good]).max()
     qdd = np.abs(solution.qdd - found["qdd"])[good].max() / np.abs(found["qdd"][good]).max()
-    theirs = found["times"].min()
-    print(f"  TSID solved {solved.sum()} of {problem.states}; compared where our residual is below 1e-6 ({good.sum()}): "
-          f"torques differ by {tau:.1e}, accelerations by {qdd:.1e} of the largest")  # fmt: skip
-    print(f"  TSID: {1e6 * theirs:.1f} µs least, {1e6 * np.median(found['times']):.1f} µs median, "
-          f"{1e6 * found['times'].max():.1f} µs largest; {theirs / one:.1f} times one state, {theirs / many:.1f} times a batch")  # fmt: skip
+    times = 1e6 * found["times"]
+    print(
+        f"  TSID solved {solved.sum()} of {len(solved)}; compared where our residual is below 1e-6 ", end=""
+    )
+    print(f"({good.sum()}): torques differ by {tau:.1e}, accelerations by {qdd:.1e} of the largest")
+    print(
+        f"  TSID: {times.min():.1f} µs least, {np.median(times):.1f} µs median, {times.max():.1f} µs largest; ",
+        end="",
+    )
+    print(f"median over ours: {1e-6 * np.median(times) / one:.1f} for one state, ", end="")
+    print(f"{1e-6 * np.median(times) / many:.1f} in a batch")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--urdf", action="append", default=[], help="file of a robot whose name has go2 or talos in it")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--urdf", action="append", default=[], help="file of a robot whose name has go2 or talos in it"
+    )
     parser.add_argument("--tsid", help="Python interpreter that has tsid")
+    parser.add_argument("--iterations", type=int, default=8)
     parser.add_argument("--states", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each timing")
     parser.add_argument("--quick", action="store_true", help="8 states, short timings")
@@ -179,7 +222,9 @@ def main() -> int:
     states, seconds = (8, 0.01) if chosen.quick else (chosen.states, chosen.seconds)
     stand = np.concatenate([[0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.8, -1.6], 4)])
     if not chosen.urdf:
-        report("legs", Problem(small_quadruped(), ROBOTS["go2"], stand, states, 40.0, 20.0), "", None, seconds)
+        report(
+            "legs", Problem(small_quadruped(), ROBOTS["go2"], stand, states, 40.0, 20.0), "", None, seconds
+        )
     for urdf in chosen.urdf:
         name = next((name for name in ROBOTS if name in Path(urdf).name), None)
         if name is None:
@@ -187,7 +232,7 @@ def main() -> int:
             return 1
         robot = lw.load(urdf).with_base("floating")
         if name == "go2":
-            problem = Problem(robot, ROBOTS[name], stand, states, 24.0, 20.0)
+            problem = Problem(robot, ROBOTS[name], stand, states, 24.0, 20.0, chosen.iterations)
         else:
             bent = robot.neutral.copy()
             bent[2] = 1.0
@@ -195,7 +240,7 @@ def main() -> int:
             for side in ("left", "right"):
                 for number, angle in ((3, -0.4), (4, 0.8), (5, -0.4)):
                     bent[positions[f"leg_{side}_{number}_joint"]] = angle
-            problem = Problem(robot, ROBOTS[name], bent, states, None, 20.0)
+            problem = Problem(robot, ROBOTS[name], bent, states, None, 20.0, chosen.iterations)
         report(name, problem, urdf, chosen.tsid, seconds)
     return 0
 

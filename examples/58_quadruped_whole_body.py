@@ -1,9 +1,10 @@
-"""A quadruped stands, squats, lifts a leg and is pushed: whole-body control in the contact simulation and, as C, in MuJoCo.
+"""A quadruped stands, squats, lifts a leg and is pushed: whole-body control in the contact simulation and, as C, in
+MuJoCo.
 
-In every sample of 2 ms one quadratic programme gives the torques of twelve motors: the centre of mass and the body follow a
-plan, forces stay inside friction pyramids, torques within their limits. The same kernel runs in Python and, generated as C,
-in MuJoCo (where that and a C compiler are installed). Prints how far the robot was from its plan; ``--picture FILE`` writes
-an SVG of it.
+In every sample of 2 ms one quadratic programme gives the torques of twelve motors: the centre of mass and the body
+follow a plan, forces stay inside friction pyramids, torques within their limits. The same kernel runs in Python and,
+generated as C, in MuJoCo (where that and a C compiler are installed). Prints how far the robot was from its plan;
+``--picture FILE`` writes an SVG of it.
 """
 
 import argparse
@@ -31,7 +32,11 @@ def quadruped() -> lw.Robot:
     joints, frames = [], []
     for leg, (x, y) in enumerate(LEGS):
         parent, at = "body", (x, y, 0.0)
-        for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
+        for part, axis, length in (
+            ("side", (1, 0, 0), 0.0),
+            ("hip", (0, 1, 0), 0.2),
+            ("knee", (0, 1, 0), 0.2),
+        ):
             name = f"{part}{leg}"
             links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
             limits = lw.Limits(-2.6, 2.6, velocity=20.0, effort=40.0)
@@ -46,7 +51,9 @@ def quadruped() -> lw.Robot:
 def smooth(t: float, begin: float, end: float) -> np.ndarray:
     """From 0 to 1 with zero rates at both ends: value, rate, acceleration."""
     s, h = np.clip((t - begin) / (end - begin), 0.0, 1.0), end - begin
-    return np.array([s**3 * (10 - 15 * s + 6 * s * s), 30 * (s * (1 - s)) ** 2 / h, 60 * s * (1 - s) * (1 - 2 * s) / h**2])
+    return np.array(
+        [s**3 * (10 - 15 * s + 6 * s * s), 30 * (s * (1 - s)) ** 2 / h, 60 * s * (1 - s) * (1 - 2 * s) / h**2]
+    )
 
 
 robot = quadruped()
@@ -110,7 +117,9 @@ def by_c(folder: str):
     kernel, library = law.kernel(), str(Path(folder) / "whole_body.so")
     source = Path(folder) / "whole_body.c"
     source.write_text(kernel.source("c"), encoding="utf-8")
-    subprocess.run(["cc", "-std=c99", "-O2", "-shared", "-fPIC", str(source), "-lm", "-o", library], check=True)
+    subprocess.run(
+        ["cc", "-std=c99", "-O2", "-shared", "-fPIC", str(source), "-lm", "-o", library], check=True
+    )
     function = getattr(ctypes.CDLL(library), kernel.name)
     outputs = {name: np.empty(shape) for name, shape in kernel.outputs}
     scratch = np.empty(max(1, sum(a.columns for a in kernel.program().arrays if a.kind == "scratch")))
@@ -165,18 +174,44 @@ def judged(name: str, t: np.ndarray, q: np.ndarray) -> None:
     error = np.abs(robot.center_of_mass(q) - wanted).max(axis=1)
     lifted = robot.pose(q, "foot3")[:, 2, 3].max() - 0.02
     before, after = t < PUSH, t >= PUSH
-    print(f"{name}: centre of mass within {1e3 * error[before].max():.1f} mm of the plan before the push, {1e3 * error[after].max():.1f} mm "
-          f"after it, {1e3 * error[-1]:.1f} mm at the end; foot lifted {1e3 * lifted:.0f} mm; cosine of the tilt at least {upright.min():.4f}")  # fmt: skip
+    print(
+        f"{name}: centre of mass within {1e3 * error[before].max():.1f} mm of the plan before the push, ",
+        end="",
+    )
+    print(f"{1e3 * error[after].max():.1f} mm after it, {1e3 * error[-1]:.1f} mm at the end; ", end="")
+    print(f"foot lifted {1e3 * lifted:.0f} mm; cosine of the tilt at least {upright.min():.4f}")
     assert upright.min() > 0.95, "it fell"
     assert error[-1] < 0.02
     assert lifted > 0.04
+
+
+def picture(runs: dict, path: Path) -> None:
+    """Height of the centre of mass and of the lifted foot over time, as SVG."""
+    wide, high, lines = 640, 220, []
+    for number, (name, (t, q)) in enumerate(runs.items()):
+        for color, z in zip(
+            (("#1f6feb", "#d1541f"), ("#7aa7f5", "#f0a684"))[number],
+            (robot.center_of_mass(q)[:, 2], robot.pose(q, "foot3")[:, 2, 3]),
+            strict=True,
+        ):
+            places = " ".join(
+                f"{wide * a / DURATION:.1f},{high - 650 * b:.1f}" for a, b in zip(t, z, strict=True)
+            )
+            lines.append(
+                f'<polyline points="{places}" fill="none" stroke="{color}"><title>{name}</title></polyline>'
+            )
+    words = f'<text x="8" y="16" font-size="12">centre of mass and foot 3 [m]; push at {PUSH} s</text>'
+    box = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}">{words}{"".join(lines)}</svg>'
+    path.write_text(box + chr(10), encoding="utf-8")
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--picture", type=Path)
 chosen = parser.parse_args()
 push = Push(wrench=(0.0, 0.0, 0.0, 0.0, FORCE, 0.0), frame="body", begin=PUSH, end=PUSH + LONG - 1e-9)
-result = simulate(Plant(robot, push=push), Law(by_kernel), stand, duration=DURATION, step=PERIOD, every=5, q=stand)
+result = simulate(
+    Plant(robot, push=push), Law(by_kernel), stand, duration=DURATION, step=PERIOD, every=5, q=stand
+)
 judged("contact simulation", result.t, result.q)
 runs = {"contact simulation": (result.t, result.q)}
 try:
@@ -190,3 +225,5 @@ else:
         with tempfile.TemporaryDirectory() as folder:
             runs["MuJoCo, controller in C"] = in_mujoco(by_c(folder))
         judged("MuJoCo, controller in C", *runs["MuJoCo, controller in C"])
+if chosen.picture:
+    picture(runs, chosen.picture)

@@ -2,8 +2,8 @@
 
     python tsid_problem.py PROBLEM.npz SOLUTION.npz
 
-The problem has: urdf, feet (names of frames), corners ((0, 3) for point feet), q and v of every state in Pinocchio's order,
-wanted accelerations (centre of mass, turn of the base, posture), torque and velocity limits, weights.
+The problem has: urdf, feet (names of frames), corners ((0, 3) for point feet), q and v of every state in Pinocchio's
+order, wanted accelerations (centre of mass, turn of the base, posture), torque and velocity limits, weights.
 """
 
 import sys
@@ -45,10 +45,10 @@ def main(problem, solution):
     tau, dv, status, times = [], [], [], []
     for k in range(len(given["q"])):
         refer(tsid, (com, turn, posture), given, k)
-        begin = time.perf_counter()
+        begin = time.process_time()
         data = law.computeProblemData(0.0, given["q"][k], given["v"][k])
         answer = solver.solve(data)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
         status.append(answer.status)
         good = answer.status == 0
         tau.append(law.getActuatorForces(answer) if good else np.full(motors, np.nan))
@@ -83,7 +83,9 @@ def supports(tsid, law, robot, given):
 
 def refer(tsid, tasks, given, k):
     """The wanted accelerations of state k."""
-    for task, name, size in zip(tasks, ("com", "turn", "posture"), (3, 6, given["posture"].shape[1]), strict=True):
+    for task, name, size in zip(
+        tasks, ("com", "turn", "posture"), (3, 6, given["posture"].shape[1]), strict=True
+    ):
         sample = tsid.TrajectorySample(12, 6) if name == "turn" else tsid.TrajectorySample(size)
         acceleration = np.zeros(6) if name == "turn" else given[name][k]
         if name == "turn":

@@ -1,4 +1,5 @@
-"""Whole-body control: optimal by an independent check of the full problem, limits kept, levels strict, the same in a kernel."""
+"""Whole-body control: optimal by an independent check of the full problem, limits kept, levels strict, the same in a
+kernel."""
 
 import numpy as np
 import pytest
@@ -73,7 +74,8 @@ def on_numbers(law, q, qd, targets, stance=None):
 
 
 class Full:
-    """The problem over accelerations, torques and forces, as other libraries state it, from the robot's own functions."""
+    """The problem over accelerations, torques and forces, as other libraries state it, from the robot's own
+    functions."""
 
     def __init__(self, law, q, qd, targets):
         robot, n, a, p = law.robot, law.robot.dof, len(law.motors), law.points
@@ -120,7 +122,10 @@ class Full:
             row[:, n + a + 3 * k : n + a + 3 * k + 3] = C
             rows.append(row), right.append(c)
         free = law.robot.nq - n
-        bounds = [law.bounds.accelerations(k, q[law.motors[k] + free], qd[law.motors[k]]) for k in law.bounds.limited]
+        bounds = [
+            law.bounds.accelerations(k, q[law.motors[k] + free], qd[law.motors[k]])
+            for k in law.bounds.limited
+        ]
         moving = np.hstack([S.T, np.zeros((a, a + f))])[list(law.bounds.limited)]
         if bounds:
             rows += [moving, -moving]
@@ -145,9 +150,12 @@ def unknowns(law, found):
 
 
 def test_solutions_are_optimal():
-    """Random floating robots and a fixed one, with few and with many limits reached: KKT conditions of the full problem."""
+    """Random floating robots and a fixed one, with few and with many limits reached: KKT conditions of the full
+    problem."""
     reached = 0
-    for seed, (legs, joints, base) in enumerate([(2, 2, "floating"), (3, 2, "floating"), (2, 3, "floating"), (2, 2, "fixed")]):
+    for seed, (legs, joints, base) in enumerate(
+        [(2, 2, "floating"), (3, 2, "floating"), (2, 3, "floating"), (2, 2, "fixed")]
+    ):
         robot = legged(seed, legs, joints, base)
         law = controller(robot, legs if base == "floating" else 0) if base == "floating" else control.WholeBody(
             robot, [control.PointTask("foot0", frequency=0.0), control.PostureTask(weight=0.05, frequency=0.0)]
@@ -174,8 +182,8 @@ def test_solutions_are_optimal():
 
 
 def test_what_cannot_be_met_keeps_the_limits():
-    """Motors that are far too weak, and tasks that ask for too much: torques, pyramids and dynamics hold, and what gave
-    way is named."""
+    """Motors that are far too weak, and tasks that ask for too much: torques, pyramids and dynamics hold, and what
+    gave way is named."""
     robot = legged(1)
     for torque, size in ((0.5, 1.0), (None, 1e4)):
         law = controller(robot, 2, torque=torque, iterations=20)
@@ -214,8 +222,8 @@ def test_feet_in_the_air_push_nothing():
 
 
 def test_a_joint_at_full_speed_stops_before_its_limit():
-    """The bound of acceleration followed from any state from which a joint can stop: it never passes its limit, and braking
-    is never more than stated."""
+    """The bound of acceleration followed from any state from which a joint can stop: it never passes its limit, and
+    braking is never more than stated."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         brake, speed, h = rng.uniform(5, 200), rng.uniform(1, 20), rng.uniform(5e-4, 5e-3)
@@ -270,7 +278,10 @@ def test_wrong_arguments():
         (lambda: control.Support("foot0", friction=0.0), "friction"),
         (lambda: control.Support("foot0", [(0, 0, 0), (1, 0, 0), (2, 0, 0)]).shares, "on a line"),
         (lambda: control.MotionLimits(period=0.0), "period"),
-        (lambda: control.WholeBody(robot, [control.PostureTask()], control.MotionLimits(velocity=-1.0)), "velocity"),
+        (
+            lambda: control.WholeBody(robot, [control.PostureTask()], control.MotionLimits(velocity=-1.0)),
+            "velocity",
+        ),
     ):
         with pytest.raises(control.TaskError, match=words):
             call()

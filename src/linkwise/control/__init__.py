@@ -32,9 +32,9 @@ from linkwise.control.whole_body import (
 )
 
 __all__ = [
-    "AngularMomentumTask",
     "CALLED",
     "CONTROLLERS",
+    "AngularMomentumTask",
     "CenterOfMassTask",
     "ComputedTorque",
     "ConstantTorque",

@@ -7,13 +7,13 @@
         low ≤ V x ≤ high              bounds of accelerations
         E x = e                       equations
 
-Boxes are kept whatever happens. Facets and bounds may be exceeded by z / STIFF, which is nothing where all can be kept, so
-the programme always has a solution. Equations are met by the proximal method of multipliers (Rockafellar, 1976): a step
-solves E Δx + r = Δy / ρ, so y converges where e can be reached, and where it cannot, x converges to the nearest e that can
-be, in the sense of least squares (Chiche and Gilbert, 2016).
+Boxes are kept whatever happens. Facets and bounds may be exceeded by z / STIFF, which is nothing where all can be
+kept, so the programme always has a solution. Equations are met by the proximal method of multipliers (Rockafellar,
+1976): a step solves E Δx + r = Δy / ρ, so y converges where e can be reached, and where it cannot, x converges to the
+nearest e that can be, in the sense of least squares (Chiche and Gilbert, 2016).
 
-Mehrotra's predictor and corrector (Nocedal and Wright, Numerical Optimization, algorithm 16.4). Every iteration has the same
-operations. The inequalities take one division each: 1/(s z (s + z/STIFF)) gives all quotients.
+Mehrotra's predictor and corrector (Nocedal and Wright, Numerical Optimization, algorithm 16.4). Every iteration has
+the same operations. The inequalities take one division each: 1/(s z (s + z/STIFF)) gives all quotients.
 """
 
 from __future__ import annotations
@@ -198,7 +198,9 @@ class Programme:
         for k in range(3 * r.points):
             own = [(number, row) for number, first, row in facets if first == k - k % 3]
             for a in range(3):
-                blocks[k, a] = _sum((row[k % 3] * row[a]) * D[number] for number, row in own if row[k % 3] * row[a])
+                blocks[k, a] = _sum(
+                    (row[k % 3] * row[a]) * D[number] for number, row in own if row[k % 3] * row[a]
+                )
         for point in span(r.points):
             at = r.bounds + 3 * point
             for k in range(3):
@@ -236,7 +238,8 @@ class Programme:
     def begin(self, z: Any) -> None:
         """Start from the minimum without inequalities, with multipliers such as those of the last sample.
 
-        Slacks are at least ``START`` and products s·z at least ``PRODUCT``: a start on the boundary would make short steps.
+        Slacks are at least ``START`` and products s·z at least ``PRODUCT``: a start on the boundary would make short
+        steps.
         """
         right = elementwise(lambda p: -p, self.p)
         if self.E is not None:
@@ -333,8 +336,8 @@ class Programme:
         return 1.0 / most.value
 
     def worst(self) -> Any:
-        """The largest violation of the optimality conditions, those of the equations apart: of stationarity, in units of
-        the mean diagonal of P, of inequalities and of s∘z."""
+        """The largest violation of the optimality conditions, those of the equations apart: of stationarity, in units
+        of the mean diagonal of P, of inequalities and of s∘z."""
         dual, _, unequal = self.residuals()
         parts = [largest(dual), largest(unequal)]
         parts.append(largest(elementwise(lambda s, z: s * z, self.s, self.z)))

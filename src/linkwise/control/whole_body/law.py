@@ -1,16 +1,16 @@
 """Whole-body control: one quadratic programme per sample, as one kernel.
 
-Unknowns are the torques of the motors, and for supports with three or more points how these share a wrench. Wrenches of
-the supports follow from the torques, because supports do not move, and accelerations from both,
+Unknowns are the torques of the motors, and for supports with three or more points how these share a wrench. Wrenches
+of the supports follow from the torques, because supports do not move, and accelerations from both,
 
     w = (J M⁻¹ Jᵀ)⁻¹ (−J̇ q̇ − J M⁻¹ (Sᵀ τ − h)),    q̈ = M⁻¹ (Sᵀ τ + Jᵀ w − h),
 
 so the equation of motion and the motion of the supports need no equations. In the order of what is kept:
 
 1. torques within their limits: always, also where everything else contradicts them;
-2. forces inside their pyramids; joints and distances within bounds from which they can still brake. Where these cannot be
-   kept, they are missed as little as possible, the forces that are given out are moved into their pyramids, the
-   accelerations are those of these forces, and ``slip`` says how the supports would move;
+2. forces inside their pyramids; joints and distances within bounds from which they can still brake. Where these
+   cannot be kept, they are missed as little as possible, the forces that are given out are moved into their pyramids,
+   the accelerations are those of these forces, and ``slip`` says how the supports would move;
 3. tasks of level 1, weighed against each other;
 4. tasks of level 2, and so on: what the levels before have reached stays as it is.
 
@@ -78,9 +78,7 @@ class WholeBodySolution:
         """
         most = self.tolerance if tolerance is None else tolerance
         names = ["supports"] if np.max(self.slip) > most else []
-        return names + [
-            name for k, name in enumerate(self.tasks) if np.max(self.errors[..., k]) > most
-        ]
+        return names + [name for k, name in enumerate(self.tasks) if np.max(self.errors[..., k]) > most]
 
 
 class WholeBody:
@@ -190,7 +188,9 @@ class WholeBody:
         sizes = {support.rows for support in self._pushed_by(task)}
         if len(sizes) != 1:
             labels = [support.label for support in self.supports]
-            raise TaskError(f"{task.label}: expected one of the supports {labels}, or None where all are alike")
+            raise TaskError(
+                f"{task.label}: expected one of the supports {labels}, or None where all are alike"
+            )
         return sizes.pop()
 
     def _pushed_by(self, task: ForceTask) -> list[Support]:
@@ -285,8 +285,8 @@ class WholeBody:
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
     def kernel(self, dtype: str = "float64") -> Kernel:
-        """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``, ``errors``,
-        ``report`` (residual, slip), ``active`` and ``next_start``.
+        """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
+        ``errors``, ``report`` (residual, slip), ``active`` and ``next_start``.
 
         Args:
             dtype: "float64" or "float32".
@@ -313,7 +313,9 @@ class WholeBody:
 
     def key(self) -> bytes:
         """Stands for all that the kernel computes."""
-        bounds = tuple(np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__)
+        bounds = tuple(
+            np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__
+        )
         parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
         return hashlib.sha256(repr(parts).encode()).digest()
 

@@ -1,5 +1,5 @@
-"""What a whole-body controller keeps: contacts with their cones, torques, and bounds of accelerations under which joints stay
-within their limits."""
+"""What a whole-body controller keeps: contacts with their cones, torques, and bounds of accelerations under which
+joints stay within their limits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class Support:
         if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
             raise TaskError(f"{self.label}: points: expected (k, 3) numbers [m], got {self.points!r}")
         if self.largest is not None and not self.largest > self.smallest:
-            raise TaskError(f"{self.label}: largest: expected more than the smallest force, got {self.largest!r}")
+            raise TaskError(
+                f"{self.label}: largest: expected more than the smallest force, got {self.largest!r}"
+            )
         if not 0.0 <= self.smallest < UNLIMITED:
             raise TaskError(f"{self.label}: smallest: expected a force from 0 on, got {self.smallest!r}")
         if not np.linalg.norm(np.asarray(self.normal, dtype=float)) > 0.0:
@@ -85,7 +87,9 @@ class Support:
         if not self.sole:
             return np.eye(size), np.zeros((size, 0))
         axes = self.axes()
-        wrench = np.zeros((6, size))  # moment and force in the frame's axes at its origin, of forces in ``axes``
+        wrench = np.zeros(
+            (6, size)
+        )  # moment and force in the frame's axes at its origin, of forces in ``axes``
         for k, point in enumerate(np.asarray(self.points, dtype=float)):
             for a in range(3):
                 wrench[:3, 3 * k + a] = np.cross(point - self.radius * axes[2], axes[a])
@@ -190,9 +194,9 @@ def largest_acceleration(
 ) -> Scalar:
     """The largest acceleration during a period after which a joint can still stop before its limit.
 
-    A. Del Prete, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot arms", 2018:
-    after the period the speed is at most the limit, and at most what braking stops in the room that is left, (q̇ + h a)²
-    ≤ 2 b (room − h q̇ − ½ h² a). Where the joint is too fast for that, it is b of braking.
+    A. Del Prete, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot arms",
+    2018: after the period the speed is at most the limit, and at most what braking stops in the room that is left,
+    (q̇ + h a)² ≤ 2 b (room − h q̇ − ½ h² a). Where the joint is too fast for that, it is b of braking.
 
     Args:
         room: distance of the limit [rad or m]; None: there is none.

@@ -1,7 +1,7 @@
 """One sample of whole-body control over scalars and small matrices: from a state to torques.
 
-What is asked of the robot is arithmetic without loops (``_model``): mobilities of motors, supports and tasks. The rest is
-matrices: wrenches and accelerations as a function of torques, the cost of every level, and ``solve.limited``.
+What is asked of the robot is arithmetic without loops (``_model``): mobilities of motors, supports and tasks. The
+rest is matrices: wrenches and accelerations as a function of torques, the cost of every level, and ``solve.limited``.
 """
 
 from __future__ import annotations
@@ -171,7 +171,11 @@ class Sample:
             if isinstance(task, ForceTask):
                 continue
             size = task.size(self.robot)
-            rows, offset = (self.motion, self.motion_free) if task.posture else (A[at : at + size, :], free[at : at + size])
+            rows, offset = (
+                (self.motion, self.motion_free)
+                if task.posture
+                else (A[at : at + size, :], free[at : at + size])
+            )
             at += 0 if task.posture else size
             b = empty(size)
             for i in span(size):
@@ -179,7 +183,8 @@ class Sample:
             self.A[task.label], self.b[task.label] = rows, b
 
     def _limits(self) -> tuple[Any, Any]:
-        """(bounds above forces as rows of x, right sides of all inequalities); forces are also kept for tasks of forces."""
+        """(bounds above forces as rows of x, right sides of all inequalities); forces are also kept for tasks of
+        forces."""
         law, rows, a = self.law, self.law.rows, self.a
         limits = empty(rows.count)
         for k, torque in enumerate(law.bounds.torque):
@@ -213,7 +218,9 @@ class Sample:
                 at = rows.bounds + row + k
                 parts = [(first + i, float(c)) for i, c in enumerate(spread[k]) if abs(c) > 1e-14]
                 for j in span(a, parallel=True):
-                    S[at, j] = sum((c * self.W[i, j] for i, c in parts[1:]), start=parts[0][1] * self.W[parts[0][0], j])
+                    S[at, j] = sum(
+                        (c * self.W[i, j] for i, c in parts[1:]), start=parts[0][1] * self.W[parts[0][0], j]
+                    )
                 self.force_free[row + k] = sum((c * self.w0[i] for i, c in parts), start=0.0)
                 for j in range(shares.shape[1]):
                     S[at, a + share + j] = float(shares[k, j])
@@ -322,7 +329,16 @@ class Sample:
             found["forces"], wrench = self._inside(x)
             straight(
                 self._accelerations,
-                [self.given["q"], self.given["qd"], tau, wrench, self.J, self.held_free, self.held_mobility, self.coupling],
+                [
+                    self.given["q"],
+                    self.given["qd"],
+                    tau,
+                    wrench,
+                    self.J,
+                    self.held_free,
+                    self.held_mobility,
+                    self.coupling,
+                ],
                 [found["qdd"]],
             )
             report[1] = self._slip(x, wrench)
@@ -330,7 +346,9 @@ class Sample:
             straight(self._accelerations, [self.given["q"], self.given["qd"], tau], [found["qdd"]])
         return {name: found[name] for name in law.output_shapes()}
 
-    def _accelerations(self, q: Any, qd: Any, tau: Any, wrench: Any = (), J: Any = (), *_: Any) -> list[list[Any]]:
+    def _accelerations(
+        self, q: Any, qd: Any, tau: Any, wrench: Any = (), J: Any = (), *_: Any
+    ) -> list[list[Any]]:
         """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
         q, qd = vector(q), vector(qd)
         net = [t - b for t, b in zip(tau, self.robot.bias_torques(q, qd), strict=True)]
@@ -373,13 +391,18 @@ class Sample:
         """The largest acceleration of a support that should not move."""
         most = variable(0.0)
         for row, support in enumerate(self.law._support_of_rows()):
-            a = dot(self.held_mobility[row, :], wrench, dot(self.coupling[row, :], x[: self.a], self.held_free[row]))
+            a = dot(
+                self.held_mobility[row, :],
+                wrench,
+                dot(self.coupling[row, :], x[: self.a], self.held_free[row]),
+            )
             most.value = maximum(most.value, self.given["stance"][support] * abs(a))
         return most.value
 
 
 class Halves:
-    """Products with M⁻¹ from half solutions: M = Lᵀ D L, so that r M⁻¹ kᵀ = (L⁻ᵀ r) D⁻¹ (L⁻ᵀ k), with few entries each.
+    """Products with M⁻¹ from half solutions: M = Lᵀ D L, so that r M⁻¹ kᵀ = (L⁻ᵀ r) D⁻¹ (L⁻ᵀ k), with few entries
+    each.
 
     Args:
         robot: the robot.
@@ -403,7 +426,11 @@ class Halves:
 
     def product(self, first: Sequence[Any], second: Sequence[Any]) -> Any:
         """(L⁻ᵀ r) D⁻¹ (L⁻ᵀ k) of two half solutions."""
-        terms = [a * b * c for a, b, c in zip(first, self.inverse, second, strict=True) if not (is_zero(a) or is_zero(c))]
+        terms = [
+            a * b * c
+            for a, b, c in zip(first, self.inverse, second, strict=True)
+            if not (is_zero(a) or is_zero(c))
+        ]
         return sum(terms[1:], start=terms[0]) if terms else 0.0
 
     def products(self, rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:
@@ -459,4 +486,3 @@ def cross(turning: Any, arm: Any) -> list[Any]:
         turning[2] * arm[0] - turning[0] * arm[2],
         turning[0] * arm[1] - turning[1] * arm[0],
     ]
-

@@ -94,9 +94,7 @@ class Task:
         raise NotImplementedError
 
 
-def _wanted(
-    accelerations: Any, errors: Any, rates: Any, bias: Any, kp: Scalar, kd: Scalar
-) -> list[Any]:
+def _wanted(accelerations: Any, errors: Any, rates: Any, bias: Any, kp: Scalar, kd: Scalar) -> list[Any]:
     """a_d − k_p e − k_d ė − J̇ q̇, with e = value − target."""
     return [a - kp * e - kd * r - b for a, e, r, b in zip(accelerations, errors, rates, bias, strict=True)]
 
@@ -134,8 +132,8 @@ class PointTask(Task):
 class PoseTask(Task):
     """A frame follows a pose of the base: turns first, then the origin.
 
-    The target is a position [m] and a quaternion (x, y, z, w); rates and accelerations are (ω, v) and (ω̇, v̇) in base axes.
-    The error of orientation is the rotation vector of R R_dᵀ, whose length is the angle up to 180°.
+    The target is a position [m] and a quaternion (x, y, z, w); rates and accelerations are (ω, v) and (ω̇, v̇) in
+    base axes. The error of orientation is the rotation vector of R R_dᵀ, whose length is the angle up to 180°.
 
     Args:
         frame: a link or a named frame.
@@ -149,7 +147,9 @@ class PoseTask(Task):
     def __post_init__(self):
         super().__post_init__()
         if self.parts not in ("both", "turn"):
-            raise TaskError(f"{self.label}: parts: expected 'both' or 'turn', got {self.parts!r}; PointTask takes the origin")
+            raise TaskError(
+                f"{self.label}: parts: expected 'both' or 'turn', got {self.parts!r}; PointTask takes the origin"
+            )
 
     @property
     def label(self) -> str:
@@ -260,8 +260,8 @@ class PostureTask(Task):
 
 @dataclass(frozen=True)
 class ForceTask(Task):
-    """The forces of a support are near given ones [N], (tangent, tangent, normal) for each of its points; of a support with
-    three or more points its wrench (moment, force) at the frame's origin in its axes [N·m, N].
+    """The forces of a support are near given ones [N], (tangent, tangent, normal) for each of its points; of a
+    support with three or more points its wrench (moment, force) at the frame's origin in its axes [N·m, N].
 
     Args:
         contact: name of one of the supports; None: all of them, which are alike then.
