@@ -86,11 +86,23 @@ class Task:
         return n, n, n
 
     def reference(self, state: State, qdd: Any) -> Target:
-        """What the task would aim at if the robot moved like the state, such as that of a trajectory of joints."""
+        """What the task would aim at if the robot moved like the state, such as that of a trajectory of joints.
+
+        Args:
+            state: positions and velocities.
+            qdd: accelerations, n scalars.
+        """
         raise NotImplementedError
 
     def rows(self, state: State, target: Target, kp: Scalar, kd: Scalar) -> tuple[Any, list[Any]]:
-        """(J, what J q̈ should be), the Jacobian as an array (rows, n)."""
+        """(J, what J q̈ should be), the Jacobian as an array (rows, n).
+
+        Args:
+            state: positions and velocities.
+            target: what is aimed at.
+            kp: gain of the error [1/s²].
+            kd: gain of its rate [1/s].
+        """
         raise NotImplementedError
 
 
