@@ -72,9 +72,11 @@ class Problem:
         self.robot, self.spec, self.states = robot, spec, states
         limits = control.MotionLimits(torque=torque, velocity=velocity, position=False, period=PERIOD)
         corners = spec["corners"] or ((0.0, 0.0, 0.0),)
+        self.least, self.most = (0.0, 1e4) if spec["corners"] else (SMALLEST, LARGEST)  # of a foot
+        least, most = (0.0, None) if spec["corners"] else (SMALLEST, LARGEST)  # of a point
         supports = [
             control.Support(
-                foot, corners, friction=FRICTION, smallest=SMALLEST, largest=LARGEST, inside=False
+                foot, corners, friction=FRICTION, smallest=least, largest=most, inside=False
             )
             for foot in spec["feet"]
         ]
@@ -126,7 +128,7 @@ def by_tsid(problem: Problem, urdf: str, interpreter: str) -> dict | None:
             asked, urdf=urdf, feet=problem.spec["feet"], base=problem.spec["base"],
             corners=np.array(problem.spec["corners"]).reshape(-1, 3), q=q, v=v, com=problem.com, turn=problem.turn,
             posture=problem.posture[:, order], torque=law.bounds.torque[order], velocity=law.bounds.velocity[order],
-            weights=WEIGHTS, friction=FRICTION, smallest=SMALLEST, largest=LARGEST, force_weight=FORCE_WEIGHT,
+            weights=WEIGHTS, friction=FRICTION, smallest=problem.least, largest=problem.most, force_weight=FORCE_WEIGHT,
             period=PERIOD,
         )  # fmt: skip
         run = subprocess.run(

@@ -32,7 +32,7 @@ RIGID = 1e3
 """ρ, in units of the mean diagonal entry of P."""
 STIFF = 1e8
 """Weight of what facets and bounds are exceeded by, in the same units."""
-SMALLEST = 1e-9
+SMALLEST = 1e-12
 """Of the diagonal of P that is added where the cost does not determine x."""
 START = 1.0
 """Least slack at the start."""
