@@ -66,7 +66,7 @@ class Problem:
         states: int,
         torque,
         velocity: float,
-        iterations: int = 8,
+        iterations: int = 12,
     ):
         rng = np.random.default_rng(1)
         self.robot, self.spec, self.states = robot, spec, states
@@ -216,7 +216,7 @@ def main() -> int:
         "--urdf", action="append", default=[], help="file of a robot whose name has go2 or talos in it"
     )
     parser.add_argument("--tsid", help="Python interpreter that has tsid")
-    parser.add_argument("--iterations", type=int, default=8)
+    parser.add_argument("--iterations", type=int, default=12)
     parser.add_argument("--states", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each timing")
     parser.add_argument("--quick", action="store_true", help="8 states, short timings")
