@@ -35,9 +35,9 @@ class State:
 class Target:
     """Values and rates that a task aims at."""
 
-    value: Sequence[Any]
-    rate: Sequence[Any]
-    acceleration: Sequence[Any]
+    value: Any
+    rate: Any
+    acceleration: Any
 
 
 @dataclass(frozen=True)
