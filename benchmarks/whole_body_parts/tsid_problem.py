@@ -16,7 +16,7 @@ def main(problem, solution):
     import pinocchio as pin
     import tsid
 
-    given = np.load(problem, allow_pickle=False)
+    given = dict(np.load(problem, allow_pickle=False))  # an open file would be read again in every timed call
     folders = pin.StdVec_StdString()
     folders.append("/")
     robot = tsid.RobotWrapper(str(given["urdf"]), folders, pin.JointModelFreeFlyer(), False)
