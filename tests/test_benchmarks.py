@@ -100,6 +100,7 @@ SMOKE = {  # script -> command lines
         "flips --trials 5",
         "power --quick",
     ],
+    "whole_body.py": ["--quick"],
 }
 ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}
 PACKAGES = {  # what a script needs beyond the package itself

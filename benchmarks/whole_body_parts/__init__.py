@@ -1,0 +1,1 @@
+"""Parts of ``whole_body.py``: the same problems in other libraries."""

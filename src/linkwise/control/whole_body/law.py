@@ -1,0 +1,333 @@
+"""Whole-body control: one quadratic programme per sample, as one kernel.
+
+Unknowns are the torques of the motors, and for supports with three or more points how these share a wrench. Wrenches
+of the supports follow from the torques, because supports do not move, and accelerations from both,
+
+    w = (J M⁻¹ Jᵀ)⁻¹ (−J̇ q̇ − J M⁻¹ (Sᵀ τ − h)),    q̈ = M⁻¹ (Sᵀ τ + Jᵀ w − h),
+
+so the equation of motion and the motion of the supports need no equations. In the order of what is kept:
+
+1. torques within their limits: always, also where everything else contradicts them;
+2. forces inside their pyramids; joints and distances within bounds from which they can still brake. Where these
+   cannot be kept, they are missed as little as possible, the forces that are given out are moved into their pyramids,
+   the accelerations are those of these forces, and ``slip`` says how the supports would move;
+3. tasks of level 1, weighed against each other;
+4. tasks of level 2, and so on: what the levels before have reached stays as it is.
+
+Levels are solved one after another, each by ``solve.limited`` with a fixed number of iterations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.kernel import Kernel
+from linkwise.control.whole_body.limits import (
+    Bounds,
+    MotionLimits,
+    Support,
+)
+from linkwise.control.whole_body.tasks import (
+    ForceTask,
+    State,
+    Task,
+    TaskError,
+    checked_tasks,
+    motors_of,
+)
+from linkwise.robot.robot import Robot
+from linkwise.solve.limited import Rows
+
+ITERATIONS = 10
+WRITTEN_OUT = 8000
+"""Operations up to which a loop is unrolled."""
+
+
+@dataclass(frozen=True)
+class WholeBodySolution:
+    """What a sample gives; leading axes are those of the states."""
+
+    tau: np.ndarray
+    """Torques [N·m or N], (..., n); zero where there is no motor."""
+    qdd: np.ndarray
+    """Accelerations [rad/s² or m/s²], (..., n)."""
+    forces: np.ndarray
+    """On the points of the supports [N], (..., points, 3): tangent, tangent, normal."""
+    errors: np.ndarray
+    """Largest error of every task [its acceleration, N for forces], (..., tasks)."""
+    residual: np.ndarray
+    """Largest violation of the optimality conditions, (...)."""
+    slip: np.ndarray
+    """Largest acceleration of a support beside what it should be [m/s² or rad/s²], (...)."""
+    active: np.ndarray
+    """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
+    names: tuple[str, ...]
+    tasks: tuple[str, ...]
+    tolerance: float = 1e-3
+
+    def gave_way(self, tolerance: float | None = None) -> list[str]:
+        """Of one state: tasks that are not met, the supports' motion among them as "supports".
+
+        Args:
+            tolerance: errors up to this count as met; by default ``tolerance``.
+        """
+        most = self.tolerance if tolerance is None else tolerance
+        names = ["supports"] if np.max(self.slip) > most else []
+        return names + [name for k, name in enumerate(self.tasks) if np.max(self.errors[..., k]) > most]
+
+
+class WholeBody:
+    """Control of a whole robot by tasks, within limits.
+
+    Args:
+        robot: the model; joints of type "floating" and passive joints have no motor.
+        tasks: what is wanted, see ``tasks``.
+        limits: of motors and joints; None: those that the robot states.
+        supports: what stands on something. Which of them do is an input, ``stance``.
+        damping: rate at which a velocity of a support decays [1/s].
+        iterations: of the solver, for every level.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        tasks: Sequence[Task],
+        limits: MotionLimits | None = None,
+        *,
+        supports: Sequence[Support] = (),
+        damping: float = 0.0,
+        iterations: int = ITERATIONS,
+    ):
+        if robot.constraints:
+            raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
+        if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+            raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
+        self.robot, self.tasks = robot, checked_tasks(robot, tasks)
+        self.supports, self.iterations, self.damping = tuple(supports), iterations, float(damping)
+        self.limits = limits or MotionLimits()
+        self.motors = motors_of(robot)
+        if not self.motors:
+            raise TaskError(f"{robot.name}: no joint has a motor")
+        self.bounds = Bounds.of(robot, self.limits)
+        for support in self.supports:
+            robot.locate(support.frame)
+        for task in self.tasks:
+            self.size_of(task)
+        self.points = sum(len(support.points) for support in self.supports)
+        shares = sum(support.shares.shape[1] for support in self.supports)
+        pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
+        self.rows = Rows(len(self.motors), shares, tuple(pyramids), len(self.bounds.limited))
+        self._kernels: dict[str, Kernel] = {}
+
+    # -- names and sizes ----------------------------------------------------------------------------------------------
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        return tuple(task.label for task in self.tasks)
+
+    @property
+    def limit_names(self) -> tuple[str, ...]:
+        """A name for every limit, in the order of ``active``."""
+        own = self.robot.coordinate_joints
+        joints = [joint.name for joint in own for _ in range(joint.dof)]
+        motors = [joints[k] for k in self.motors]
+        names = [f"{name} torque {side}" for side in ("upper", "lower") for name in motors]
+        for support in self.supports:
+            for k in range(len(support.points)):
+                label = support.label if len(support.points) == 1 else f"{support.label} {k + 1}"
+                names += [f"{label} friction {f + 1}" for f in range(support.facets)]
+                names += [f"{label} {side} force" for side in ("largest", "smallest")]
+        moving = [motors[k] for k in self.bounds.limited]
+        return (*names, *(f"{name} motion {side}" for side in ("upper", "lower") for name in moving))
+
+    def target_slices(self) -> list[tuple[slice, slice, slice]]:
+        """Where value, rate and acceleration of every task lie in ``targets``."""
+        found: list[tuple[slice, slice, slice]] = []
+        at = 0
+        for task in self.tasks:
+            force = isinstance(task, ForceTask)
+            sizes = (self.size_of(task), 0, 0) if force else task.target_sizes(self.robot)
+            parts = []
+            for size in sizes:
+                parts.append(slice(at, at + size))
+                at += size
+            found.append((parts[0], parts[1], parts[2]))
+        return found
+
+    def input_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Inputs of the kernel and their shapes."""
+        shapes = {
+            "q": (self.robot.nq,),
+            "qd": (self.robot.dof,),
+            "targets": (self.target_slices()[-1][2].stop,),
+            "gains": (len(self.tasks), 3),
+            "stance": (len(self.supports),),
+            "start": (self.rows.count,),
+        }
+        return {name: shape for name, shape in shapes.items() if 0 not in shape}
+
+    @property
+    def default_gains(self) -> np.ndarray:
+        """(weight, k_p, k_d) of every task, (tasks, 3)."""
+        return np.array([task.gains for task in self.tasks])
+
+    @property
+    def cold_start(self) -> np.ndarray:
+        """For the first sample."""
+        return np.zeros(self.rows.count)
+
+    def size_of(self, task: Task) -> int:
+        """Number of rows of a task, of one support for forces."""
+        if not isinstance(task, ForceTask):
+            return task.size(self.robot)
+        sizes = {support.rows for support in self._pushed_by(task)}
+        if len(sizes) != 1:
+            labels = [support.label for support in self.supports]
+            raise TaskError(
+                f"{task.label}: expected one of the supports {labels}, or None where all are alike"
+            )
+        return sizes.pop()
+
+    def _pushed_by(self, task: ForceTask) -> list[Support]:
+        return [support for support in self.supports if task.contact in (None, support.label)]
+
+    def _support_of_rows(self) -> list[int]:
+        return [k for k, support in enumerate(self.supports) for _ in range(support.rows)]
+
+    def _support_of_points(self) -> list[int]:
+        return [k for k, support in enumerate(self.supports) for _ in support.points]
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def targets(self, q: Any, qd: Any = None, qdd: Any = None) -> np.ndarray:
+        """Targets of all tasks that a motion of the joints means, (..., targets); forces are zero.
+
+        Args:
+            q: positions, (..., nq).
+            qd: velocities, (..., n); None: zero.
+            qdd: accelerations, (..., n); None: zero.
+        """
+        q = np.asarray(q, dtype=float)
+        rest = np.zeros((*q.shape[:-1], self.robot.dof))
+        qd, qdd = (rest if x is None else np.asarray(x, dtype=float) for x in (qd, qdd))
+        return self._reference_kernel()(q, qd, qdd)
+
+    def _reference_kernel(self) -> Kernel:
+        if "targets" not in self._kernels:
+            from linkwise.robot.user import kernel_of
+
+            def targets(q, qd, qdd):
+                state = State(self.robot, q, qd)
+                numbers: list[Any] = []
+                for task in self.tasks:
+                    if isinstance(task, ForceTask):
+                        numbers += [0.0] * self.size_of(task)
+                        continue
+                    target = task.reference(state, qdd)
+                    numbers += [*target.value, *target.rate, *target.acceleration]
+                return np.array(numbers, object)
+
+            n = self.robot.dof
+            self._kernels["targets"] = kernel_of(targets, {"q": (self.robot.nq,), "qd": (n,), "qdd": (n,)})
+        return self._kernels["targets"]
+
+    def solve(
+        self, q: Any, qd: Any, targets: Any, *, gains: Any = None, stance: Any = None, start: Any = None
+    ) -> tuple[WholeBodySolution, np.ndarray]:
+        """(solution, start of the next sample) for one state or many.
+
+        Args:
+            q: positions, (..., nq).
+            qd: velocities, (..., n).
+            targets: of the tasks, (..., targets), see ``targets`` and ``target_slices``.
+            gains: weight, k_p and k_d of every task, (..., tasks, 3); None: those of the tasks.
+            stance: 1 for supports that stand, 0 for those in the air, (..., supports); None: all stand.
+            start: from the last sample; None: ``cold_start``.
+        """
+        given = {
+            "q": q, "qd": qd, "targets": targets,
+            "gains": self.default_gains if gains is None else gains,
+            "stance": np.ones(len(self.supports)) if stance is None else stance,
+            "start": self.cold_start if start is None else start,
+        }  # fmt: skip
+        kernel = self.kernel()
+        out = kernel(*(np.asarray(given[name], dtype=float) for name, _ in kernel.inputs))
+        found = dict(zip((name for name, _ in kernel.outputs), out, strict=True))
+        report = found["report"]
+        forces = found.get("forces", np.zeros((*report.shape[:-1], 0, 3)))
+        return WholeBodySolution(
+            found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], found["active"],
+            self.limit_names, self.task_names,
+        ), found["next_start"]  # fmt: skip
+
+    def follow(self, stance: Any = None) -> Any:
+        """A function (t, q, qd, reference) -> torques for ``simulate``: tasks follow the joints of the reference.
+
+        It remembers its last solution.
+
+        Args:
+            stance: as for ``solve``.
+        """
+        held: dict[str, Any] = {"start": None}
+
+        def controller(t: float, q: Any, qd: Any, reference: Any) -> np.ndarray:
+            targets = self.targets(*reference)
+            solution, held["start"] = self.solve(q, qd, targets, stance=stance, start=held["start"])
+            return solution.tau
+
+        return controller
+
+    # -- the kernel ---------------------------------------------------------------------------------------------------
+
+    def kernel(self, dtype: str = "float64") -> Kernel:
+        """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
+        ``errors``, ``report`` (residual, slip), ``active`` and ``next_start``.
+
+        Args:
+            dtype: "float64" or "float32".
+        """
+        if dtype not in self._kernels:
+            from linkwise.compiler.trace.room import in_one_room
+            from linkwise.compiler.trace.traced_function import TracedFunction
+
+            inputs = self.input_shapes()
+            traced: list[Any] = []
+
+            def build(precision: Any) -> Any:
+                if not traced:
+                    traced.append(
+                        TracedFunction(self._run, inputs, "whole_body", longest=WRITTEN_OUT, loops=True)
+                    )
+                return in_one_room(traced[0].program(precision), "tables")
+
+            sizes = {name: int(np.prod(shape)) for name, shape in inputs.items()}
+            made = Kernel("whole_body", sizes.items(), self.output_shapes().items(), dtype, build, self.key())
+            made.shapes = {name: shape for name, shape in inputs.items() if len(shape) > 1}
+            self._kernels[dtype] = made
+        return self._kernels[dtype]
+
+    def key(self) -> bytes:
+        """Stands for all that the kernel computes."""
+        bounds = tuple(
+            np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__
+        )
+        parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
+        return hashlib.sha256(repr(parts).encode()).digest()
+
+    def output_shapes(self) -> dict[str, tuple[int, ...]]:
+        n = self.robot.dof
+        shapes = {
+            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (2,),
+            "active": (self.rows.count,), "next_start": (self.rows.count,),
+        }  # fmt: skip
+        return {name: shape for name, shape in shapes.items() if 0 not in shape}
+
+    def _run(self, **given: Any) -> dict[str, Any]:
+        from linkwise.control.whole_body.sample import Sample
+
+        return Sample(self, given).run()

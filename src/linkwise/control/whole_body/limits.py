@@ -1,0 +1,263 @@
+"""What a whole-body controller keeps: contacts with their cones, torques, and bounds of accelerations under which
+joints stay within their limits."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkwise.control.controller import limits_of_torque
+from linkwise.control.whole_body.tasks import TaskError, motors_of
+from linkwise.robot.robot import Robot
+from linkwise.scalar import Scalar, maximum, minimum, sqrt
+
+UNLIMITED = 1e6
+"""Torque [N·m or N] and force [N] of what has no limit."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """A part of the robot that stands on something: it does not move, and pushes inside its friction pyramid.
+
+    Args:
+        frame: a link or a named frame.
+        points: where forces act, in the frame [m], shape (k, 3): one for a foot like a ball, the corners of a sole.
+        radius: of a foot like a ball [m]: the force acts so far below the point.
+        normal: of the ground: in base axes, for three points or more in the axes of the frame.
+        friction: coefficient μ.
+        largest: normal force of each point [N]; None: none.
+        smallest: normal force of each point [N].
+        facets: of the pyramid in place of Coulomb's cone, from 3 on.
+        inside: whether the pyramid lies inside the cone, so that forces keep the cone; else its facets touch it from
+            outside, as in TSID.
+        name: in results; by default the frame's.
+    """
+
+    frame: str
+    points: Sequence[Sequence[float]] = ((0.0, 0.0, 0.0),)
+    radius: float = field(default=0.0, kw_only=True)
+    normal: Sequence[float] = field(default=(0.0, 0.0, 1.0), kw_only=True)
+    friction: float = field(default=0.7, kw_only=True)
+    largest: float | None = field(default=None, kw_only=True)
+    smallest: float = field(default=0.0, kw_only=True)
+    facets: int = field(default=4, kw_only=True)
+    inside: bool = field(default=True, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self):
+        if not (math.isfinite(self.friction) and self.friction > 0.0):
+            raise TaskError(f"{self.label}: friction: expected a positive number, got {self.friction!r}")
+        if self.facets < 3:
+            raise TaskError(f"{self.label}: facets: expected 3 or more, got {self.facets!r}")
+        points = np.asarray(self.points, dtype=float)
+        if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
+            raise TaskError(f"{self.label}: points: expected (k, 3) numbers [m], got {self.points!r}")
+        if self.largest is not None and not self.largest > self.smallest:
+            raise TaskError(
+                f"{self.label}: largest: expected more than the smallest force, got {self.largest!r}"
+            )
+        if not 0.0 <= self.smallest < UNLIMITED:
+            raise TaskError(f"{self.label}: smallest: expected a force from 0 on, got {self.smallest!r}")
+        if not np.linalg.norm(np.asarray(self.normal, dtype=float)) > 0.0:
+            raise TaskError(f"{self.label}: normal: expected a direction, got {self.normal!r}")
+
+    @property
+    def label(self) -> str:
+        return self.name or self.frame
+
+    @property
+    def sole(self) -> bool:
+        """Whether it holds the frame in all six directions: three points or more."""
+        return len(self.points) >= 3
+
+    @property
+    def rows(self) -> int:
+        """Accelerations that are zero: those of the points, or of the frame where three or more points hold it."""
+        return 6 if self.sole else 3 * len(self.points)
+
+    @functools.cached_property
+    def shared(self) -> tuple[np.ndarray, np.ndarray]:
+        """(forces of the points for a wrench, forces that make no wrench): (3k, rows) and (3k, 3k − rows)."""
+        size = 3 * len(self.points)
+        if not self.sole:
+            return np.eye(size), np.zeros((size, 0))
+        axes = self.axes()
+        wrench = np.zeros(
+            (6, size)
+        )  # moment and force in the frame's axes at its origin, of forces in ``axes``
+        for k, point in enumerate(np.asarray(self.points, dtype=float)):
+            for a in range(3):
+                wrench[:3, 3 * k + a] = np.cross(point - self.radius * axes[2], axes[a])
+                wrench[3:, 3 * k + a] = axes[a]
+        _, values, V = np.linalg.svd(wrench)
+        if values[-1] < 1e-9 * values[0]:
+            raise TaskError(f"{self.label}: points: expected three that are not on a line")
+        return np.linalg.pinv(wrench), np.where(np.abs(V[6:].T) < 1e-14, 0.0, V[6:].T)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """How the points may share a wrench, (3k, unknowns)."""
+        return self.shared[1]
+
+    def axes(self) -> np.ndarray:
+        """(tangent, tangent, normal) as rows."""
+        n = np.asarray(self.normal, dtype=float)
+        n = n / np.sqrt((n * n).sum())
+        other = np.array([1.0, 0.0, 0.0]) if abs(n[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
+        first = other - n * (n * other).sum()
+        first = first / np.sqrt((first * first).sum())
+        return np.array([first, np.cross(n, first), n])
+
+    def pyramid(self) -> tuple[np.ndarray, np.ndarray]:
+        """(C, c) of C f ≤ c for one point: the facets, the largest and the smallest normal force."""
+        angles = 2.0 * math.pi * np.arange(self.facets) / self.facets
+        slope = self.friction * (math.cos(math.pi / self.facets) if self.inside else 1.0)
+        sides = [[math.cos(a), math.sin(a), -slope] for a in angles]
+        rows = np.array([*sides, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+        rows[np.abs(rows) < 1e-15] = 0.0
+        most = UNLIMITED if self.largest is None else self.largest
+        return rows, np.array([0.0] * self.facets + [most, -self.smallest])
+
+
+@dataclass(frozen=True)
+class MotionLimits:
+    """Limits of motors and joints.
+
+    Args:
+        torque: [N·m or N], one number or (n,); None: the robot's, False: none.
+        velocity: [rad/s or m/s], one number or (n,); None: the robot's, False: none.
+        position: whether joints stay within the positions that the robot states.
+        deceleration: that every joint can reach to stop [rad/s² or m/s²], one number or (n,); None: half of its torque
+            limit over its inertia in the neutral position, 10 where it has no limit.
+        period: how long an acceleration lasts [s]; bounds hold at its end.
+    """
+
+    torque: Any = None
+    velocity: Any = None
+    position: bool = True
+    deceleration: Any = None
+    period: float = 0.002
+
+    def __post_init__(self):
+        if not (math.isfinite(self.period) and self.period > 0.0):
+            raise TaskError(f"limits: period: expected a positive time [s], got {self.period!r}")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of one robot, as numbers for every motor; velocity and position infinite where there are none."""
+
+    torque: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    deceleration: np.ndarray
+    period: float
+    limited: tuple[int, ...]
+    """Motors whose acceleration has bounds, as places in the list of motors."""
+
+    @classmethod
+    def of(cls, robot: Robot, limits: MotionLimits) -> Bounds:
+        motors = motors_of(robot)
+        limit = robot.limits
+        torque = np.minimum(limits_of_torque(robot, limits.torque), UNLIMITED)
+        velocity = _broadcast(robot, "velocity", limit.velocity, limits.velocity)
+        lower, upper = _by_velocity(robot, limit.lower, -np.inf), _by_velocity(robot, limit.upper, np.inf)
+        if not limits.position:
+            lower, upper = np.full(robot.dof, -np.inf), np.full(robot.dof, np.inf)
+        if limits.deceleration is None:
+            inertia = np.diagonal(robot.mass_matrix(robot.neutral))
+            braking = np.where(torque < UNLIMITED, 0.5 * torque / np.maximum(inertia, 1e-9), 10.0)
+        else:
+            braking = _broadcast(robot, "deceleration", np.zeros(robot.dof), limits.deceleration)
+        finite = np.isfinite(velocity) | np.isfinite(lower) | np.isfinite(upper)
+        chosen = [np.asarray(x, dtype=float)[motors] for x in (torque, lower, upper, velocity, braking)]
+        limited = tuple(k for k, motor in enumerate(motors) if finite[motor])
+        return cls(*chosen, limits.period, limited)  # type: ignore[call-arg]
+
+    def accelerations(self, k: int, q: Scalar, qd: Scalar) -> tuple[Scalar, Scalar]:
+        """(least, most) acceleration of motor k."""
+        low, high = float(self.lower[k]), float(self.upper[k])
+        brake, h, speed = float(self.deceleration[k]), self.period, float(self.velocity[k])
+        most = largest_acceleration(high - q if math.isfinite(high) else None, qd, speed, brake, h)
+        least = largest_acceleration(q - low if math.isfinite(low) else None, -qd, speed, brake, h)
+        return -least, most
+
+
+def largest_acceleration(
+    room: Scalar | None, rate: Scalar, speed: float, brake: float, period: float
+) -> Scalar:
+    """The largest acceleration during a period after which a joint can still stop before its limit.
+
+    A. Del Prete, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot arms",
+    2018: after the period the speed is at most the limit, and at most what braking stops in the room that is left,
+    (q̇ + h a)² ≤ 2 b (room − h q̇ − ½ h² a). Where the joint is too fast for that, it is b of braking.
+
+    Args:
+        room: distance of the limit [rad or m]; None: there is none.
+        rate: velocity towards the limit [rad/s or m/s].
+        speed: limit of the velocity, may be infinite.
+        brake: b [rad/s² or m/s²].
+        period: h [s].
+    """
+    bounds: list[Scalar] = []
+    if math.isfinite(speed):
+        bounds.append((1.0 / period) * (speed - rate))
+    if room is not None:
+        half = rate + 0.5 * brake * period  # of h² a² + 2 half h a + rest = 0
+        rest = rate * rate - 2.0 * brake * (room - period * rate)
+        square = half * half - rest
+        bounds.append((1.0 / period) * (sqrt(maximum(square, 0.0)) - half))
+    most = bounds[0] if bounds else UNLIMITED
+    for bound in bounds[1:]:
+        most = minimum(most, bound)
+    # never more than full braking; nor more than a joint needs to stand still
+    least = -maximum(brake, (1.0 / period) * rate) if rate is not None else -brake
+    return minimum(maximum(most, minimum(least, -brake)), UNLIMITED)
+
+
+def _broadcast(robot: Robot, what: str, own: np.ndarray, given: Any) -> np.ndarray:
+    if given is None:
+        return np.array(own, dtype=float)
+    if given is False:
+        return np.full(robot.dof, np.inf)
+    try:
+        values = np.array(np.broadcast_to(np.asarray(given, dtype=float), (robot.dof,)))
+    except (TypeError, ValueError):
+        raise TaskError(f"limits: {what}: expected one number or {robot.dof}, got {given!r}") from None
+    if not (values > 0.0).all():
+        raise TaskError(f"limits: {what}: expected positive numbers, got {values}")
+    return values
+
+
+def _by_velocity(robot: Robot, positions: np.ndarray, none: float) -> np.ndarray:
+    """Numbers of positions for every velocity coordinate; ball and floating joints have none."""
+    found: list[float] = []
+    at = 0
+    for joint in robot.coordinate_joints:
+        if joint.free:
+            found += [none] * joint.dof
+            at += joint.dof + 1
+        else:
+            found.append(float(positions[at]))
+            at += 1
+    return np.array(found)
+
+
+def position_of_velocity(robot: Robot) -> list[int | None]:
+    """For every velocity coordinate its number in q; None for ball and floating joints."""
+    found: list[int | None] = []
+    at = 0
+    for joint in robot.coordinate_joints:
+        if joint.free:
+            found += [None] * joint.dof
+            at += joint.dof + 1
+        else:
+            found.append(at)
+            at += 1
+    return found

@@ -1,0 +1,488 @@
+"""One sample of whole-body control over scalars and small matrices: from a state to torques.
+
+What is asked of the robot is arithmetic without loops (``_model``): mobilities of motors, supports and tasks. The
+rest is matrices: wrenches and accelerations as a function of torques, the cost of every level, and ``solve.limited``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algorithms import dense, factorised
+from linkwise.control.whole_body.limits import Support, position_of_velocity
+from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
+from linkwise.functions.table import mechanism_of
+from linkwise.joint_laws import is_zero
+from linkwise.language import dot, empty, less, product, span, straight, variable, zeros
+from linkwise.robot.robot import Robot
+from linkwise.scalar import maximum, where
+from linkwise.solve.factors import ldl, solve
+from linkwise.solve.limited import Programme, within
+
+if TYPE_CHECKING:
+    from linkwise.control.whole_body.law import WholeBody
+
+
+RANK = 1e-10
+"""Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
+
+
+class Sample:
+    """The arrays of a sample; a mobility of rows J and K is J M⁻¹ Kᵀ.
+
+    Args:
+        law: the controller.
+        given: its inputs by name, as arrays.
+    """
+
+    def __init__(self, law: WholeBody, given: dict[str, Any]):
+        self.law, self.given, self.robot = law, given, law.robot
+        self.n, self.N, self.a = law.robot.dof, law.rows.unknowns, len(law.motors)
+        self.held = sum(support.rows for support in law.supports)
+        self.pushed = [task for task in law.tasks if isinstance(task, ForceTask)]
+        self.moved = [task for task in law.tasks if not isinstance(task, ForceTask) and not task.posture]
+        self.wanted = {task.label: empty(law.size_of(task)) for task in law.tasks}
+        self.task_rows = sum(task.size(law.robot) for task in self.moved)
+        rows, a, held, bounds = max(1, self.task_rows), self.a, max(1, self.held), max(1, law.rows.bounds)
+        self.motor_mobility, self.free = empty(a, a), empty(a)
+        self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
+        self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
+        self.low, self.high = empty(bounds), empty(bounds)
+        self.J = empty(held, self.n)
+
+    def run(self) -> dict[str, Any]:
+        """All outputs by name."""
+        self._read_model()
+        self._hold_supports()
+        self._express_tasks()
+        return self._outputs(self._levels())
+
+    # -- the robot in this state --------------------------------------------------------------------------------------
+
+    def _read_model(self) -> None:
+        given = self.given
+        reads = [given["q"], given["qd"], given["targets"], given["gains"]]
+        writes = [
+            self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
+            self.task_held, self.task_free, self.low, self.high, self.J,
+        ]  # fmt: skip
+        straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
+
+    def _model(self, q: Any, qd: Any, targets: Any, gains: Any) -> list[list[Any]]:
+        law = self.law
+        state = State(self.robot, vector(q), vector(qd))
+        held: list[Any] = []
+        held_wanted: list[Any] = []
+        for support in law.supports:
+            J, own = support_rows(state, support, law.damping)
+            held, held_wanted = held + J, held_wanted + own
+        jacobians: list[Any] = []
+        wanted: list[Any] = []
+        for number, (task, parts) in enumerate(zip(law.tasks, law.target_slices(), strict=True)):
+            target = Target(*(targets[part] for part in parts))
+            if isinstance(task, ForceTask):
+                wanted.append(list(target.value))
+                continue
+            J, own = task.rows(state, target, gains[3 * number + 1], gains[3 * number + 2])
+            wanted.append(list(own))
+            jacobians += [] if J is None else [list(row) for row in J]
+        halved = Halves(self.robot, state.q)
+        units = [[1.0 if k == motor else 0.0 for k in range(self.n)] for motor in law.motors]
+        motors, holds, tasks = ([halved.row(row) for row in rows] for rows in (units, held, jacobians))
+        pull = halved.row([-x for x in self.robot.bias_torques(state.q, state.qd)])
+        held_free = [halved.product(row, pull) - w for row, w in zip(holds, held_wanted, strict=True)]
+        found = [
+            halved.symmetric(motors), [halved.product(row, pull) for row in motors],
+            halved.products(holds, motors), halved.symmetric(holds), held_free,
+            halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
+            *self._bounds(q, qd), flat(held),
+        ]  # fmt: skip
+        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n]
+        if self.task_rows and not self.held:
+            found[6] = [0.0] * self.task_rows
+        elif not self.task_rows:
+            sizes[6] = max(1, self.held)
+        return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
+
+    def _bounds(self, q: Any, qd: Any) -> tuple[list[Any], list[Any]]:
+        """Least and largest accelerations of joints with limits."""
+        law, places = self.law, position_of_velocity(self.robot)
+        pairs = []
+        for k in law.bounds.limited:
+            place = places[law.motors[k]]
+            pairs.append(law.bounds.accelerations(k, 0.0 if place is None else q[place], qd[law.motors[k]]))
+        return [low for low, _ in pairs], [high for _, high in pairs]
+
+    # -- wrenches and accelerations as a function of torques ----------------------------------------------------------
+
+    def _hold_supports(self) -> None:
+        """W and w₀ of w = W τ + w₀."""
+        if not self.held:
+            return
+        law, held, a = self.law, self.held, self.a
+        G, right = empty(held, held), empty(held, a + 1)
+        total = variable(0.0)
+        for i in span(held):
+            total += self.held_mobility[i, i]
+        floor = RANK / held * total.value
+        stands = [self.given["stance"][k] for k in law._support_of_rows()]
+        for i in range(held):
+            for j in range(i + 1):
+                both = stands[i] * stands[j] * self.held_mobility[i, j]
+                G[i, j] = both if i != j else both + (floor + (1.0 - stands[i]))
+            for j in span(a, parallel=True):
+                right[i, j] = -stands[i] * self.coupling[i, j]
+            right[i, a] = -stands[i] * self.held_free[i]
+        solved = solve(*ldl(G), right)
+        self.W, self.w0 = empty(held, a), empty(held)
+        self.W[:, :] = solved[:, :a]
+        self.w0[:] = solved[:, a]
+
+    def _motor_accelerations(self) -> tuple[Any, Any]:
+        """(A, a₀) of the motors' accelerations A τ + a₀."""
+        if not self.held:
+            return self.motor_mobility, self.free
+        A, free = empty(self.a, self.a), empty(self.a)
+        for i in span(self.a):
+            for j in span(self.a, parallel=True):
+                A[i, j] = dot(self.coupling[:, i], self.W[:, j], self.motor_mobility[i, j])
+            free[i] = dot(self.coupling[:, i], self.w0, self.free[i])
+        return A, free
+
+    def _express_tasks(self) -> None:
+        """Every task as A τ = b."""
+        law, a = self.law, self.a
+        self.A: dict[str, Any] = {}
+        self.b: dict[str, Any] = {}
+        self.motion, self.motion_free = self._motor_accelerations()
+        if self.held:
+            A, free = empty(max(1, self.task_rows), a), empty(max(1, self.task_rows))
+            for i in span(self.task_rows):
+                for j in span(a, parallel=True):
+                    A[i, j] = dot(self.task_held[i, :], self.W[:, j], self.task_motors[i, j])
+                free[i] = dot(self.task_held[i, :], self.w0, self.task_free[i])
+        else:
+            A, free = self.task_motors, self.task_free
+        at = 0
+        for task in law.tasks:
+            if isinstance(task, ForceTask):
+                continue
+            size = task.size(self.robot)
+            rows, offset = (
+                (self.motion, self.motion_free)
+                if task.posture
+                else (A[at : at + size, :], free[at : at + size])
+            )
+            at += 0 if task.posture else size
+            b = empty(size)
+            for i in span(size):
+                b[i] = self.wanted[task.label][i] - offset[i]
+            self.A[task.label], self.b[task.label] = rows, b
+
+    def _limits(self) -> tuple[Any, Any]:
+        """(bounds above forces as rows of x, right sides of all inequalities); forces are also kept for tasks of
+        forces."""
+        law, rows, a = self.law, self.law.rows, self.a
+        limits = empty(rows.count)
+        for k, torque in enumerate(law.bounds.torque):
+            limits[k] = float(torque)
+            limits[rows.boxes + k] = float(torque)
+        if not rows.bounds and not rows.points:
+            return None, limits
+        S = zeros(rows.bounds + 3 * rows.points, self.N)
+        for place, k in enumerate(law.bounds.limited):
+            for j in span(a, parallel=True):
+                S[place, j] = self.motion[k, j]
+            limits[rows.moving + place] = self.high[place] - self.motion_free[k]
+            limits[rows.moving + rows.bounds + place] = self.motion_free[k] - self.low[place]
+        self.force_free = empty(max(1, 3 * rows.points))
+        self._forces(S)
+        facets = rows.each_facet()
+        sides = [c for support in law.supports for _ in support.points for c in support.pyramid()[1].tolist()]
+        for (number, first, row), side in zip(facets, sides, strict=True):
+            stands = self.given["stance"][law._support_of_points()[first // 3]]
+            offset = sum((c * self.force_free[first + b] for b, c in enumerate(row) if c), start=0.0)
+            limits[number] = stands * float(side) + (1.0 - stands) - offset
+        return S, limits
+
+    def _forces(self, S: Any) -> None:
+        """Rows of S for the forces, f = S x + f₀."""
+        law, rows, a = self.law, self.law.rows, self.a
+        row = first = share = 0
+        for support in law.supports:
+            spread, shares = support.shared
+            for k in range(3 * len(support.points)):
+                at = rows.bounds + row + k
+                parts = [(first + i, float(c)) for i, c in enumerate(spread[k]) if abs(c) > 1e-14]
+                for j in span(a, parallel=True):
+                    S[at, j] = sum(
+                        (c * self.W[i, j] for i, c in parts[1:]), start=parts[0][1] * self.W[parts[0][0], j]
+                    )
+                self.force_free[row + k] = sum((c * self.w0[i] for i, c in parts), start=0.0)
+                for j in range(shares.shape[1]):
+                    S[at, a + share + j] = float(shares[k, j])
+            row += 3 * len(support.points)
+            first += support.rows
+            share += shares.shape[1]
+
+    # -- the programmes -----------------------------------------------------------------------------------------------
+
+    def _levels(self) -> Programme:
+        law = self.law
+        self.S, limits = self._limits()
+        E, e = None, None
+        z = self.given["start"]
+        programme: Programme | None = None
+        for level in sorted({task.level for task in law.tasks}):
+            own = [task for task in law.tasks if task.level == level]
+            if programme is not None:
+                z = programme.z
+            P, p = self._cost(own)
+            programme = Programme(law.rows, P, p, E, e, self.S, limits)
+            programme.begin(z)
+            programme.iterate(law.iterations)
+            if level != max(task.level for task in law.tasks):
+                E, e = self._kept(own, E, e, programme.x)
+        assert programme is not None
+        return programme
+
+    def _rows_of(self, task: Task) -> list[tuple[Any, Any]]:
+        """[(A, b)] of a task, over all unknowns; those of torques alone have fewer columns."""
+        if not isinstance(task, ForceTask):
+            return [(self.A[task.label], self.b[task.label])]
+        found = []
+        first = 0
+        for support in self.law.supports:
+            if task.contact in (None, support.label):
+                b = empty(support.rows)
+                for k in range(support.rows):
+                    b[k] = self.wanted[task.label][k] - self.w0[first + k]
+                found.append((self.W[first : first + support.rows, :], b))
+            first += support.rows
+        return found
+
+    def _kept(self, tasks: Sequence[Task], E: Any, e: Any, x: Any) -> tuple[Any, Any]:
+        """The equations of the next level: what these tasks have reached."""
+        parts = [] if E is None else [(E, e)]
+        for task in tasks:
+            for A, _ in self._rows_of(task):
+                parts.append((A, product(A, x[: A.shape[1]])))
+        count = sum(A.shape[0] for A, _ in parts)
+        rows, right = zeros(count, self.N), empty(count)
+        at = 0
+        for A, b in parts:
+            rows[at : at + A.shape[0], : A.shape[1]] = A
+            right[at : at + A.shape[0]] = b
+            at += A.shape[0]
+        return rows, right
+
+    def _cost(self, tasks: Sequence[Task]) -> tuple[Any, Any]:
+        """P and p of ½ Σ w |A x − b|²."""
+        law, N = self.law, self.N
+        P, p = zeros(N, N), zeros(N)
+        for task in tasks:
+            weight = self.given["gains"][law.tasks.index(task), 0]
+            for A, b in self._rows_of(task):
+                columns = A.shape[1]
+                scaled = empty(A.shape[0], columns)
+                for i in span(A.shape[0]):
+                    for j in span(columns, parallel=True):
+                        scaled[i, j] = weight * A[i, j]
+                for i in span(columns):
+                    for j in span(i, columns, parallel=True):
+                        P[i, j] = dot(A[:, i], scaled[:, j], P[i, j])
+                for j in span(columns, parallel=True):
+                    p[j] = less(p[j], scaled[:, j], b)
+        for i in span(N):
+            for j in span(i):
+                P[i, j] = P[j, i]
+        return P, p
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def _outputs(self, programme: Programme) -> dict[str, Any]:
+        law, n, N = self.law, self.n, self.N
+        tau, x = zeros(n), empty(N)
+        x[:] = programme.x
+        for k, (motor, torque) in enumerate(zip(law.motors, law.bounds.torque, strict=True)):
+            x[k] = within(x[k], -float(torque), float(torque))
+            tau[motor] = x[k]
+        errors, report = empty(len(law.tasks)), empty(2)
+        for number, task in enumerate(law.tasks):
+            most = variable(0.0)
+            for A, b in self._rows_of(task):
+                for i in span(A.shape[0]):
+                    most.value = maximum(most.value, abs(less(b[i], A[i, :], x[: A.shape[1]])))
+            errors[number] = most.value
+        report[0] = programme.worst()
+        report[1] = 0.0
+        active, following = empty(law.rows.count), empty(law.rows.count)
+        for k in span(law.rows.count):
+            active[k] = where(programme.z[k] > programme.s[k], 1.0, 0.0)
+            following[k] = programme.z[k]
+        found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
+        found["qdd"] = empty(n)
+        if law.points:
+            found["forces"], wrench = self._inside(x)
+            straight(
+                self._accelerations,
+                [
+                    self.given["q"],
+                    self.given["qd"],
+                    tau,
+                    wrench,
+                    self.J,
+                    self.held_free,
+                    self.held_mobility,
+                    self.coupling,
+                ],
+                [found["qdd"]],
+            )
+            report[1] = self._slip(x, wrench)
+        else:
+            straight(self._accelerations, [self.given["q"], self.given["qd"], tau], [found["qdd"]])
+        return {name: found[name] for name in law.output_shapes()}
+
+    def _accelerations(
+        self, q: Any, qd: Any, tau: Any, wrench: Any = (), J: Any = (), *_: Any
+    ) -> list[list[Any]]:
+        """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
+        q, qd = vector(q), vector(qd)
+        net = [t - b for t, b in zip(tau, self.robot.bias_torques(q, qd), strict=True)]
+        for k, w in enumerate(wrench):
+            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
+        return [Halves(self.robot, q).solved(net)]
+
+    def _inside(self, x: Any) -> tuple[Any, Any]:
+        """(forces inside their pyramids, wrenches that they make): those of x, moved where they are outside."""
+        law, rows = self.law, self.law.rows
+        forces, wrench = empty(rows.points, 3), empty(self.held)
+        point = first = 0
+        for support in law.supports:
+            stands = self.given["stance"][law._support_of_points()[point]]
+            C, c = support.pyramid()
+            moved: list[Any] = []
+            for _ in support.points:
+                at = rows.bounds + 3 * point
+                raw = [dot(self.S[at + k, :], x, self.force_free[3 * point + k]) for k in range(3)]
+                normal = within(raw[2], -float(c[-1]), float(c[-2]))
+                most = 0.0
+                for row in C[:-2]:
+                    most = maximum(most, float(row[0]) * raw[0] + float(row[1]) * raw[1])
+                allowed = -float(C[0][2]) * normal
+                outside = most > allowed
+                factor = where(outside, allowed / where(outside, most, 1.0), 1.0)
+                own = [stands * factor * raw[0], stands * factor * raw[1], stands * normal]
+                for k in range(3):
+                    forces[point, k] = own[k]
+                moved += own
+                point += 1
+            spread = np.linalg.pinv(support.shared[0])
+            for i in range(support.rows):
+                parts = [float(v) * f for v, f in zip(spread[i], moved, strict=True) if abs(v) > 1e-14]
+                wrench[first + i] = sum(parts[1:], start=parts[0])
+            first += support.rows
+        return forces, wrench
+
+    def _slip(self, x: Any, wrench: Any) -> Any:
+        """The largest acceleration of a support that should not move."""
+        most = variable(0.0)
+        for row, support in enumerate(self.law._support_of_rows()):
+            a = dot(
+                self.held_mobility[row, :],
+                wrench,
+                dot(self.coupling[row, :], x[: self.a], self.held_free[row]),
+            )
+            most.value = maximum(most.value, self.given["stance"][support] * abs(a))
+        return most.value
+
+
+class Halves:
+    """Products with M⁻¹ from half solutions: M = Lᵀ D L, so that r M⁻¹ kᵀ = (L⁻ᵀ r) D⁻¹ (L⁻ᵀ k), with few entries
+    each.
+
+    Args:
+        robot: the robot.
+        q: its positions, symbols or numbers.
+    """
+
+    def __init__(self, robot: Robot, q: Any):
+        links = mechanism_of(robot, base_parameters=True)
+        M = [list(row) for row in robot.mass_matrix(q)]
+        self.links, self.coupled = links, links.coupled
+        self.L, self.inverse = dense.factorised(M) if links.coupled else factorised.factorise(links, M)
+
+    def row(self, r: Sequence[Any]) -> list[Any]:
+        """L⁻ᵀ r (L⁻¹ r of a robot with followers)."""
+        if not self.coupled:
+            return factorised.inward(self.links, self.L, r)
+        found: list[Any] = []
+        for i, value in enumerate(r):
+            found.append(value - sum((self.L[i][k] * found[k] for k in range(i)), start=0.0))
+        return found
+
+    def product(self, first: Sequence[Any], second: Sequence[Any]) -> Any:
+        """(L⁻ᵀ r) D⁻¹ (L⁻ᵀ k) of two half solutions."""
+        terms = [
+            a * b * c
+            for a, b, c in zip(first, self.inverse, second, strict=True)
+            if not (is_zero(a) or is_zero(c))
+        ]
+        return sum(terms[1:], start=terms[0]) if terms else 0.0
+
+    def products(self, rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:
+        """All products, row by row."""
+        return [self.product(row, column) for row in rows for column in columns]
+
+    def symmetric(self, rows: Sequence[Any]) -> list[Any]:
+        """All products of rows with themselves, row by row."""
+        half = {(i, j): self.product(rows[i], rows[j]) for i in range(len(rows)) for j in range(i + 1)}
+        return [half[max(i, j), min(i, j)] for i in range(len(rows)) for j in range(len(rows))]
+
+    def solved(self, net: Sequence[Any]) -> list[Any]:
+        """M⁻¹ net."""
+        if self.coupled:
+            return dense.solved(self.L, self.inverse, net)
+        half = [x * i for x, i in zip(self.row(net), self.inverse, strict=True)]
+        return factorised.outward(self.links, self.L, half)
+
+
+def flat(rows: Any) -> list[Any]:
+    """A matrix row by row."""
+    return [x for row in rows for x in row]
+
+
+def support_rows(state: State, support: Support, damping: float) -> tuple[list[Any], list[Any]]:
+    """(rows that do not accelerate, what J q̈ should be) of a support."""
+    robot = state.robot
+    axes = support.axes()
+    J = robot.jacobian(state.q, support.frame)
+    R = robot.pose(state.q, support.frame)[:3, :3]
+    bias = robot.jacobian_rate(state.q, state.qd, support.frame)
+    turn = J[:3] @ state.qd
+    held: list[Any] = []
+    wanted: list[Any] = []
+    for point in () if support.sole else support.points:
+        arm = R @ np.asarray(point, dtype=float) - float(support.radius) * axes[2]
+        rows = [J[3 + a] + cross(J[:3], arm)[a] for a in range(3)]
+        own = [bias[3 + a] + (cross(bias[:3], arm)[a] + cross(turn, cross(turn, arm))[a]) for a in range(3)]
+        held += [sum(float(axes[a][b]) * rows[b] for b in range(3)) for a in range(3)]
+        wanted += [-sum(float(axes[a][b]) * own[b] for b in range(3)) for a in range(3)]
+    if support.sole:  # in the axes of the frame, in which its points do not move
+        held = [sum(R[b, a] * J[at + b] for b in range(3)) for at in (0, 3) for a in range(3)]
+        wanted = [-sum(R[b, a] * bias[at + b] for b in range(3)) for at in (0, 3) for a in range(3)]
+    if damping:
+        wanted = [w - damping * (row @ state.qd) for w, row in zip(wanted, held, strict=True)]
+    return [list(row) for row in held], wanted
+
+
+def cross(turning: Any, arm: Any) -> list[Any]:
+    """Rows of ω × arm for rows of ω."""
+    return [
+        turning[1] * arm[2] - turning[2] * arm[1],
+        turning[2] * arm[0] - turning[0] * arm[2],
+        turning[0] * arm[1] - turning[1] * arm[0],
+    ]
