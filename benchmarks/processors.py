@@ -176,7 +176,7 @@ def section(name: str, dtype: str, names: tuple[str, ...], states: int, chosen: 
     robot = lw.load(name)
     with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
         folder, other = Path(place) / "package", Path(place) / "casadi"
-        package = Package(robot, names, Options(dtype=dtype), count=32)
+        package = Package(robot, names, Options(dtype=dtype, fixed_gains=True), count=32)
         package.write(folder)
         shutil.copytree(folder, other)
         functions = list(package.functions)
@@ -207,7 +207,7 @@ def constant_time(robot: str, dtype: str, states: int, chosen: list[Processor]) 
     with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
         folder = Path(place) / "package"
         names = ("computed_torque", "integral_tracking", "forward_dynamics")
-        package = Package(lw.load(robot), names, Options(dtype=dtype), constant_time=True, count=4)
+        package = Package(lw.load(robot), names, Options(dtype=dtype, fixed_gains=True), constant_time=True, count=4)
         package.write(folder)
         for processor in chosen:
             if not processor.counts:
@@ -236,7 +236,7 @@ def without_fma(
                     continue
                 print(f"no fma: {name} {dtype} {processor.title}", file=sys.stderr)
                 with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
-                    package = Package(lw.load(name), names, Options(dtype=dtype), fma=False, count=8)
+                    package = Package(lw.load(name), names, Options(dtype=dtype, fixed_gains=True), fma=False, count=8)
                     package.write(Path(place) / "package")
                     where = f"{processor.title}: {bits(Path(place) / 'package', processor)}"
                     found = costs(Path(place) / "package", processor, list(package.functions), states)

@@ -28,10 +28,12 @@ SMOKE = {  # script -> command lines
     "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
     "contact_physics.py": ["--quick --only sticks slides spins"],
-    "contact_solutions.py": ["--robots box --problems 20 --sweeps 20"],
-    "contact.py": ["--quick --robots legs"],
+    "contact_solutions.py": ["--robots box stack --problems 40 --sweeps 20"],
+    "contact.py": ["--quick --robots legs gripper"],
     "contact_files.py": ["--only no_such_file"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
+    "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12"],
+    "walk_in_mujoco.py": ["--help"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",
         "--robots two_link --starts 1 --iterations 5 --rooms",
@@ -50,7 +52,7 @@ SMOKE = {  # script -> command lines
         "--quick --robot two_link --small 2 --peers",
     ],
     "mpc_realtime.py": ["--robot two_link --horizon 5 --seconds 0.1 --json"],
-    "gpu_contact.py": ["--states 600 --calls 1"],
+    "gpu_contact.py": ["--states 600 --calls 1 --robots legs --mjx 4"],
     "gpu_mppi.py": ["--robot two_link --samples 64 --horizon 4 --calls 1"],
     "gpu_warps.py": ["--quick --robot two_link --json {out}/warps.json"],
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
@@ -58,6 +60,7 @@ SMOKE = {  # script -> command lines
     "intervals.py": ["--only simulated --runs 2"],
     "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer"],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
+    "mutation_by_name.py": ["--sample 1 --parts solve --files 1 --seconds 0.1 --minutes 1"],
     "optimal.py": [
         "--robot two_link --horizon 4 --problems 8 --iterations 1 --rounds 1",
         "--robot two_link --horizon 4 --iterations 1 --gpu --text",
@@ -73,6 +76,8 @@ SMOKE = {  # script -> command lines
     "payload.py": ["--quick"],
     "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
+    "predictive_steps.py": ["--robots two_link --starts 1"],
+    "run_time_gains.py": ["--robots two_link --repeats 2 --calls 100 --allowed 1000"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "
         "--constant-states 3 --write {out}/processors.md"

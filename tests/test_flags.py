@@ -91,11 +91,12 @@ CALLS = {
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
     ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
     **{
-        (f"control.{name}.kernel", "fault"): lambda r, **f: _law(r).kernel(1e-3, **f)
+        (f"control.{name}.kernel", option): lambda r, **f: _law(r).kernel(1e-3, **f)
         for name in (
             *("Controller", "ComputedTorque", "ConstantTorque", "FeedForward", "GravityPD", "Guarded"),
-            *("IntegralTracking", "Passive", "PointToPoint", "Tracking"),
+            *("IntegralTracking", "Passive", "PointToPoint", "Switched", "Tracking"),
         )
+        for option in ("fault", "tunable")
     },
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
     ("collision.Room", "links"): lambda r, **f: collision.Room(**f),
@@ -126,6 +127,7 @@ CALLS = {
     ("optimal.Own", "least_squares"): lambda r, **f: optimal.Own(len, **f),
     ("optimal.Predictive", "follow"): lambda r, **f: optimal.Predictive(optimal.reaching(r), **f),
     ("optimal.Problem", "friction"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
+    ("optimal.Problem", "implicit_damping"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Problem", "state_limits"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.reaching", "tip"): lambda r, **f: optimal.reaching(r, **f),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),

@@ -31,7 +31,10 @@ def in_a_study(robot: lw.Robot, name: str, gains: dict) -> control.Controller:
 def on_the_command_line(robot: lw.Robot, name: str) -> control.Controller:
     from linkwise.cli.simulate import _controller
 
-    return _controller(robot, name, {"frequency": FREQUENCY, "damping": DAMPING, "model_error": 0.0})
+    others = {"kp": None, "kd": None, "ki": None, "gain": ()}
+    return _controller(
+        robot, name, {"frequency": (FREQUENCY,), "damping": DAMPING, "model_error": 0.0, **others}
+    )
 
 
 @pytest.mark.parametrize("name", control.CONTROLLERS)

@@ -12,7 +12,7 @@ import linkwise as lw
 from linkwise import motion
 from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.program import Program
-from linkwise.control import CONTROLLERS, StateObserver
+from linkwise.control import CONTROLLERS, Policy, StateObserver
 from linkwise.embedded import ENTRIES, Options, Package, entries, stack
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError, UnknownNameError
@@ -48,10 +48,12 @@ def run(*command, cwd, fails=False):
 @pytest.fixture(scope="module", params=["float32", "float64"])
 def built(request, tmp_path_factory):
     """A package, its folder, and what its check said. That in float32 has everything that has a name."""
+    weights = tmp_path_factory.mktemp("weights") / "policy.npz"
+    Policy.random((4, 6, 2)).save(weights)
     made = Package(
         lw.load("two_link"),
         NAMES[request.param],
-        Options(dtype=request.param),
+        Options(dtype=request.param, weights=str(weights)),
         constant_time=request.param == "float64",
         count=8,
     )
@@ -405,11 +407,11 @@ def test_a_payload_is_at_the_frame_that_was_named():
     frame, load = robot.link_names[1], np.array([0.7, 0.01, 0.02, 0.03, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02])
     loaded = robot.with_payload(0.7, load[1:4] / 0.7, Inertia.from_parameters(load).matrix_about_com, frame)
     q, qd, a = np.random.default_rng(0).normal(size=(3, 2))
-    given = Options(payload=True, frame=frame)
+    given = Options(payload=True, frame=frame, fixed_gains=True)
     found = {
         e.name: e.kernel for e in entries(robot, ["computed_torque", "state_observer", "rollout"], given)
     }
-    plain = {e.name: e.kernel for e in entries(loaded, list(found))}
+    plain = {e.name: e.kernel for e in entries(loaded, list(found), Options(fixed_gains=True))}
     state = (q, qd, q + 0.1, qd, a)
     with_load, loaded_law = found["computed_torque"](*state, load), plain["computed_torque"](*state)
     np.testing.assert_allclose(with_load[0], loaded_law[0], atol=1e-12)
@@ -539,7 +541,7 @@ def test_the_command_writes_a_package(tmp_path, monkeypatch, capsys):
     ]
     assert "8 states, all bits equal" in run("make", "check", cwd=tmp_path / "pkg")
     assert "payload" in (tmp_path / "pkg/include/two_link.h").read_text()
-    assert "torques within +-[50, 20]" in (tmp_path / "pkg/include/two_link.h").read_text()
+    assert "50.0f, 20.0f" in (tmp_path / "pkg/src/two_link_computed_torque_defaults.c").read_text()
     motion.write_csv("motion.csv", motion.quintic([0, 0], [1, 2], 1.0), rate=10)
     planned = ["generate", "two_link", "trajectory", "--trajectory", "motion.csv"]
     assert main([*planned, "--out", "plan", "--states", "1"]) == 0

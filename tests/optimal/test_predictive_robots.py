@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.optimal import Predictive, reaching
+from linkwise.optimal import Predictive
 from linkwise.optimal.predictive.watching import Memory, watched
 from linkwise.simulate.loop import step_kernel
 
@@ -180,6 +180,5 @@ def test_the_weights_are_those_of_the_state():
         law.aim({"joints.target": q + away})
         tau = law(0.0, q, np.zeros(7)) - robot.gravity_torques(q)
         asked = np.linalg.solve(np.asarray(robot.mass_matrix(q)), tau)
-        part = asked / (100.0 * away)  # gravity, which changes on the way, costs some of it
-        assert ((part > 0.2) & (part < 1.3)).all()
-    assert "effort.scale" in reaching(robot, horizon=2).parameters
+        part = asked / (100.0 * away)  # steps of 0.02 s are not infinitely short
+        assert ((part > 0.6) & (part < 1.1)).all()

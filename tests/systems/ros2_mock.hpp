@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #define RCLCPP_ERROR(logger, ...) ((void)(logger), std::fprintf(stderr, __VA_ARGS__), std::fprintf(stderr, "\n"))
@@ -21,6 +22,15 @@ struct JointTrajectoryPoint
   std::vector<double> positions, velocities, accelerations, effort;
 };
 }  // namespace trajectory_msgs::msg
+
+namespace rcl_interfaces::msg
+{
+struct SetParametersResult
+{
+  bool successful = false;
+  std::string reason;
+};
+}  // namespace rcl_interfaces::msg
 
 namespace rclcpp_lifecycle
 {
@@ -41,17 +51,42 @@ struct Subscription
   std::function<void(const Message &)> callback;
 };
 
+enum class ParameterType { PARAMETER_STRING_ARRAY, PARAMETER_DOUBLE_ARRAY };
+
 struct Parameter
 {
+  std::string name;
   std::vector<std::string> values;
+  std::vector<double> numbers;
+  const std::string & get_name() const {return name;}
+  ParameterType get_type() const
+  {
+    return numbers.empty() ? ParameterType::PARAMETER_STRING_ARRAY : ParameterType::PARAMETER_DOUBLE_ARRAY;
+  }
   std::vector<std::string> as_string_array() const {return values;}
+  std::vector<double> as_double_array() const {return numbers;}
 };
+
+namespace node_interfaces
+{
+struct OnSetParametersCallbackHandle
+{
+  using SharedPtr = std::shared_ptr<OnSetParametersCallbackHandle>;
+};
+}  // namespace node_interfaces
 
 struct Node
 {
-  std::map<std::string, std::vector<std::string>> parameters;
+  std::map<std::string, Parameter> parameters;
+  std::function<rcl_interfaces::msg::SetParametersResult(const std::vector<Parameter> &)> on_set;
+  template<class Callback>
+  node_interfaces::OnSetParametersCallbackHandle::SharedPtr add_on_set_parameters_callback(Callback callback)
+  {
+    on_set = callback;
+    return std::make_shared<node_interfaces::OnSetParametersCallbackHandle>();
+  }
   std::function<void(const trajectory_msgs::msg::JointTrajectoryPoint &)> publish;
-  Parameter get_parameter(const std::string & name) const {return {parameters.at(name)};}
+  Parameter get_parameter(const std::string & name) const {return parameters.at(name);}
   Logger get_logger() const {return {};}
   template<class Message, class Callback>
   typename Subscription<Message>::SharedPtr create_subscription(
@@ -111,7 +146,16 @@ public:
   std::shared_ptr<rclcpp::Node> get_node() const {return node_;}
   unsigned int get_update_rate() const {return rate_;}
   template<class T>
-  void auto_declare(const std::string & name, const T & value) {node_->parameters[name] = value;}
+  void auto_declare(const std::string & name, const T & value)
+  {
+    rclcpp::Parameter made{name, {}, {}};
+    if constexpr (std::is_same_v<T, std::vector<double>>) {
+      made.numbers = value;
+    } else {
+      made.values = value;
+    }
+    node_->parameters[name] = made;
+  }
 
   std::shared_ptr<rclcpp::Node> node_ = std::make_shared<rclcpp::Node>();
   std::vector<Loaned> state_interfaces_, command_interfaces_;

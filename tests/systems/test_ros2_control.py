@@ -16,6 +16,7 @@ from linkwise.systems import Ros2Controller, SystemExportError
 HERE = Path(__file__).parent
 HEADERS = (
     "controller_interface/controller_interface.hpp",
+    "rcl_interfaces/msg/set_parameters_result.hpp",
     "rclcpp/rclcpp.hpp",
     "realtime_tools/realtime_buffer.hpp",
     "trajectory_msgs/msg/joint_trajectory_point.hpp",

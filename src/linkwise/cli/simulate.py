@@ -12,6 +12,8 @@ import numpy as np
 from linkwise.cli.parts import contact as touching
 from linkwise.cli.parts.contact import JOINT_PD
 from linkwise.cli.support import headings
+from linkwise.cli.support.gains import NAMES as GAINS
+from linkwise.cli.support.gains import check_gains, check_names, gain_options, given_gains, one_or_all
 from linkwise.cli.support.given import refuse_given
 from linkwise.cli.support.options import (
     NOT_NEGATIVE,
@@ -32,6 +34,8 @@ from linkwise.cli.support.options import (
 from linkwise.cli.support.output import Table, number, say, say_json, show
 from linkwise.cli.support.written import check_targets, write_table
 from linkwise.control import CALLED, CONTROLLERS
+from linkwise.embedded import Options
+from linkwise.embedded.entries import controller_of
 from linkwise.files.tables import bounds, finite, numbered
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.simulate.integrators import INTEGRATORS
@@ -45,7 +49,7 @@ DURATION = 2.0  # simulated time of a move [s]
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees move duration",
-    "Controller": "controller frequency damping control-period delay",
+    "Controller": f"controller {GAINS} control-period delay",
     "Simulated robot": "model-error payload noise resolution seed",
     "Contact": "contact page",
     "Integration": "integrator step every",
@@ -81,14 +85,7 @@ _HEADINGS = {
 @click.option(
     "--duration", type=POSITIVE, help="Simulated time [s].  [default: that of --trajectory, else 2]"
 )
-@click.option(
-    "--frequency",
-    type=POSITIVE,
-    default=10.0,
-    show_default=True,
-    help="Natural frequency of the gains [rad/s].",
-)
-@click.option("--damping", type=NOT_NEGATIVE, default=1.0, show_default=True, help="Damping of the gains.")
+@gain_options
 @click.option(
     "--model-error",
     type=Number(least=-100, most=1e6),
@@ -187,14 +184,14 @@ def command(
         duration = DURATION if trajectory is None else reference.end - reference.begin
     periods = duration / (options["control_period"] or options["step"])
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
-    found = _simulated(loaded, controller, reference, first, duration, options)
-    table = _table(found, contact)
+    simulation = _simulated(loaded, controller, reference, first, duration, options)
+    table = _table(simulation, contact)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
-        _write_report(report, figures, loaded, controller, found)
+        _write_report(report, figures, loaded, controller, simulation)
     if page is not None:
-        _write_page(page, loaded, found)
+        _write_page(page, loaded, simulation)
     if as_json:
         say_json(
             {
@@ -202,14 +199,18 @@ def command(
                 "controller": controller,
                 "joints": loaded.joint_names,
                 "out": out,
-                "diverged": None if found.divergence is None else asdict(found.divergence),
-                "left_range": [asdict(excursion) for excursion in found.left_range],
+                "diverged": None if simulation.divergence is None else asdict(simulation.divergence),
+                "left_range": [asdict(excursion) for excursion in simulation.left_range],
                 "columns": table,
             }
         )
         return
     _say_what_was_written(
-        loaded, controller, found, table, {"rows": out, "report": report, "figures": figures, "page": page}
+        loaded,
+        controller,
+        simulation,
+        table,
+        {"rows": out, "report": report, "figures": figures, "page": page},
     )
 
 
@@ -321,10 +322,15 @@ def _simulated(robot: Robot, name: str, reference, q, duration: float, options: 
 def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = None) -> Any:
     from linkwise import control
 
+    check_gains(options)
+    frequency, gains = one_or_all(options["frequency"], 10.0), given_gains(options)
+    damping = 1.0 if options["damping"] is None else options["damping"]
     if name == JOINT_PD:
         at = robot.neutral if q is None else q
         period = options["control_period"] or options["step"]
-        return touching.joint_pd(robot, at, options["frequency"], options["damping"], period)
+        if gains or isinstance(frequency, list):
+            raise click.UsageError("joint_pd takes one --frequency and --damping, not gains")
+        return touching.joint_pd(robot, at, frequency, damping, period)
 
     model = robot
     if options["model_error"]:
@@ -333,9 +339,13 @@ def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = N
         model = robot.with_parameters(
             {label: factor * v for label, v in values.items() if "friction" not in label}
         )
-    if name in CONTROLLERS and not CONTROLLERS[name].feedback:
-        return control.named(name, model)
-    return control.named(name, model, frequency=options["frequency"], damping=options["damping"])
+    if name not in CONTROLLERS:
+        if gains:
+            raise click.UsageError(f"{name} takes --frequency, not gains")
+        return control.named(name, model, frequency=frequency, damping=damping)
+    law = controller_of(model, name, Options(frequency=frequency, damping=damping, gains=gains))
+    check_names(gains, {name: law.gains})
+    return law
 
 
 def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:

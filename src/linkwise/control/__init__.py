@@ -14,8 +14,10 @@ from linkwise.control.kalman_filter import ExtendedKalmanFilter, Filtered
 from linkwise.control.momentum_observer import MomentumObserver, Observed
 from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
+from linkwise.control.policy import Policy
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.control.switched import Switched
 
 __all__ = [
     "CALLED",
@@ -35,9 +37,11 @@ __all__ = [
     "Observed",
     "Passive",
     "PointToPoint",
+    "Policy",
     "RecursiveLeastSquares",
     "Reference",
     "StateObserver",
+    "Switched",
     "Tracking",
     "named",
 ]

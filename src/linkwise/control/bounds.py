@@ -60,6 +60,7 @@ def commanded(
     limited: Sequence[Scalar],
     following: Sequence[Scalar],
     memory: Sequence[Scalar],
+    valid: Sequence[Condition] = (),
 ) -> Command:
     """The rule.
 
@@ -68,10 +69,11 @@ def commanded(
         limited: the same within their limits.
         following: the law's next memory.
         memory: the one before.
+        valid: further conditions, those of limits that are inputs; there is a fault where one does not hold.
     """
     if not wanted:
         return Command([], list(following), 0.0)
-    good = all_finite(wanted)
+    good = reduce(all_of, valid, all_finite(wanted))
     return Command(
         [where(good, t, 0.0) for t in limited],
         [where(good, new, or_zero(old)) for new, old in zip(following, memory, strict=True)],
@@ -79,6 +81,8 @@ def commanded(
     )
 
 
-def bounded(torque: Scalar, limit: float) -> Scalar:
+def bounded(torque: Scalar, limit: Scalar) -> Scalar:
     """A torque within ± its limit [N·m or N], which may be infinite; NaN stays NaN."""
-    return torque if np.isinf(limit) else clipped(torque, -float(limit), float(limit))
+    if isinstance(limit, float):
+        return torque if np.isinf(limit) else clipped(torque, -float(limit), float(limit))
+    return clipped(torque, -limit, limit)

@@ -8,6 +8,7 @@ q_d throughout.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +22,22 @@ from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.bounds import Command, bounded, commanded
 from linkwise.control.gains import Gains
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.parameters import PAYLOAD, parameter_sizes, with_symbols
 from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar
+from linkwise.scalar import Condition, Scalar
+
+LIMITS = "torque_limits"
+"""Name of the torque limits among the settings of a law."""
+UNITS = {
+    "kp": "proportional gains [1/s^2]",
+    "kd": "derivative gains [1/s]",
+    "ki": "integral gains [1/s^3]",
+    LIMITS: "largest torques or forces [N*m or N], not negative; a huge number is none",
+}
+"""What settings are, in words, where a law does not say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +52,13 @@ class Reference:
 class Controller(ABC):
     """A control law for one robot model, which may differ from the robot it controls.
 
+    The numbers of a law, ``gains``, and its torque limits are its settings: constants of a kernel, or inputs of it
+    with ``tunable``, whose values are then chosen in every sample. A law needs nothing for that: ``control`` gets the
+    values from its argument ``gains``, in the shapes of those of the constructor.
+
     Args:
         robot: the model that the law uses, which may differ from the robot that is controlled.
-        gains: numbers of the law, shape (n,) or one for all joints.
+        gains: numbers of the law by name: arrays (k,), mostly (n,), or matrices (k, m).
         torque_limits: bounds to which the torques are saturated [N·m or N], one number or (n,); None: the effort
             limits of the model where it has some, ``False``: none.
     """
@@ -51,13 +67,25 @@ class Controller(ABC):
     """Whether the law has gains: then its constructor takes (robot, gains), else (robot)."""
     holds: ClassVar[bool] = False
     """Whether the law uses the constraints of its model: then where frames are held is part of its code."""
+    has_frame: ClassVar[bool] = False
+    """Whether the law has a tool: then its constructor takes ``frame``."""
+    signals: tuple[str, ...] = ()
+    """Gains that are measured, such as a wrench: always inputs of the controller's kernel."""
+    saturates: ClassVar[bool] = True
+    """Whether torque limits matter to the law."""
+    units: ClassVar[Mapping[str, str]] = {}
+    """What gains are, with units in ASCII, where ``UNITS`` does not say it."""
     memory_size: int = 0
     """Scalars that the controller keeps from sample to sample, zero at the start."""
 
     def __init__(self, robot: Robot, gains: Mapping[str, np.ndarray], torque_limits=None):
         self.robot = robot
         self.gains = dict(gains)
-        self.torque_limits = limits_of_torque(robot, torque_limits)
+        self.torque_limits: Any = limits_of_torque(robot, torque_limits)
+        self.check_gains()
+
+    def check_gains(self) -> None:  # noqa: B027  most laws take all gains
+        """Raise a ValueError for gains with which no motion is stable; called for every change of gains in Python."""
 
     @classmethod
     def gains_for(cls, robot: Robot, frequency, damping=1.0) -> Gains:
@@ -86,7 +114,7 @@ class Controller(ABC):
 
         Args:
             links: those of the controller's model.
-            gains: values of the gains by name, n scalars each.
+            gains: values of the gains by name: lists of scalars, for a matrix lists of rows.
             q: measured positions, nq scalars.
             qd: measured velocities, n scalars.
             reference: desired positions, velocities and accelerations.
@@ -113,7 +141,7 @@ class Controller(ABC):
             links, gains, q, qd, reference, memory, period: as for ``control``.
         """
         wanted, following = self.control(links, gains, q, qd, reference, memory, period)
-        return commanded(wanted, self.saturated(wanted), following, memory)
+        return commanded(wanted, self.saturated(wanted), following, memory, self.valid_limits)
 
     def options(self) -> tuple:
         """What besides model, gains and limits decides what ``control`` computes."""
@@ -135,6 +163,76 @@ class Controller(ABC):
             for t, limit, motor in zip(tau, self.torque_limits, motors, strict=True)
         ]
 
+    # -- settings: gains and limits that may change at run time
+    # -----------------------------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, np.ndarray]:
+        """Gains and torque limits by name, each as a vector: row by row for matrices."""
+        found = {name: np.ravel(np.asarray(values, dtype=float)) for name, values in self.gains.items()}
+        return {**found, LIMITS: np.array(self.torque_limits)} if self.saturates else found
+
+    def meaning(self, name: str) -> str:
+        """What a setting is, in words."""
+        return self.units.get(name, UNITS.get(name, name.replace("_", " ")))
+
+    def shaped(self, values: Mapping[str, Sequence[Scalar]]) -> dict[str, Any]:
+        """Gains for ``control``: vectors of scalars, lists of rows where the gain is a matrix.
+
+        Args:
+            values: scalars by name, row by row; other names are passed on.
+        """
+        found: dict[str, Any] = dict(values)
+        for name, own in self.gains.items():
+            if np.ndim(own) == 2 and name in found:
+                columns, flat = np.shape(own)[1], list(found[name])
+                found[name] = [flat[k : k + columns] for k in range(0, len(flat), columns)]
+        return found
+
+    def with_gains(self, **values: Any) -> Controller:
+        """The same law with other gains.
+
+        Args:
+            values: numbers by name, each of the shape of its gain or one number for all of it.
+
+        Raises:
+            UnknownNameError: the law has no such gain.
+            ValueError: the numbers are not finite, have another shape, or no motion can be stable with them.
+        """
+        made = copy.copy(self)
+        made.gains = dict(self.gains)
+        for name, value in values.items():
+            if name not in self.gains:
+                raise UnknownNameError(
+                    f"{type(self).__name__}: no gain {name!r}; {suggest(name, self.gains)}"
+                )
+            shape = np.shape(self.gains[name])
+            try:
+                made.gains[name] = np.array(np.broadcast_to(np.asarray(value, dtype=float), shape))
+            except (TypeError, ValueError):
+                raise ValueError(f"{name}: expected one number or shape {shape}, got {value!r}") from None
+            if not np.isfinite(made.gains[name]).all():
+                raise ValueError(f"{name}: expected finite numbers, got {value!r}")
+        made.check_gains()
+        return made
+
+    def bound(self, limits: Sequence[Scalar]) -> Controller:
+        """The same law with scalars as torque limits; one that is no number or negative is a fault of ``commanded``.
+
+        Args:
+            limits: n scalars [N·m or N]; infinite: no limit.
+        """
+        made = copy.copy(self)
+        given: list[Any] = list(limits)
+        made.torque_limits = given
+        made.valid_limits = [x >= 0.0 for x in given]
+        for name, part in vars(self).items():
+            if isinstance(part, Controller):  # a law inside of this one
+                setattr(made, name, part.bound(limits))
+        return made
+
+    valid_limits: Sequence[Condition] = ()
+    """Conditions that torque limits which are inputs must meet; see ``bound``."""
+
     @property
     def known(self) -> bool:
         """Whether ``key`` is enough to find compiled code again: for the laws of this package. Another law is
@@ -155,9 +253,10 @@ class Controller(ABC):
         inputs: Sequence[str] = (),
         frame: str | None = None,
         fault: bool = False,
+        tunable: bool = False,
     ) -> Kernel:
-        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory, inputs) -> (tau, next_memory, fault),
-        gains as constants.
+        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory, settings, inputs) -> (tau, next_memory,
+        fault), gains and limits as constants, or as settings with ``tunable``.
 
         Its C source is what a digital controller with this sample period runs. Torques are finite and within their
         limits for all inputs: they are zero where a number that the law needs is not finite.
@@ -167,7 +266,9 @@ class Controller(ABC):
             dtype: "float64" or "float32".
             inputs: parameters of the model that stay inputs, see ``Robot.kernel``: "payload" or labels.
             frame: that carries the payload; None: the only leaf.
-            fault: whether there is an output ``fault``, 1 where a number that the law needs is not finite, else 0.
+            fault: whether there is an output ``fault``, 1 where a number that the law needs is not finite, or a torque
+                limit that is an input is negative, else 0.
+            tunable: whether gains and torque limits are inputs, in the order of ``settings()``.
         """
         n, m = self.robot.dof, self.memory_size
         nq = self.robot.nq
@@ -177,19 +278,25 @@ class Controller(ABC):
             del sizes["memory"], shapes["next_memory"]
         if not flag("fault", fault):
             del shapes["fault"]
+        settings = self.settings()
+        tuned = tuple(settings) if flag("tunable", tunable) else tuple(self.signals)
+        sizes |= {name: settings[name].size for name in tuned}
         sizes |= parameter_sizes(self.robot, tuple(inputs))
-        gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
+        constants = {name: values.tolist() for name, values in settings.items() if name != LIMITS}
 
         def law(q, qd, q_d, qd_d, qdd_d, **others) -> dict[str, Any]:
             memory = others.pop("memory", ())
+            given = {name: others.pop(name) for name in tuned}
+            own = self.bound(given.pop(LIMITS)) if LIMITS in given else self
+            gains = self.shaped({**constants, **given})
             links = symbolic_links(self.robot, others, frame) if others else self.links()
-            found = self.commanded(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
+            found = own.commanded(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
             outputs = {"tau": found.tau, "next_memory": found.memory, "fault": [found.fault]}
             return {name: outputs[name] for name in shapes}
 
-        values = repr(
-            (period, tuple(inputs), frame, fault, sorted((k, v.tobytes()) for k, v in self.gains.items()))
-        ).encode()
+        fixed = [(name, constants[name]) for name in constants if name not in tuned]
+        shapes_of_gains = [(name, np.shape(values)) for name, values in self.gains.items()]
+        values = repr((period, tuple(inputs), frame, fault, tuned, fixed, shapes_of_gains)).encode()
         made = traced_kernel(
             type(self).__name__.lower(),
             law,
@@ -198,7 +305,7 @@ class Controller(ABC):
             dtype,
             self.key() + values if self.known else None,
         )
-        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs), frame, fault))
+        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs), frame, fault, bool(tunable)))
         return made
 
     def __repr__(self) -> str:
@@ -215,9 +322,10 @@ def _remade_kernel(
     inputs: tuple[str, ...],
     frame: str | None,
     fault: bool,
+    tunable: bool,
 ) -> Kernel:
     """Unpickle a kernel."""
-    return controller.kernel(period, dtype=dtype, inputs=inputs, frame=frame, fault=fault)
+    return controller.kernel(period, dtype=dtype, inputs=inputs, frame=frame, fault=fault, tunable=tunable)
 
 
 def traced_kernel(

@@ -1,18 +1,21 @@
-"""Feedback gains from what they mean: a natural frequency and a damping."""
+"""Feedback gains: per joint or as matrices, and from what they mean, a natural frequency and a damping."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from linkwise.arguments.flags import flag
+from linkwise.scalar import Scalar
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Proportional [1/s²], derivative [1/s] and integral [1/s³] gains, one number for all joints or (n,)
-    each.
+    """Proportional [1/s²], derivative [1/s] and integral [1/s³] gains: one number for all joints, (n,), or a matrix
+    (n, n) whose symmetric part is positive semidefinite.
     """
 
     kp: float | np.ndarray
@@ -26,7 +29,9 @@ class Gains:
                 array = np.asarray(value, dtype=float)
             except (TypeError, ValueError):
                 raise ValueError(f"{name}: expected numbers, got {value!r}") from None
-            if not (np.isfinite(array) & (array >= 0)).all():
+            if array.ndim == 2:
+                _check_matrix(name, array)
+            elif not (np.isfinite(array) & (array >= 0)).all():
                 raise ValueError(f"{name}: expected finite numbers, none negative; got {value!r}")
 
     @classmethod
@@ -58,14 +63,62 @@ class Gains:
         axis.
         """
         kp, kd, ki = (np.asarray(k, dtype=float) for k in (self.kp, self.kd, self.ki))
+        if any(k.ndim == 2 for k in (kp, kd, ki)):
+            return _stable(kp, kd, ki)
         return bool(((kp > 0) & (kd > 0) & (ki >= 0) & (kd * kp > ki)).all())
 
     def vectors(self, dof: int) -> dict[str, np.ndarray]:
-        """The gains by name, each (n,)."""
+        """The gains by name, each (n,), or (n, n) for a matrix."""
         found = {}
         for name in ("kp", "kd", "ki"):
             value = np.asarray(getattr(self, name), dtype=float)
-            if value.shape not in ((), (dof,)):
-                raise ValueError(f"{name}: expected one number or {dof}, got shape {value.shape}")
-            found[name] = np.array(np.broadcast_to(value, (dof,)))
+            if value.shape not in ((), (dof,), (dof, dof)):
+                raise ValueError(
+                    f"{name}: expected one number or {dof}, or a matrix of {dof} x {dof}; got shape {value.shape}"
+                )
+            shape = value.shape if value.ndim == 2 else (dof,)
+            found[name] = np.array(np.broadcast_to(value, shape))
         return found
+
+
+def product(gain: Sequence[Any], values: Sequence[Scalar]) -> list[Scalar]:
+    """A gain times a vector: joint by joint, or as a matrix where the gain has rows.
+
+    Args:
+        gain: n scalars, or rows of n scalars.
+        values: n scalars.
+    """
+    if len(gain) and not isinstance(gain[0], Sequence):
+        return [k * x for k, x in zip(gain, values, strict=True)]
+    found: list[Scalar] = []
+    for row in gain:
+        first, *others = (k * x for k, x in zip(row, values, strict=True))
+        total = first
+        for term in others:
+            total = total + term
+        found.append(total)
+    return found
+
+
+def _check_matrix(name: str, matrix: np.ndarray) -> None:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name}: a matrix of gains is square, got shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name}: expected finite numbers")
+    least = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T)).min(initial=0.0))
+    if least < -1e-9 * float(np.abs(matrix).max(initial=0.0)):
+        raise ValueError(
+            f"{name}: the symmetric part of a matrix of gains must not have negative eigenvalues, got {least:g}"
+        )
+
+
+def _stable(kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> bool:
+    """Whether s³ + K_d s² + K_p s + K_i (without K_i the square) has its roots left of the axis, for matrices."""
+    n = next(len(k) for k in (kp, kd, ki) if k.ndim == 2)
+    blocks = [k if k.ndim == 2 else np.diag(np.broadcast_to(k, (n,))) for k in (kd, kp, ki)]
+    blocks = blocks if np.any(ki) else blocks[:2]
+    order = len(blocks)
+    companion = np.zeros((order * n, order * n))
+    companion[:n] = -np.hstack(blocks)
+    companion[n:, :-n] = np.eye((order - 1) * n)
+    return bool((np.linalg.eigvals(companion).real < 0.0).all())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, errors
-from linkwise.control.gains import Gains
+from linkwise.control.gains import Gains, product
 from linkwise.robot.robot import Robot
 
 
@@ -15,6 +18,11 @@ class GravityPD(Controller):
 
     M. Takegaki, S. Arimoto, 1981: brings any arm to rest at a fixed reference, whatever its inertias.
     """
+
+    units: ClassVar[Mapping[str, str]] = {
+        "kp": "proportional gains [N*m/rad or N/m]",
+        "kd": "derivative gains [N*m*s/rad or N*s/m]",
+    }
 
     def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
         vectors = gains.vectors(robot.dof)
@@ -37,8 +45,5 @@ class GravityPD(Controller):
     def control(self, links, gains, q, qd, reference, memory, period):
         e, ed = errors(links, q, qd, reference)
         gravity = coordinates.gravity_torques(links, q)
-        tau = [
-            g - kp * x - kd * y
-            for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)
-        ]
-        return tau, []
+        spring, damping = product(gains["kp"], e), product(gains["kd"], ed)
+        return [g - s - d for g, s, d in zip(gravity, spring, damping, strict=True)], []

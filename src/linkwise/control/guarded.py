@@ -125,7 +125,7 @@ class Guarded(Controller):
             external = [or_zero(x) for x in found.external_torque]
             reacted = self._reacted(links, gains, q, qd, external)
             if reacted is not None:
-                reaction = commanded(reacted, self.saturated(reacted), (), ())
+                reaction = commanded(reacted, self.saturated(reacted), (), (), self.valid_limits)
                 tau = [where(free, a, b) for a, b in zip(tau, reaction.tau, strict=True)]
                 fault = where(free, fault, reaction.fault)
         tau = [where(measured, t, where(known, t, 0.0)) for t in tau]

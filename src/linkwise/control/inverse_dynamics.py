@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, Reference, errors
-from linkwise.control.gains import Gains
+from linkwise.control.gains import Gains, product
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
@@ -32,10 +32,8 @@ class PointToPoint(Controller):
 
     def control(self, links, gains, q, qd, reference, memory, period):
         e, _ = errors(links, q, qd, reference)
-        v = [
-            -(kd * speed) - kp * error
-            for kp, kd, speed, error in zip(gains["kp"], gains["kd"], qd, e, strict=True)
-        ]
+        damping, spring = product(gains["kd"], qd), product(gains["kp"], e)
+        v = [-d - s for d, s in zip(damping, spring, strict=True)]
         return torques_for(links, q, qd, v), []
 
 
@@ -73,13 +71,14 @@ class IntegralTracking(Controller):
     """
 
     def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
-        vectors = gains.vectors(robot.dof)
-        if not gains.stable():
+        super().__init__(robot, gains.vectors(robot.dof), torque_limits)
+        self.memory_size = robot.dof
+
+    def check_gains(self) -> None:
+        if not Gains(**self.gains).stable():
             raise ValueError(
                 "gains: an integral this strong is unstable; K_d·K_p must exceed K_i in every joint"
             )
-        super().__init__(robot, vectors, torque_limits)
-        self.memory_size = robot.dof
 
     @classmethod
     def gains_for(cls, robot: Robot, frequency, damping=1.0) -> Gains:
@@ -89,7 +88,7 @@ class IntegralTracking(Controller):
     def control(self, links, gains, q, qd, reference, memory, period):
         e, _ = errors(links, q, qd, reference)
         v = tracking_acceleration(links, gains, q, qd, reference)
-        v = [a - ki * integral for a, ki, integral in zip(v, gains["ki"], memory, strict=True)]
+        v = [a - integral for a, integral in zip(v, product(gains["ki"], memory), strict=True)]
         wanted = torques_for(links, q, qd, v)
         following = [
             where((want - given) * error < 0.0, integral, integral + period * error)
@@ -107,10 +106,8 @@ def tracking_acceleration(
 ) -> list[Scalar]:
     """q̈_d − K_d ė − K_p e."""
     e, ed = errors(links, q, qd, reference)
-    return [
-        a - kd * y - kp * x
-        for a, kd, y, kp, x in zip(reference.qdd, gains["kd"], ed, gains["kp"], e, strict=True)
-    ]
+    damping, spring = product(gains["kd"], ed), product(gains["kp"], e)
+    return [a - d - s for a, d, s in zip(reference.qdd, damping, spring, strict=True)]
 
 
 def with_friction(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from linkwise.arguments.numbers import Numbers
 from linkwise.control.controller import Controller
 from linkwise.robot.robot import Robot
@@ -17,6 +20,7 @@ class Passive(Controller):
     """
 
     feedback = False
+    saturates = False
 
     def __init__(self, robot: Robot, *, torque_limits=None):
         super().__init__(robot, {}, torque_limits=False)
@@ -34,6 +38,9 @@ class ConstantTorque(Controller):
     """
 
     feedback = False
+    saturates = False
+
+    units: ClassVar[Mapping[str, str]] = {"torque": "constant torques [N*m or N]"}
 
     def __init__(self, robot: Robot, torque):
         super().__init__(robot, {"torque": Numbers().each("torque", torque, robot.dof)}, torque_limits=False)

@@ -91,7 +91,9 @@ def typical(robot: Robot, entry: Entry, sizes: Mapping[str, int], count: int) ->
     rng = np.random.default_rng(7)
     found: dict[str, np.ndarray] = {}
     for name, size in sizes.items():
-        if name in entry.parameters:
+        if name in entry.settings:
+            found[name] = np.clip(entry.settings[name], -1e30, 1e30) * rng.uniform(0.5, 1.5, (count, size))
+        elif name in entry.parameters:
             found[name] = np.broadcast_to(entry.parameters[name], (count, size)).astype(float)
         elif name in entry.examples:
             found[name] = np.resize(entry.examples[name], (count, size))

@@ -22,18 +22,21 @@ from linkwise.control import (
     MomentumObserver,
     RecursiveLeastSquares,
     StateObserver,
+    Switched,
     named,
 )
 from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.control.safe_stop import stop_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
+from linkwise.embedded.learned import policy_entries
 from linkwise.embedded.predictive import predictive_entries
-from linkwise.embedded.stops import stop_kernel
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
 from linkwise.functions.parameters import parameter_sizes
 from linkwise.functions.table import FUNCTIONS, mechanism_of
-from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
+from linkwise.robot.calls import FRAME_FUNCTIONS
+from linkwise.robot.robot import Robot
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves, source_of
@@ -97,27 +100,74 @@ def _function(robot: Robot, name: str, options: Options) -> Entry:
 
 
 def controller_of(robot: Robot, name: str, options: Options) -> Controller:
-    """A controller with the gains and limits of the options."""
+    """A controller with the gains and limits of the options.
+
+    Args:
+        robot: the robot.
+        name: a key of ``CONTROLLERS``.
+        options: gains replace those that follow from the frequency, where the law has them.
+    """
+    in_task = CONTROLLERS[name].has_frame
+    frequency = options.frequency if in_task else _each_joint("frequency", robot, options.frequency)
+    more: dict[str, Any] = {"torque_limits": options.torque_limits}
+    if in_task:
+        more["frame"] = options.frame
     if not CONTROLLERS[name].feedback:
-        return named(name, robot, torque_limits=options.torque_limits)
-    return named(
-        name,
-        robot,
-        frequency=options.frequency,
-        damping=options.damping,
-        torque_limits=options.torque_limits,
-    )
+        law = named(name, robot, **more)
+    elif {"kp", "kd"} <= set(options.gains):
+        given = {key: options.gains[key] for key in ("kp", "kd", "ki") if key in options.gains}
+        if not in_task:
+            given = {key: _each_joint(key, robot, values) for key, values in given.items()}
+        law = named(name, robot, Gains(**given), **more)
+    else:
+        law = named(name, robot, frequency=frequency, damping=options.damping, **more)
+    try:
+        return law.with_gains(**{key: v for key, v in options.gains.items() if key in law.gains})
+    except ValueError as error:
+        raise EntryError(f"{name}: {error}") from None
+
+
+def _each_joint(name: str, robot: Robot, values: Any) -> Any:
+    """One number, or one for each joint."""
+    found = np.asarray(values, dtype=float)
+    if found.size not in (1, robot.dof):
+        raise EntryError(f"{name}: expected one number or {robot.dof}, got {found.size}")
+    return float(found.ravel()[0]) if found.size == 1 else found
 
 
 def _controller(robot: Robot, name: str, options: Options) -> Entry:
-    law = controller_of(robot, name, options)
+    return law_entry(controller_of(robot, name, options), name, f"controller {name} of {robot.name}", options)
+
+
+def law_entry(law: Controller, name: str, summary: str, options: Options) -> Entry:
+    """A controller as a function of a package: its gains and limits are arguments unless they are to be fixed.
+
+    Args:
+        law: the controller.
+        name: of the function.
+        summary: what it is, in words.
+        options: choices.
+    """
+    tunable = not options.fixed_gains
     kernel = law.kernel(
-        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame, fault=True
+        options.period,
+        dtype=options.dtype,
+        inputs=options.inputs,
+        frame=options.payload_frame,
+        fault=True,
+        tunable=tunable,
     )
-    gains = "; ".join(f"{key} = {_listed(values)}" for key, values in law.gains.items())
-    parts = [f"controller {name} of {robot.name}, every {options.period:g} s", gains, _limits(law)]
-    parts.append("zero torques and fault = 1 where a number that it needs is not finite")
-    return Entry(name, "; ".join(filter(None, parts)), kernel, options.dtype)
+    settings = {key: values for key, values in law.settings().items() if tunable and key not in law.signals}
+    parts = [f"{summary}, every {options.period:g} s"]
+    if tunable and settings:
+        parts.append(f"{' and '.join(settings)} are arguments")
+    else:
+        parts += [f"{key} = {_listed(values)}" for key, values in law.gains.items()]
+        parts.append(_limits(law))
+    wrong = " or a torque limit is negative" if tunable and law.saturates else ""
+    parts.append(f"zero torques and fault = 1 where a number that it needs is not finite{wrong}")
+    words = {key: law.meaning(key) for key in (*settings, *law.signals)}
+    return Entry(name, "; ".join(filter(None, parts)), kernel, options.dtype, settings=settings, words=words)
 
 
 def _limits(law: Controller) -> str:
@@ -129,22 +179,24 @@ def _listed(values: np.ndarray) -> str:
 
 
 def _observer(robot: Robot, options: Options) -> list[Entry]:
-    observer = StateObserver(robot, 10.0 * options.frequency, options.damping)
+    rate = 10.0 * options.highest_frequency
+    observer = StateObserver(robot, rate, options.damping)
     kernel = observer.kernel(
         options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
     )
     summary = (
         f"state observer of {robot.name}, every {options.period:g} s: the next estimates of position and velocity "
-        f"from the measured position and the applied torques; errors decay at {10.0 * options.frequency:g} rad/s"
+        f"from the measured position and the applied torques; errors decay at {rate:g} rad/s"
     )
     return [Entry("state_observer", summary, kernel, options.dtype)]
 
 
 def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
-    observer = MomentumObserver(robot, 5.0 * options.frequency, frame=options.frame)
+    rate = 5.0 * options.highest_frequency
+    observer = MomentumObserver(robot, rate, frame=options.frame)
     summary = (
         f"momentum observer of {robot.name}, every {options.period:g} s: external torques and collisions without a "
-        f"force sensor; time constant {0.2 / options.frequency:g} s"
+        f"force sensor; time constant {1.0 / rate:g} s"
     )
     kernel = observer.kernel(options.period, options.dtype, options.inputs)
     return [Entry("momentum_observer", summary, kernel, options.dtype)]
@@ -152,17 +204,27 @@ def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
 
 def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
     law = controller_of(robot, options.controller, options)
-    guarded = Guarded(law, MomentumObserver(robot, 5.0 * options.frequency))
+    guarded = Guarded(law, MomentumObserver(robot, 5.0 * options.highest_frequency))
     summary = (
-        f"{options.controller} of {robot.name}, every {options.period:g} s, with a watch for collisions: at an "
-        f"external torque beyond {_listed(guarded.observer.threshold)}, or a measured number that is not finite, it "
-        "stops and holds its position"
+        f"{options.controller} of {robot.name} with a watch for collisions: at an external torque beyond "
+        f"{_listed(guarded.observer.threshold)}, or a measured number that is not finite, it stops and holds its "
+        "position"
     )
-    kernel = guarded.kernel(
-        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame, fault=True
+    return [law_entry(guarded, "guarded_controller", summary, options)]
+
+
+def _switched_controller(robot: Robot, options: Options) -> list[Entry]:
+    names = tuple(dict.fromkeys(options.controllers))
+    for name in names:
+        if name not in CONTROLLERS:
+            raise UnknownNameError(f"controllers: no {name!r}; {suggest(name, CONTROLLERS)}")
+    law = Switched({name: controller_of(robot, name, options) for name in names})
+    numbered = ", ".join(f"{k} {name}" for k, name in enumerate(names))
+    summary = (
+        f"one of several controllers of {robot.name}, chosen by selected ({numbered}); torques do not jump where the "
+        f"choice, a gain or a target changes, and follow within {law.duration:g} s"
     )
-    parts = filter(None, [summary, _limits(law)])
-    return [Entry("guarded_controller", "; ".join(parts), kernel, options.dtype)]
+    return [law_entry(law, "switched_controller", summary, options)]
 
 
 def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
@@ -172,7 +234,7 @@ def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
         )
     kernel = stop_kernel(
         robot,
-        Gains.from_frequency(options.frequency, options.damping),
+        Gains.from_frequency(_each_joint("frequency", robot, options.frequency), options.damping),
         options.stop,
         options.stop_time,
         torque_limits=options.torque_limits,
@@ -341,6 +403,7 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
     "momentum_observer": _momentum_observer,
     "guarded_controller": _guarded_controller,
+    "switched_controller": _switched_controller,
     "safe_stop": _safe_stop,
     "recursive_least_squares": _payload_estimator,
     "extended_kalman_filter": _kalman_filter,
@@ -349,5 +412,8 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "closed_loop": _closed_loop,
     "rollout": _rollout,
     "mpc": predictive_entries,
+    "policy": policy_entries,
 }
 """Names besides those of functions and controllers."""
+LAWS = ("guarded_controller", "switched_controller")
+"""Those of them that are controllers: functions of measured state and reference, with torques as results."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +32,21 @@ class Options:
     """Whether a payload, ten numbers, is an argument of functions and controllers."""
     period: float = 1e-3
     """Sample period of controllers and observers, step of loops [s]."""
-    frequency: float = 10.0
-    """Of the gains [rad/s]."""
+    frequency: float | Sequence[float] = 10.0
+    """Of the gains [rad/s], one number or one for each joint."""
     damping: float = 1.0
+    gains: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers of controllers by name, such as kp and kd, in place of those of ``frequency`` and ``damping``: one
+    number, or as many as the law has."""
+    fixed_gains: bool = False
+    """Whether gains and torque limits of controllers are constants of the code. Else they are arguments, and the values
+    of these options are their defaults."""
     torque_limits: Sequence[float] | None = None
     """[N·m or N]; None: the effort limits of the robot."""
     controller: str = "computed_torque"
-    """The one of ``closed_loop``."""
+    """The one of ``closed_loop`` and ``guarded_controller``."""
+    controllers: Sequence[str] = ("computed_torque", "gravity_pd")
+    """Those of ``switched_controller``."""
     stop: str = "hold"
     """The mode of ``safe_stop``: "hold" or "ramp"."""
     stop_time: float = 0.5
@@ -53,6 +62,13 @@ class Options:
     """Duration of each [s]."""
     iterations: int = 1
     """Of the solver, in a call of ``mpc``."""
+    weights: str | None = None
+    """File of the network of ``policy``."""
+
+    @property
+    def highest_frequency(self) -> float:
+        """The largest natural frequency of the gains [rad/s]: that of functions that have one for all joints."""
+        return float(np.max(np.asarray(self.frequency, dtype=float)))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -80,6 +96,8 @@ class Entry:
     """Whole numbers for the header."""
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Constant arrays for callers."""
+    settings: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Inputs that are gains and limits, with their default values; a structure in C."""
     words: Mapping[str, str] = field(default_factory=dict)
     """What arguments are, where their names do not say it."""
     states: Callable[[int], Mapping[str, np.ndarray]] | None = None

@@ -66,6 +66,7 @@ def header(
         )
     for f in functions:
         parts.append(f.comment() + f.function.signature() + ";\n")
+        parts += [_structure(f, prefix)] if f.entry.settings else []
         for name, values in f.entry.tables.items():
             parts.append(f"extern const {prefix}_real {f.name}_{name}[{values.size}];\n")
     parts.append("#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
@@ -97,13 +98,57 @@ def _sizes(f: Coded, measured: int | None, measured_by: str) -> str:
     return text + "".join(f"#define {big}_{name} {value}\n" for name, value in f.entry.definitions.items())
 
 
+def _structure(f: Coded, prefix: str) -> str:
+    """The structure of a function's settings, its default values, and a function that takes it."""
+    names = {a.array.title: a.name for a in f.arguments}
+    fields = "".join(
+        f"    {prefix}_real {names[title]}[{values.size}]; /* {f.entry.words.get(title, title)} */\n"
+        for title, values in f.entry.settings.items()
+    )
+    others = [a for a in f.arguments if a.array.title not in f.entry.settings]
+    declared = ", ".join(
+        f"{'const ' if a.array.kind == 'input' else ''}{prefix}_real {a.name}[{a.size}]" for a in others
+    )
+    passed = ", ".join(
+        f"settings->{a.name}" if a.array.title in f.entry.settings else a.name for a in f.arguments
+    )
+    kind, back = ("void", "") if f.function.status is None else ("int", "return ")
+    return (
+        f"/* Gains and limits of {f.name}, which may change from call to call. */\n"
+        f"typedef struct {{\n{fields}}} {f.name}_settings;\n"
+        f"/* Values to start from: {f.name}_settings s = {f.name}_defaults; */\n"
+        f"extern const {f.name}_settings {f.name}_defaults;\n"
+        f"/* The same function with its settings in one structure. */\n"
+        f"static inline {kind} {f.name}_with(const {f.name}_settings *settings, {declared})\n"
+        f"{{\n    {back}{f.name}({passed});\n}}\n"
+    )
+
+
+def defaults(f: Coded, prefix: str) -> str:
+    """The default values of a function's settings as a C file."""
+    names = {a.array.title: a.name for a in f.arguments}
+    fields = ",\n".join(
+        f"    .{names[title]} = {{\n{textwrap.indent(_numbers(f, values), ' ' * 8)}\n    }}"
+        for title, values in f.entry.settings.items()
+    )
+    return (
+        f'/* Default settings of {f.name}. */\n\n#include "{prefix}.h"\n\n'
+        f"const {f.name}_settings {f.name}_defaults = {{\n{fields}\n}};\n"
+    )
+
+
+def _numbers(f: Coded, values: np.ndarray) -> str:
+    """Numbers of an array in C; a huge one stands for an infinite one."""
+    kind, suffix = (np.float32, "f") if f.real == "float" else (np.float64, "")
+    numbers = np.clip(np.ravel(values), -1e30, 1e30).astype(kind)
+    return textwrap.fill(", ".join(f"{number!s}{suffix}" for number in numbers), 100)
+
+
 def tables(f: Coded, prefix: str) -> str:
     """Constant arrays of a function as a C file."""
-    kind, suffix = (np.float32, "f") if f.real == "float" else (np.float64, "")
     parts = [f'/* Numbers for {f.name}. */\n\n#include "{prefix}.h"\n']
     for name, values in f.entry.tables.items():
-        numbers = np.clip(np.ravel(values), -1e30, 1e30).astype(kind)
-        listed = textwrap.fill(", ".join(f"{number!s}{suffix}" for number in numbers), 110)
+        listed = _numbers(f, values)
         parts.append(
             f"const {prefix}_real {f.name}_{name}[{values.size}] = {{\n{textwrap.indent(listed, '    ')}\n}};\n"
         )

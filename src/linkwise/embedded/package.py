@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 from linkwise.arguments.flags import flag
@@ -18,9 +17,10 @@ from linkwise.compiler.emit.clike import WORDS, SpellingError, spelt
 from linkwise.core import foreign
 from linkwise.core.foreign import Code
 from linkwise.core.once import once
-from linkwise.embedded import counting, header, rust, selftest, stack
+from linkwise.embedded import counting, example, header, readme, rust, selftest, stack
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entries import Options, entries
+from linkwise.embedded.package_files import support_file
 from linkwise.embedded.processors import PROCESSORS
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError
@@ -128,6 +128,7 @@ class Package:
         sources = {f"{f.name}.c": f.text for f in functions}
         if self.robot.nq == self.robot.dof and self.robot.dof:
             sources[f"{prefix}_limits.c"] = header.limits(self.robot, prefix, functions[0].real)
+        sources |= {f"{f.name}_defaults.c": header.defaults(f, prefix) for f in functions if f.entry.settings}
         sources |= {f"{f.name}_tables.c": header.tables(f, prefix) for f in functions if f.entry.tables}
         own = {"lw_fma.h": support_file("lw_fma.h")}
         unmeasured = header.header(self.robot, prefix, functions, {}, "", self.about)
@@ -149,6 +150,8 @@ class Package:
             **rust.crate(self.robot, prefix, functions, sources, self.about, self.constant_time),
             "CMakeLists.txt": self._filled("CMakeLists.txt.in", sources, "\n    "),
             f"{prefix}.pc.in": self._filled("package.pc.in", sources, " "),
+            "README.md": readme.text(self.robot, prefix, functions, self.about, self.options),
+            "example.c": example.program(self.robot, prefix, functions, self.options),
         }
         if self._runtime is not None:
             found |= {
@@ -287,16 +290,6 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def support_file(name: str, part: str = "linkwise.embedded") -> str:
-    """The text of a file that is the same for all robots.
-
-    Args:
-        name: of the file.
-        part: the package whose folder ``files`` has it.
-    """
-    return resources.files(part).joinpath("files", name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

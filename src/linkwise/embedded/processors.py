@@ -48,6 +48,7 @@ class Processor:
         start = f" START={self.start}" if self.start else ""
         return (
             f"{' '.join(goals)}: %-{self.name}:\n"
+            f"\t$(call need,{self.compiler},make $@)\n\t$(call need,{self.emulator},make $@)\n"
             f'\t$(MAKE) $* BUILD=build/{self.name} CC={self.compiler} CFLAGS="{self.flags}"{start} \\\n'
             f'\t    LDFLAGS="{self.linking}" \\\n'
             f'\t    RUN="{self.emulator}{" " if self.arguments else ""}{self.arguments}"\n'

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
+from linkwise.control.controller import LIMITS
 from linkwise.core.once import once
 from linkwise.functions.parameters import parameter_sizes, with_symbols
 from linkwise.functions.table import FUNCTIONS, mechanism_of
@@ -66,6 +68,8 @@ class ClosedLoop:
     """That carries a payload which varies; None: the only leaf."""
     accuracy: float | None = None
     """Of contacts: largest residual; None for the default."""
+    limits_vary: bool = False
+    """Whether the torque limits of the controller are inputs."""
 
     # -- what goes in and out
     # ---------------------------------------------------------------------------------------
@@ -98,7 +102,10 @@ class ClosedLoop:
     def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
         """The parameters that are not the robot's, with their values: inputs of the kernel."""
         period = step * substeps
-        found = {"step": np.array([step]), **self.controller.gains}
+        settings = self.controller.settings()
+        if not self.limits_vary:
+            settings.pop(LIMITS, None)
+        found = {"step": np.array([step]), **settings}
         if self.substeps:
             found["substeps"] = np.array([float(substeps)])
         if self.plant.friction:
@@ -145,6 +152,15 @@ class ClosedLoop:
         symbols = {name: values[name] for name in self.varied}
         return with_symbols(mechanism_of(robot), robot, frame, symbols, base_parameters=True)
 
+    def law(self, values: Values) -> tuple[Controller, dict[str, Any]]:
+        """The controller, and its gains in their shapes.
+
+        Args:
+            values: scalars of parameters by name.
+        """
+        law = self.controller.bound(values[LIMITS]) if self.limits_vary else self.controller
+        return law, law.shaped(values)
+
     # -- one step
     # ---------------------------------------------------------------------------------------------------
 
@@ -164,8 +180,8 @@ class ClosedLoop:
             )
 
         def command(at: float, q, qd):
-            own = self.controller.links()
-            return self.controller.limited(own, values, q, qd, reference(at), memory, period)
+            law, gains = self.law(values)
+            return law.limited(law.links(), gains, q, qd, reference(at), memory, period)
 
         sensors, drives = self.plant.sensors, self.plant.drives
         drawn = (
@@ -265,7 +281,7 @@ class ClosedLoop:
             (sensors.noisy, sensors.counts, sensors.differs), (drives.ideal, drives.bits is None),
             self.controller.key(), type(self.source).__name__, self.integrator, self.continuous, self.substeps,
             self.delay, self.varied, self.record, self.stabilization, repr(self.interface), self.payload_frame,
-            self.accuracy,
+            self.accuracy, self.limits_vary, self._matrices(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 
@@ -273,6 +289,10 @@ class ClosedLoop:
         """What of the external force decides the code."""
         push = self.plant.push
         return None if push is None else (push.torque is None, push.frame)
+
+    def _matrices(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Gains that are matrices, with their shapes."""
+        return [(name, np.shape(v)) for name, v in self.controller.gains.items() if np.ndim(v) == 2]
 
     def kernel(self) -> RolloutKernel:
         """The rollout, made once per robot."""

@@ -61,9 +61,8 @@ def run_from_python(
             target = Reference(
                 *(_columns(np.broadcast_to(part, (*batch, part.shape[-1]))) for part in moment)
             )
-            limited, following = controller.limited(
-                controller.links(), columns, seen_q, seen_qd, target, memory, period
-            )
+            law, gains = loop.law(columns)
+            limited, following = law.limited(law.links(), gains, seen_q, seen_qd, target, memory, period)
             wanted: list[Any] = [np.broadcast_to(np.asarray(t, dtype), batch) for t in limited]
         else:
             answer = controller(s * period, _array(seen_q), _array(seen_qd), moment)

@@ -14,7 +14,7 @@ from linkwise.algorithms.singularity import may_be_singular
 from linkwise.arguments.flags import flag, flag_or_none
 from linkwise.compiler.runtime.arrays import is_foreign
 from linkwise.control import Controller
-from linkwise.control.controller import limits_of_torque
+from linkwise.control.controller import LIMITS, limits_of_torque
 from linkwise.errors import ShapeError, SimulationWarning, SlowWarning, UnknownNameError, suggest, warn
 from linkwise.functions.table import mechanism_of
 from linkwise.model.checks import check_moves
@@ -87,9 +87,10 @@ def simulate(
         q: initial positions, (..., nq); by default the start of the reference. Leading axes are the batch.
         qd: initial velocities, (..., n).
         delay: control periods from measurement to torque.
-        vary: other values for every robot, (..., size): gains (kp, kd, ki), "payload" (ten numbers, see
-            ``Robot.kernel``), labels of ``robot.parameter_labels``, numbers of sensors and drives, or
-            "contact_friction" and "ground_height" of every candidate of contact.
+        vary: other values for every robot, (..., size): gains of the controller (kp, kd, ki, …; matrices row by row),
+            "torque_limits" of the controller, "payload" (ten numbers, see ``Robot.kernel``), labels of
+            ``robot.parameter_labels``, numbers of sensors and drives, or "contact_friction" and "ground_height" of
+            every candidate of contact.
         record: what is recorded besides q, qd and tau: command, q_measured, qd_measured, memory.
         seed: of random numbers, which depend on seed, robot and step alone: not on the batch, the number of threads
             or the speed of the machine.
@@ -235,6 +236,7 @@ def closed_loop(
         tuple(dict.fromkeys(("q", "qd", "tau", *record))),
         arguments.stabilization(robot, stabilization),
         accuracy=accuracy,
+        limits_vary=LIMITS in varied,
     )
     if continuous:
         _check_continuous(loop, controller)
@@ -305,7 +307,8 @@ def _given(loop: ClosedLoop, times: Times, vary: Arrays, q: Any, qd: Any) -> Arr
     for name, value in vary.items():
         if name not in allowed:
             raise UnknownNameError(f"vary: no {name!r}; {suggest(name, ('payload', *allowed))}")
-        given[name] = _varied(name, value, loop.interface.parameters[name])
+        signed = np.ndim(loop.controller.gains.get(name, 0.0)) == 2
+        given[name] = _varied(name, value, loop.interface.parameters[name], signed)
     given["q"], given["qd"] = _start(loop, q, qd)
     carried = loop.interface.carried
     given |= {
@@ -321,19 +324,25 @@ def _given(loop: ClosedLoop, times: Times, vary: Arrays, q: Any, qd: Any) -> Arr
 
 
 LEAST = {
-    **dict.fromkeys(("kp", "kd", "ki", "position_noise", "velocity_noise", "resolution", "filter_gain"), 0.0),
+    **dict.fromkeys(
+        ("kp", "kd", "ki", LIMITS, "position_noise", "velocity_noise", "resolution", "filter_gain"), 0.0
+    ),
     **dict.fromkeys(("breakaway", "substeps"), 1.0),
 }
 """The smallest values that make sense, by name."""
 POSITIVE = ("step", "torque_per_volt", "volts", "volt_step", "rate")
 
 
-def _varied(name: str, value: Any, size: int) -> Any:
-    """Other values for every robot, (..., size); arrays on a GPU are not checked."""
+def _varied(name: str, value: Any, size: int, signed: bool) -> Any:
+    """Other values for every robot, (..., size); arrays on a GPU are not checked.
+
+    Elements of matrices (``signed``) may be negative.
+    """
     if is_foreign(value):
         found = value
     else:
-        bounds = {"above": 0.0} if name in POSITIVE else {"least": LEAST.get(name, _least_of(name))}
+        least = -math.inf if signed else LEAST.get(name, _least_of(name))
+        bounds = {"above": 0.0} if name in POSITIVE else {"least": least}
         found = arguments.array(f"vary: {name}", value, **bounds)
         if name == "payload":
             arguments.array("vary: payload: mass", found[..., 0], least=0.0)

@@ -89,6 +89,8 @@ def _interfaces(root: ET.Element, model: FmuModel, second: bool, files: Iterable
 
 
 def _role(each: Variable) -> Attributes:
+    if each.causality == "tunable":
+        return {"causality": "parameter", "variability": "tunable", "initial": "exact"}
     found = {"causality": each.causality}
     if each.causality == "parameter":
         found["variability"] = "fixed"

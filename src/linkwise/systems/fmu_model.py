@@ -17,7 +17,7 @@ from linkwise.compiler.emit.clike import spelt
 from linkwise.core import foreign
 from linkwise.embedded import ENTRIES, Entry, Options, entries, header
 from linkwise.embedded.coded import Coded
-from linkwise.embedded.package import support_file
+from linkwise.embedded.package_files import support_file
 from linkwise.errors import LinkwiseError
 from linkwise.robot.robot import Robot
 from linkwise.systems.variables import POSITIONS, Variable, scalars
@@ -183,10 +183,12 @@ def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuMo
         key = f"out_{title}" if title in sizes else title
         layout, sizes[key] = layout.add(key, size), size
         roles[key] = "input" if title in shown and key == title else "output"
+        roles[key] = "tunable" if title in entry.settings else roles[key]
     starts = {
         title: _start(robot, title, size)
         for title, size in (shown | {t: inputs[t] for t in remembered}).items()
     }
+    starts |= {title: np.clip(values, -1e30, 1e30) for title, values in entry.settings.items()}
     for title in kept:
         if title not in layout.places:
             layout = layout.add(title, inputs[title])
@@ -354,7 +356,12 @@ void model_directional(double *v, double *d);
 
 
 def _defined(model: FmuModel) -> str:
-    access = {"independent": "MODEL_INITIAL", "parameter": "MODEL_INITIAL", "input": "MODEL_INPUT"}
+    access = {
+        "independent": "MODEL_INITIAL",
+        "parameter": "MODEL_INITIAL",
+        "input": "MODEL_INPUT",
+        "tunable": "MODEL_INPUT",
+    }
     starts, rights = [], []
     for each in model.variables:
         starts.append(f"    {each.start or 0.0!r}, /* {foreign.c_comment(each.name)} */")

@@ -13,13 +13,16 @@ from linkwise.core import foreign
 from linkwise.core.foreign import Code, ascii_line, xml_text
 from linkwise.core.once import once
 from linkwise.embedded import Options, Package, header
-from linkwise.embedded.package import support_file
+from linkwise.embedded.entries import LAWS
+from linkwise.embedded.package_files import support_file
 from linkwise.robot.robot import Robot
+from linkwise.systems import ros2_settings
 from linkwise.systems.fmu_model import SystemExportError
 from linkwise.version import __version__
 
 _DEPENDENCIES = (
-    *("controller_interface", "pluginlib", "rclcpp", "rclcpp_lifecycle", "realtime_tools", "trajectory_msgs"),
+    *("controller_interface", "pluginlib", "rcl_interfaces", "rclcpp", "rclcpp_lifecycle", "realtime_tools"),
+    "trajectory_msgs",
 )
 _MAINTAINER = re.compile(r"([^<>]+?)\s*<([^<>@\s]+@[^<>@\s]+)>")
 _NOBODY = "TODO: maintainer <todo@example.com>"
@@ -59,9 +62,9 @@ class Ros2Controller(Package):
         if not self.license:
             raise SystemExportError("license: expected a name, such as Apache-2.0")
         options = Options() if options is None else options
-        if name not in (*CONTROLLERS, "guarded_controller"):
+        if name not in (*CONTROLLERS, *LAWS):
             raise SystemExportError(
-                f"{name}: ros2_control runs controllers: {', '.join(CONTROLLERS)} or guarded_controller"
+                f"{name}: ros2_control runs controllers: {', '.join((*CONTROLLERS, *LAWS))}"
             )
         if robot.nq != robot.dof or not robot.dof:
             raise SystemExportError(
@@ -90,6 +93,8 @@ class Ros2Controller(Package):
             f"{function.name}.c": function.text,
             f"{self.prefix}_limits.c": header.limits(self.robot, self.prefix, function.real),
         }
+        if function.entry.settings:
+            sources[f"{function.name}_defaults.c"] = header.defaults(function, self.prefix)
         values = self._values(list(sources))
         found = {
             "package.xml": self._package_xml(),
@@ -111,11 +116,26 @@ class Ros2Controller(Package):
         (function,) = self.functions
         sizes = {a.array.title: a.size for a in function.arguments}
         places = {title: f"{title}.data()" for title in ("q", "qd", "tau")} | _PASSED | _KEPT
+        places |= {
+            a.array.title: f"settings.{a.name}"
+            for a in function.arguments
+            if a.array.title in function.entry.settings
+        }
         memory, real = sizes.get("memory"), f"{self.prefix}_real"
         room = [a for a in function.arguments if a.array.kind == "scratch"]
+        signals = {
+            a.array.title: f"{a.name}_"
+            for a in function.arguments
+            if a.array.kind == "input" and a.array.title not in places
+        }
+        places |= {title: f"{name}.data()" for title, name in signals.items()}
         passed = [places.get(a.array.title, "room_.data()") for a in function.arguments]
         members = [f"  std::array<{real}, {memory}> memory_{{}}, next_memory_{{}};\n"] if memory else []
         members += [f"  std::array<{real}, {room[0].size}> room_{{}};\n"] if room else []
+        members += [
+            f"  std::array<{real}, {sizes[title]}> {name}{{}};  // {foreign.line_comment(title)}: zeros until set\n"
+            for title, name in signals.items()
+        ]
         return {
             "about": self.about,
             "summary": function.entry.summary,
@@ -128,6 +148,7 @@ class Ros2Controller(Package):
             "memory_declared": Code("".join(members)),
             "memory_cleared": Code("  memory_.fill(0);\n" if memory else ""),
             "memory_kept": Code("  memory_ = next_memory_;\n" if memory else ""),
+            **{name: Code(text) for name, text in ros2_settings.code(function).items()},
             "call": Code(f"  const int fault = {function.name}(\n    {', '.join(passed)});"),
         }
 
@@ -159,7 +180,7 @@ class Ros2Controller(Package):
         return (
             f"controller_manager:\n  ros__parameters:\n    update_rate: {self.rate}  # Hz\n"
             f"    {self.name}:\n      type: {self.package}/Controller\n\n"
-            f"{self.name}:\n  ros__parameters:\n    joints:\n{names}"
+            f"{self.name}:\n  ros__parameters:\n    joints:\n{names}" + ros2_settings.yaml(self.functions[0])
         )
 
     def _urdf(self) -> str:

@@ -14,8 +14,8 @@ from linkwise.robot.robot import Robot
 POSITIONS = ("q", "q_d", "estimated_q", "q_measured", "start", "end", "next_q")
 _VELOCITIES = ("qd", "qd_d", "estimated_qd", "next_qd")
 _ACCELERATIONS = ("qdd", "qdd_d")
-_TORQUES = ("tau", "external_torque", "residual", "gravity_torques")
-_OTHERS = ("contact",)  # one number for each joint, without a unit
+_TORQUES = ("tau", "torque_limits", "external_torque", "residual", "gravity_torques")
+_OTHERS = ("contact", "kp", "kd", "ki")  # one number for each joint, without a unit
 _ALONE = {"time": "s", "duration": "s", "step": "s", "kinetic_energy": "J", "potential_energy": "J"}
 _PAYLOAD = ("kg", *["kg.m"] * 3, *["kg.m2"] * 6)
 
@@ -44,7 +44,7 @@ class Variable:
     name: str
     reference: int
     causality: str
-    """independent, parameter, input or output."""
+    """independent, parameter, tunable (a parameter that may change between steps), input or output."""
     description: str
     unit: str | None = None
     start: float | None = None

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli.support.gains import check_names, given_gains, one_or_all
 from linkwise.cli.support.options import load_robot
 from linkwise.cli.support.output import say, say_json
+from linkwise.control import CONTROLLERS
 from linkwise.embedded import Options, Package
+from linkwise.embedded.entries import controller_of
 from linkwise.embedded.package import check_folder
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.table import FUNCTIONS
@@ -21,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = (
-    *("period", "frequency", "damping", "torque_limits", "controller", "stop", "stop_time"),
-    *("horizon", "step", "iterations"),
+    *("period", "damping", "torque_limits", "stop", "stop_time"),
+    *("horizon", "step", "iterations", "weights"),
 )
 
 
@@ -97,6 +100,10 @@ def chosen_options(robot: Robot, functions: Sequence[str], options: dict[str, An
     if options["frame"]:
         robot.locate(options["frame"])
     numbers = {name: options[name] for name in _NUMBERS if options.get(name) is not None}
+    if options["controller"]:
+        numbers |= {"controller": options["controller"][0], "controllers": options["controller"]}
+    if options["frequency"] is not None:
+        numbers["frequency"] = one_or_all(options["frequency"], 10.0)
     if options["trajectory"]:
         numbers["trajectory"] = read_csv(options["trajectory"], robot.joint_names)
     return Options(
@@ -107,8 +114,20 @@ def chosen_options(robot: Robot, functions: Sequence[str], options: dict[str, An
         friction=not options["no_friction"],
         wrench=options["wrench"],
         payload=options["payload"],
+        gains=_gains(robot, functions, options),
+        fixed_gains=options["fixed_gains"],
         **numbers,
     )
+
+
+def _gains(robot: Robot, functions: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of controllers by name; those that none of the controllers has are refused."""
+    found = given_gains(options)
+    if found:
+        laws = [name for name in functions if name in CONTROLLERS]
+        laws += options["controller"] or ([] if laws else [Options().controller])
+        check_names(found, {law: controller_of(robot, law, Options()).gains for law in laws})
+    return found
 
 
 def cost(operations: Operations) -> dict[str, int]:

@@ -75,7 +75,7 @@ class Writer:
         self.lines: list[str] = []
         self.first_lines: list[str] = []  # of the function's first block
         self.block = "entry"
-        self._count = 0
+        self._block_start = self._count = 0
         self._constants: dict[tuple[str, str], str] = {}
         self._bounded = False
 
@@ -99,6 +99,12 @@ class Writer:
     def start_block(self, label: str) -> None:
         self.lines.append(f"{label}:")
         self.block = label
+        self._block_start = len(self.lines)
+
+    @property
+    def block_length(self) -> int:
+        """Lines of the block so far."""
+        return len(self.lines) - self._block_start
 
     def stored_constant(self, vector: str, text: str) -> str:
         """A constant vector as a load from the module's memory, which ``definitions`` defines."""

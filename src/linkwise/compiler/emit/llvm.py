@@ -41,6 +41,7 @@ from linkwise.compiler.ir.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
+LONG_BLOCK = 1000  # lines after which another block begins
 REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
 
@@ -267,7 +268,7 @@ class Renderer(Arithmetic):
 
     def loop(self, loop: For) -> None:
         """A loop that is known to have a turn is tested at its end, another one at its head."""
-        if loop.repeatable and self.lanes.width == 1 and side_by_side(self, loop):
+        if loop.side_by_side and self.lanes.width == 1 and side_by_side(self, loop):
             return
         writer, number = self.writer, self.loops
         self.loops += 1
@@ -371,6 +372,8 @@ class Renderer(Arithmetic):
                 self.input(node)
             self.item(item)
             self._store_ready()
+            if self.writer.block_length > LONG_BLOCK:
+                self._divide()
         values = [self.operand(node) for _, node in late]
         for (place, _), value in zip(late, values, strict=True):
             if isinstance(place, Register):
@@ -519,17 +522,17 @@ class Renderer(Arithmetic):
             output.store([self.operand(node) for node in output.nodes])
             if self._many_outputs:
                 self._stores += sum(line.startswith("  store") for line in self.writer.lines[before:])
-                self._divide()
+                if self._stores >= STORES:
+                    self._divide()
         self._ready.clear()
 
     def _divide(self) -> None:
-        """Begin another basic block after ``STORES`` stores.
+        """Begin another basic block: after ``STORES`` stores, and after ``LONG_BLOCK`` lines.
 
         LLVM's scheduler compares all stores of a block with each other: with thousands of them it takes ten times
-        longer than everything else. The branch is never taken; one without a condition would be removed again.
+        longer than everything else. Where it moves addresses to their uses it numbers all instructions of the block
+        again and again. The branch is never taken; one without a condition would be removed again.
         """
-        if self._stores < STORES:
-            return
         self._stores = 0
         self.divisions += 1
         never = self.writer.value("icmp slt i64 %count, 0")

@@ -107,13 +107,12 @@ class Pointers(Memory):
             to.writer.effect(f"store {lanes.scalar} {scalar}, ptr {address}")
 
     def outputs(self, to: Renderer, writes: Sequence[tuple[Element, Node]]) -> list[Output]:
-        nodes = {place.column.number: node for place, node in writes}
-        size = self.array.columns
-        if len({place.row for place, _ in writes}) != 1 or nodes.keys() != set(range(size)):
+        nodes = {place.column.number: node for place, node in writes if place.column.number is not None}
+        if len({place.row for place, _ in writes}) != 1 or len(nodes) < len(writes):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
         found: list[Output] = []
-        for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in range(size)]):
+        for columns, zeros in transpose.runs({k: _is_zero(node) for k, node in nodes.items()}):
             if zeros:
                 found.append(
                     Output(

@@ -10,7 +10,7 @@ the tile, the last tile overlaps the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +121,21 @@ def runs_of_zeros(zeros: Sequence[bool]) -> list[tuple[range, bool]]:
     if begin < len(zeros):
         found.append((range(begin, len(zeros)), False))
     return found
+
+
+def runs(zeros: Mapping[int, bool]) -> list[tuple[range, bool]]:
+    """Columns, given with whether they are always zero, as ranges of neighbours: zeros, and what lies between them."""
+    neighbours: list[list[int]] = []
+    for column in sorted(zeros):
+        if neighbours and neighbours[-1][-1] == column - 1:
+            neighbours[-1].append(column)
+        else:
+            neighbours.append([column])
+    return [
+        (range(columns[0] + run.start, columns[0] + run.stop), zero)
+        for columns in neighbours
+        for run, zero in runs_of_zeros([zeros[k] for k in columns])
+    ]
 
 
 def store_zeros(writer: Writer, lanes: Lanes, columns: range, row: Address) -> None:

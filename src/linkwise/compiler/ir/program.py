@@ -154,8 +154,12 @@ def lower(
     source = [node for _, nodes in outputs.values() for node in nodes]
     _check_loops(name, source)
     simplified = simplify(source)
-    rounded = rounding.expand(simplified, dtype, fused=fused)
-    lowered = arctangent.expand(rounded, dtype, fused=fused)
+    lowered = simplified
+    kinds = {node.op for node in reachable(simplified)}
+    if "rint" in kinds:
+        lowered = rounding.expand(lowered, dtype, fused=fused)
+    if "atan2" in kinds:
+        lowered = arctangent.expand(lowered, dtype, fused=fused)
     lowered = sincos.expand(lowered, dtype, fused=fused, hardware=hardware)
     if fused:
         lowered = fuse(lowered)

@@ -336,9 +336,12 @@ def _tree(node: ast.expr) -> Any:
 # -- making nodes again, with all that the graph simplifies by itself --------------------------------------
 
 
+_ARITHMETIC = {"add": Graph.add, "sub": Graph.sub, "mul": Graph.mul, "div": Graph.div, "neg": Graph.neg}
+
+
 def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value: Any = None) -> Node:
-    if op in ("add", "sub", "mul", "div", "neg"):
-        return getattr(graph, op)(*args)
+    if op in _ARITHMETIC:
+        return _ARITHMETIC[op](graph, *args)
     if op in ("sqrt", "abs"):
         return graph.unary(op, *args)
     if op == "sin":

@@ -84,10 +84,13 @@ class Sums:
             if below is None:
                 own = [Term(sign, old, new, node.stage)]
             else:
-                own = [Term(sign * t.sign, t.old, t.new, t.stage) for t in below]
+                own = below if sign > 0 else [Term(-t.sign, t.old, t.new, t.stage) for t in below]
                 if place == 1:
                     own[0] = own[0]._replace(stage=node.stage)
-            terms += own
+            if terms:
+                terms += own
+            else:
+                terms = own
         return terms
 
 

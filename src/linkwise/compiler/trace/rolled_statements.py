@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,9 +11,13 @@ from linkwise.compiler.ir.graph import CONDITIONS, Graph, Node
 from linkwise.compiler.ir.loops import Array, Declare, Element, For, Place, Register, Statement, Step, whole
 from linkwise.compiler.ir.program import Dtype
 from linkwise.compiler.trace.procedure import Procedure
+from linkwise.compiler.trace.repeated import may_repeat
 from linkwise.compiler.trace.rolled import Block, Key, OpenStep, Rolled, StraightPart, TracedLoop, tracing
 from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index
 from linkwise.errors import TraceError
+
+MANY_ZEROS = 32
+"""Zeros that a straight-line part always writes to an array from which a loop does that."""
 
 
 class Finished:
@@ -30,7 +36,11 @@ class Finished:
         self.arrays = self._arrays()
         read = [key for given in inputs for key in given.values()] + self._of_parts("reads", "writes")
         self._registers = {key for key in read if isinstance(key, Register)}
-        self.body = self._statements(trace.root)
+        self._writers = self._counted_writers()
+        self._cleared: dict[str, None] = {}  # arrays that are filled with zeros once, before everything else
+        self._fills = 0
+        body = self._statements(trace.root)
+        self.body = [*(self._filled(name, Index(()), self._scalars(name)) for name in self._cleared), *body]
         self.tables = self._tables()
         self.operations = self.made.operations(self.body, self.tables)
 
@@ -152,24 +162,78 @@ class Finished:
                 if inside:
                     bounds = (item.first.whole, item.stop.whole)
                     alone = item.parallel and item.step == 1
-                    body.append(
-                        For(item.name, *bounds, inside, whole(item.step), parallel=alone, repeatable=alone)
+                    made = For(
+                        item.name, *bounds, inside, whole(item.step), parallel=alone, side_by_side=alone
                     )
+                    made.repeatable = alone and may_repeat(item, self._read_by)
+                    body.append(made)
             elif isinstance(item, StraightPart):
-                body.append(self._straight(item))
+                body += self._straight(item)
             elif item.writes or item.kept:
                 if item.kept:
                     body.append(Declare(dict.fromkeys(item.kept.values(), 0.0)))
                 body.append(self._lowered(item))
         return body
 
-    def _straight(self, part: StraightPart) -> Step:
+    def _read_by(self, step: OpenStep) -> Iterable[Key]:
+        return self._of_step[step.number].values()
+
+    def _straight(self, part: StraightPart) -> list[Statement]:
         reads, writes = (
             [[self._place(key) for key in group] for group in side] for side in (part.reads, part.writes)
         )
         keys = ([key for group in side for key in group] for side in (part.reads, part.writes))
         with tracing(None):
-            return self.made.step(part.function, reads, writes, apart=_is_apart(*keys))
+            step = self.made.step(part.function, reads, writes, apart=_is_apart(*keys))
+        return [*self._zeros_in_loops(part, step), step]
+
+    # -- zeros that are always written
+
+    def _zeros_in_loops(self, part: StraightPart, step: Step) -> list[Statement]:
+        """Zeros of matrices that are mostly zero are no statements of their own: an array that only this part writes
+        is filled once before all loops, another one by a loop before the part. The part then writes what is left."""
+        read = {_memory(key) for group in part.reads for key in group}
+        fills: list[Statement] = []
+        values = iter(step.writes)
+        left: list[tuple[Place, Node]] = []
+        for group in part.writes:
+            written = [next(values) for _ in group]
+            zeros = sum(_is_zero(node) for _, node in written)
+            name = _memory(group[0]) if group else None
+            if zeros >= MANY_ZEROS and name not in read and _are_neighbours(group):
+                assert isinstance(name, str)
+                assert not isinstance(group[0], Register)
+                if self._writers[name] == 1 and self.trace.arrays[name].kind == "scratch":
+                    self._cleared[name] = None
+                else:
+                    fills.append(self._filled(name, group[0][1], len(group)))
+                written = [(place, node) for place, node in written if not _is_zero(node)]
+            left += written
+        step.writes = left
+        return fills
+
+    def _counted_writers(self) -> Counter[Any]:
+        """For each array how many steps write it; a group of places that a straight-line part writes counts as one."""
+        count: Counter[Any] = Counter()
+        for step in self.trace.steps:
+            count.update({_memory(key) for key in step.writes})
+        for part in self.trace.parts:
+            count.update(_memory(group[0]) for group in part.writes if group)
+        return count
+
+    def _filled(self, array: str, start: Index, count: int) -> For:
+        """Zeros in neighbouring places."""
+        turn = f"zero{self._fills}"
+        self._fills += 1
+        place = start + Index(((turn, 1),))
+        assert isinstance(place, Index)
+        zero = self.made.lowered([Graph().zero], {}, [self._place((array, place))], apart=True)
+        return For(turn, whole(0), whole(count), [zero], parallel=True, repeatable=True)
+
+    def _scalars(self, name: str) -> int:
+        array = self.trace.arrays[name]
+        assert isinstance(array.rows, int)
+        return array.rows * array.columns
 
     def _lowered(self, step: OpenStep) -> Step:
         """The arithmetic of a step, from a graph of its own."""
@@ -209,6 +273,19 @@ def _is_apart(reads: Iterable[Key], writes: Iterable[Key]) -> bool:
         if terms[array] != {place.terms} or place.constant in constants[array, place.terms]:
             return False
     return True
+
+
+def _are_neighbours(group: Sequence[Key]) -> bool:
+    """Whether these places lie one after the other in memory."""
+    places = [key[1] for key in group if not isinstance(key, Register)]
+    return len(places) == len(group) and all(
+        place.terms == places[0].terms and place.constant == places[0].constant + k
+        for k, place in enumerate(places)
+    )
+
+
+def _is_zero(node: Node) -> bool:
+    return node.op == "const" and node.value == 0.0 and math.copysign(1.0, node.value) > 0.0
 
 
 def _is_around(outer: Block, inner: Block) -> bool:

@@ -130,19 +130,28 @@ class Guard:
         return [coordinate.revolute for coordinate in velocity_coordinates(self.dynamics.robot)]
 
     @once
-    def rubbing(self) -> list[bool]:
-        """Whether a coordinate has dry friction."""
-        n = self.dynamics.dof
+    def rubbing(self) -> list[float]:
+        """Accelerations that dry friction of a coordinate alone causes in the neutral position, 0 without any."""
+        d, n = self.dynamics, self.dynamics.dof
         limits = coordinates.dry_friction_limits(self.links, [1.0] * n, [0.0] * n)
-        return [max(map(float, pair)) > 0.0 for pair in limits]  # type: ignore[arg-type]
+        inertia = np.diag(np.asarray(d.robot.mass_matrix(d.robot.neutral)))
+        damping = np.array(d.damping) if d.damping else np.zeros(n)
+        inertia = inertia + (SHORTEST - d.step) * damping
+        return [max(map(float, pair)) / float(m) for pair, m in zip(limits, inertia, strict=True)]  # type: ignore[arg-type]
 
     # -- over scalars -------------------------------------------------------------------------------------------------
 
-    def model(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Rows, Any, list[Scalar]]:
-        """(M, its solver, torques without acceleration)."""
+    def model(
+        self, q: Sequence[Scalar], qd: Sequence[Scalar], period: Scalar
+    ) -> tuple[Rows, Any, list[Scalar]]:
+        """(M, its solver, torques without acceleration); M has the stiff viscous friction of the period, see
+        ``dynamics.implicitly_damped``, in place of that of a step of plans."""
         links, n = self.dynamics.links, self.dynamics.dof
         still: list[Scalar] = [0.0] * n
         M, _ = coordinates.coefficients(links, q)
+        for i, damping in enumerate(self.dynamics.damping):
+            if damping:
+                M[i][i] = M[i][i] + (period - self.dynamics.step) * damping
         friction = self.dynamics.friction and not joint_terms.has_load_friction(links)
         bias = coordinates.inverse_dynamics(links, q, qd, still, friction=friction)
         L, inverse = dense.factorised(M)
@@ -180,8 +189,8 @@ class Guard:
         d = self.dynamics
         n = d.dof
         q, v = list(state[:n]), list(state[n:])
-        M, solve, bias = self.model(q, v)
         h = clipped(period, SHORTEST, watching.LONGEST)
+        M, solve, bias = self.model(q, v, h)
         missed = [dense.dot(row, disturbance) for row in M]
         # limits of the torques of the model without disturbance, of all coordinates
         least: list[Scalar] = [0.0] * n
@@ -210,7 +219,7 @@ class Guard:
         """Accelerations by torques of the motors and the disturbance."""
         d = self.dynamics
         q, v = list(modelled[: d.dof]), list(modelled[d.dof :])
-        M, solve, bias = self.model(q, v)
+        M, solve, bias = self.model(q, v, h)
         sent = [t + dense.dot(row, disturbance) for t, row in zip(d.torques(tau), M, strict=True)]
         if not self.whole:
             return d.acceleration(q, v, sent)
@@ -296,7 +305,7 @@ class Guard:
         d = self.dynamics
         n = d.dof
         q, still = list(state[:n]), [0.0] * n
-        M, solve, hold = self.model(q, still)
+        M, solve, hold = self.model(q, still, SHORTEST)
         missed = [dense.dot(row, disturbance) for row in M]
         near = [
             clipped(clipped(t, a, b), x - r, x + r)
@@ -319,7 +328,8 @@ class Guard:
 
     def _key(self, name: str) -> bytes:
         d = self.dynamics
-        return repr((name, self.robot.content(), d.robot.content(), d.friction, d.driven)).encode()
+        parts = (name, self.robot.content(), d.robot.content(), d.friction, d.driven, d.damping, d.step)
+        return repr(parts).encode()
 
     @once
     def watch(self) -> Kernel:

@@ -1,9 +1,13 @@
 """The problem behind predictive control by name: reach a target and stay there, with a bandwidth in place of weights.
 
-The cost ∫ ½ (|e|² + (2/ω²) |ė|² + (1/ω⁴) |M⁻¹ τ|²) dt has the optimal feedback τ = −M (ω² e + 2ω ė): every joint moves
-by the critically damped law of a natural frequency ω, whatever the coupling is. The terminal cost is the diagonal of
-its value function. Torques count from those that hold the arm against gravity (``effort.target``), and their limits
-are kept exactly. M is that of the state which the arm is in: ``Predictive`` sets ``effort.scale`` in every sample.
+The cost ∫ ½ (|e|² + (2/ω²) |ė|² + (1/ω⁴) |q̈|²) dt has the optimal accelerations q̈ = −(ω² e + 2ω ė): every joint moves
+by the critically damped law of a natural frequency ω, whatever inertias, gravity and friction are. The terminal cost is
+the diagonal of its value function. Limits of torques are kept exactly.
+
+A cost of torques in place of accelerations would make it expensive to stand where gravity is larger, or to move against
+viscous friction: arms with much of both would approach their targets slowly. For robots of ``PARTS_FROM`` joints and
+more, whose derivatives are computed in loops that costs have no part in, it is one all the same: |M⁻¹ (τ − g)|² of the
+state that the arm is in (``effort.scale``, ``effort.target``), which ``Predictive`` sets in every sample.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.costs import Cost, JointTracking, ScaledEffort, TipTracking
+from linkwise.optimal.costs import Cost, JointTracking, ScaledEffort, Smoothness, TipTracking
+from linkwise.optimal.dynamics import PARTS_FROM
 from linkwise.optimal.problem import Problem
 from linkwise.robot.robot import Robot
 
@@ -82,14 +87,24 @@ def reaching(
         robot,
         horizon=horizon,
         step=step,
-        costs=[*costs, ScaledEffort(name=EFFORT)],
+        costs=[*costs, _effort(robot, w)],
         terminal=terminal,
         torque_limits=torque_limits,
-        **options,
+        **{"implicit_damping": True, **options},
     )
+    if f"{EFFORT}.scale" not in problem.parameters:
+        return problem
     driven = list(problem.dynamics.driven)
     mobility = np.linalg.pinv(np.asarray(robot.mass_matrix(rest)), rcond=1e-9, hermitian=True)
     return problem.with_values({f"{EFFORT}.scale": (mobility[np.ix_(driven, driven)] / w**2).ravel()})
+
+
+def _effort(robot: Robot, frequency: float) -> Cost:
+    """The cost of moving: of accelerations of the joints that have motors; see the top of this file."""
+    if robot.dof >= PARTS_FROM:
+        return ScaledEffort(name=EFFORT)
+    driven = [joint.name not in robot.passive for joint in robot.coordinate_joints for _ in range(joint.dof)]
+    return Smoothness(weight=np.where(driven, 1.0 / frequency**4, 0.0), name=EFFORT)
 
 
 def target_distance(speed: np.ndarray, frequency: float) -> np.ndarray:

@@ -28,9 +28,10 @@ PATIENCE = 4.0
 TIME_CONSTANT = 0.03
 """[s] of the disturbance observer."""
 LESSON = 2.0
-"""[rad/s² or m/s²] that one sample may add to a disturbance: one bad reading does little harm."""
+"""[rad/s² or m/s²] that one sample may add to a disturbance of up to ``LARGEST``: one bad reading does little harm."""
 LARGEST, UNREST = 40.0, 4.0
 """[rad/s² or m/s²], disturbances: a larger one is none of masses or friction, but comes from readings that cannot be.
+Joints with dry friction get what it causes on top of it: that of a light joint is a large acceleration.
 The second: a change of their sum while the position of a joint without dry friction does not change at all is a
 fault, because the motion of a joint whose encoder is frozen disturbs the others."""
 LONGEST = 0.1
@@ -141,7 +142,7 @@ def watched(
     period: Scalar,
     speed: Sequence[Scalar],
     revolute: Sequence[bool],
-    rubbing: Sequence[bool],
+    rubbing: Sequence[float],
     memory: Sequence[Scalar],
 ) -> Watched:
     """The rule for one sample.
@@ -153,7 +154,7 @@ def watched(
         period: since the last sample [s].
         speed: limits of speed.
         revolute: whether a joint turns.
-        rubbing: whether a joint has dry friction, which may hold it.
+        rubbing: accelerations that the dry friction of a joint causes, 0 without any; it may hold the joint.
         memory: of the last sample; zeros at first.
     """
     layout = Memory(len(q))
@@ -254,7 +255,7 @@ def _kept(
 def _reading(
     q: Scalar, qd: Scalar, acceleration: Scalar, h: Scalar, speed: Scalar, revolute: bool,
     old: dict[str, Scalar], good: Condition, fresh: Condition, had_one: Condition, suspected: Scalar,
-    rubs: bool, unrest: Scalar,
+    rubs: float, unrest: Scalar,
 ) -> _Reading:  # fmt: skip
     before: Any = old["velocity"]
     v = before + h * acceleration
@@ -286,20 +287,21 @@ def _reading(
     # nothing is learnt from a position that does not change: it would hide that it should. A sample counts when the
     # position changes again: the first reading of a frozen encoder is that of a working one, but for its speed of zero
     apparent = old["apparent"] + where(fresh | same, 0.0, old["lesson"])
-    strained = abs(apparent) > LARGEST
-    apparent = clipped(apparent, -LARGEST, LARGEST)
+    largest, most_learnt = LARGEST + rubs, LESSON * (1.0 + rubs / LARGEST)
+    strained = abs(apparent) > largest
+    apparent = clipped(apparent, -largest, largest)
     known = old["disturbance"]
     learnt = where(fresh | same, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
     beyond = qd - v - h * (apparent - known)
     certain = where(same | (suspected > 0.5), 0.0, 1.0) > 0.5
     apart = same & (old["lost"] <= 0.5)
-    lesson = clipped(beyond / (TIME_CONSTANT + 2.0 * h), -LESSON, LESSON)
+    lesson = clipped(beyond / (TIME_CONSTANT + 2.0 * h), -most_learnt, most_learnt)
     lesson = where(learnt, lesson, where(same, old["lesson"], 0.0))
     return _Reading(
         position,
         velocity,
         (where(apart, q + free_motion, position), where(apart, along, velocity)),
-        where(certain, known + clipped(apparent - known, -LESSON, LESSON), known),
+        where(certain, known + clipped(apparent - known, -most_learnt, most_learnt), known),
         apparent,
         lesson,
         where(still_time > STILL_TIME, old["before"], unrest),

@@ -1,0 +1,132 @@
+"""What gains and limits at run time cost: generated C of every controller with settings as arguments and as constants.
+
+    python benchmarks/run_time_gains.py [--robots panda,ur10e] [--repeats 15] [--calls 20000] [--allowed 5]
+
+Both functions are in one program (gcc -O2 -march=native) and are timed in turn; the ratio is that of their fastest
+blocks of calls. States change from call to call. The script fails where the median over all controllers of a robot
+exceeds the allowed share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import linkwise as lw
+from linkwise.compiler.emit.c import STATUS
+from linkwise.control import CONTROLLERS, named
+
+PERIOD, STATES = 1e-3, 64
+DRIVER = """
+#include <time.h>
+#define N {n}
+#define NQ {nq}
+{declared}
+static double seconds(void)
+{{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}}
+void timed(const double *q, const double *qd, const double *r, {given}long calls, double *taken, double *sum)
+{{
+    double tau[N], next[{memory} + 1], memory[{memory} + 1] = {{0}};
+    (void)next; (void)memory;
+    double begin = seconds();
+    for (long k = 0; k < calls; ++k) {{
+        long s = k % {states};
+        (void)fixed(q + s * NQ, qd + s * N, r + s * NQ, qd + s * N, qd + s * N{kept}, tau{following});
+        *sum += tau[0];
+    }}
+    double middle = seconds();
+    for (long k = 0; k < calls; ++k) {{
+        long s = k % {states};
+        (void)tuned(q + s * NQ, qd + s * N, r + s * NQ, qd + s * N, qd + s * N{kept}{passed}, tau{following});
+        *sum += tau[0];
+    }}
+    taken[0] = middle - begin;
+    taken[1] = seconds() - middle;
+}}
+"""
+
+
+def measured(robot: lw.Robot, name: str, repeats: int, calls: int) -> tuple[float, float]:
+    """[ns] of a call with constants, and the ratio of run-time settings to it."""
+    law = named(name, robot, frequency=10.0 if CONTROLLERS[name].feedback else None, torque_limits=80.0)
+    kernels = {
+        "fixed": law.kernel(PERIOD, fault=True),
+        "tuned": law.kernel(PERIOD, fault=True, tunable=True),
+    }
+    settings, m = law.settings(), law.memory_size
+    assert STATUS == "fault"
+    texts = {key: kernel.source("c", function_name=key) for key, kernel in kernels.items()}
+    declared = "\n".join(
+        kernel.source("c", function_name=key, header=True) for key, kernel in kernels.items()
+    )
+    driver = DRIVER.format(
+        n=robot.dof,
+        nq=robot.nq,
+        declared=declared,
+        memory=m,
+        states=STATES,
+        given="".join(f"const double *{key}, " for key in settings),
+        passed="".join(f", {key}" for key in settings),
+        kept=", memory" if m else "",
+        following=", next" if m else "",
+    )
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(STATES, size)) for size in (robot.nq, robot.dof, robot.nq)]
+    arrays += list(settings.values())
+    with tempfile.TemporaryDirectory() as folder:
+        for key, text in {**texts, "driver": driver}.items():
+            Path(folder, f"{key}.c").write_text(text)
+        command = ["gcc", "-O2", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-o", "t.so"]
+        subprocess.run([*command, *(f"{key}.c" for key in (*texts, "driver")), "-lm"], cwd=folder, check=True)
+        code = ctypes.CDLL(str(Path(folder, "t.so")))
+    taken, total = np.zeros(2), np.zeros(1)
+    times = []
+    for _ in range(repeats):
+        pointers = [ctypes.c_void_p(np.ascontiguousarray(a).ctypes.data) for a in arrays]
+        code.timed(
+            *pointers,
+            ctypes.c_long(calls),
+            ctypes.c_void_p(taken.ctypes.data),
+            ctypes.c_void_p(total.ctypes.data),
+        )
+        times.append(taken.copy())
+    fixed, tuned = np.min(times, axis=0)
+    return 1e9 * fixed / calls, tuned / fixed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--robots", default="panda,ur10e,puma560,two_link")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--allowed", type=float, default=5.0, help="[%%]")
+    options = parser.parse_args()
+    print("robot      controller         constants [ns]   run-time settings")
+    wrong = []
+    for name in options.robots.split(","):
+        robot, ratios = lw.load(name), []
+        for law, kind in CONTROLLERS.items():
+            if not kind.feedback:
+                continue
+            fixed, ratio = measured(robot, law, options.repeats, options.calls)
+            ratios.append(ratio)
+            print(f"{name:10s} {law:18s} {fixed:10.1f}         {100 * (ratio - 1):+6.1f} %", flush=True)
+        print(f"{name:10s} median                              {100 * (np.median(ratios) - 1):+6.1f} %")
+        wrong += [name] if np.median(ratios) > 1.0 + options.allowed / 100 else []
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Switching a law, a target, a gain: torques are continuous, and those of the chosen law after the transition."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.control import Gains, GravityPD, Reference, Switched, named
+from linkwise.simulate.loop import step_kernel
+
+PERIOD, DURATION = 2e-3, 0.05
+DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+MORE = ("urdf/example-robot-data/ur10_robot.urdf", "urdf/example-robot-data/talos_left_arm.urdf")
+
+
+def robots():
+    yield from map(lw.load, lw.robots())
+    for path in MORE:
+        if (DATA / path).exists():
+            yield lw.load(DATA / path)
+
+
+def laws(robot):
+    return {
+        "computed_torque": named("computed_torque", robot, frequency=8.0),
+        "gravity_pd": named("gravity_pd", robot, frequency=5.0),
+        "integral_tracking": named("integral_tracking", robot, frequency=6.0),
+    }
+
+
+class Loop:
+    """A law over Python floats along a smooth measured motion, with everything that may be switched."""
+
+    def __init__(self, law):
+        self.law, robot, rng = law, law.robot, np.random.default_rng(5)
+        low, high = np.maximum(robot.limits.lower, -1.5), np.minimum(robot.limits.upper, 1.5)
+        self.middle, self.size = 0.5 * (low + high), 0.1 * (high - low)
+        self.phase = rng.uniform(0.0, 6.0, robot.dof)
+        self.target = self.middle + 0.3 * self.size * rng.normal(size=robot.dof)
+        self.gains = {name: np.asarray(values) for name, values in law.gains.items()}
+        self.memory, self.time, self.links = [0.0] * law.memory_size, 0.0, law.links()
+
+    def step(self):
+        """Torques, and those of the chosen law alone."""
+        angle = 3.0 * self.time + self.phase
+        q, qd = self.middle + self.size * np.sin(angle), 3.0 * self.size * np.cos(angle)
+        still = [0.0] * len(q)
+        state = (q.tolist(), qd.tolist(), Reference(self.target.tolist(), still, still))
+        gains = self.law.shaped({name: values.ravel().tolist() for name, values in self.gains.items()})
+        found = self.law.commanded(self.links, gains, *state, self.memory, PERIOD)
+        self.memory, self.time = found.memory, self.time + PERIOD
+        return np.array(found.tau), found.fault, state
+
+
+def change(loop, k):
+    """What is switched before sample k; whether something is."""
+    if k in (20, 140, 150):  # the last one during a transition
+        loop.gains["selected"] = np.array([{20: 1.0, 140: 2.0, 150: 0.0}[k]])
+    elif k == 60:
+        loop.target = loop.target + 0.4
+    elif k == 100:
+        loop.gains["gravity_pd_kp"] = 2.0 * loop.gains["gravity_pd_kp"]
+    return k in (20, 60, 100, 140, 150)
+
+
+def test_nothing_that_is_switched_makes_torques_jump_on_any_robot():
+    """On every robot: the law, the target, a gain. The sample of the change repeats the last torque; no later step is
+    more than a sixth of the range of torques, and the law's own torques come back within the duration."""
+    for robot in robots():
+        loop = Loop(Switched(laws(robot), duration=DURATION))
+        rows = []
+        for k in range(190):
+            changed = change(loop, k)
+            tau, fault, state = loop.step()
+            assert fault == 0.0
+            if changed:
+                np.testing.assert_allclose(tau, rows[-1], rtol=1e-9, atol=1e-9, err_msg=robot.name)
+            rows.append(tau)
+        rows = np.array(rows)
+        steps, spread = np.abs(np.diff(rows, axis=0)).max(axis=0), np.ptp(rows, axis=0)
+        assert (steps <= spread / 6.0).all(), (robot.name, steps, spread)
+        chosen = laws(robot)["computed_torque"]
+        gains = {name: values.tolist() for name, values in chosen.gains.items()}
+        alone = chosen.commanded(chosen.links(), gains, *state, [], PERIOD)
+        np.testing.assert_allclose(rows[-1], alone.tau, rtol=1e-9, atol=1e-9, err_msg=robot.name)
+
+
+def laws_apart(law, loop, state):
+    """How far the torques of two laws are apart in a state."""
+    found = []
+    for each in list(law.laws.values())[:2]:
+        gains = {k: v.tolist() for k, v in each.gains.items()}
+        found.append(
+            np.array(each.commanded(each.links(), gains, *state, [0.0] * each.memory_size, PERIOD).tau)
+        )
+    return found[0] - found[1]
+
+
+def test_without_the_wrapper_they_do_jump():
+    robot = lw.load("panda")
+    loop = Loop(Switched(laws(robot), duration=DURATION))
+    *_, state = loop.step()
+    assert np.abs(laws_apart(loop.law, loop, state)).max() > 1.0
+
+
+def test_smooth_targets_are_no_jumps_and_bad_choices_are_faults():
+    robot = lw.load("two_link")
+    law = Switched({"pd": GravityPD(robot, Gains(50.0, 10.0))})
+    assert law.settings().keys() == {"kp", "kd", "selected", "torque_limits"}
+    memory, links = [0.0] * law.memory_size, law.links()
+    gains = {name: values.tolist() for name, values in law.gains.items()}
+    for k in range(50):
+        t = PERIOD * k
+        moving = Reference([0.5 * np.sin(6 * t)] * 2, [3.0 * np.cos(6 * t)] * 2, [-18.0 * np.sin(6 * t)] * 2)
+        found = law.commanded(links, gains, [0.0, 0.0], [0.0, 0.0], moving, memory, PERIOD)
+        plain = law.laws["pd"].commanded(links, gains, [0.0, 0.0], [0.0, 0.0], moving, [], PERIOD)
+        assert found.tau == plain.tau  # the same bits: nothing was taken for a jump
+        memory = found.memory
+    for selected in (1.0, -1.0, np.nan):
+        bad = law.commanded(
+            links, {**gains, "selected": [selected]}, [0.1] * 2, [0.0] * 2, moving, memory, PERIOD
+        )
+        assert bad.fault == 1.0
+        assert bad.tau == [0.0, 0.0]
+    after = law.commanded(links, gains, [0.1] * 2, [0.0] * 2, moving, bad.memory, PERIOD)
+    assert after.fault == 0.0
+    assert after.tau == [0.0, 0.0]  # from no torque on, without a jump
+    with pytest.raises(ValueError, match="at least one"):
+        Switched({})
+    with pytest.raises(lw.UnknownNameError, match="no 'dp'"):
+        law.selecting("dp")
+
+
+def test_an_arm_that_is_switched_settles():
+    """The compiled law in a closed loop: the choice, then the target, change while it runs."""
+    robot = lw.load("two_link")
+    law = Switched(laws(robot), duration=DURATION, torque_limits=False)
+    kernel, plant = law.kernel(PERIOD, tunable=True, fault=True), step_kernel(robot)
+    settings, memory = law.settings() | {"torque_limits": np.full(2, 1e30)}, np.zeros(law.memory_size)
+    q, qd, target, still, last = np.zeros(2), np.zeros(2), np.array([0.3, -0.3]), np.zeros(2), None
+    for k in range(1500):
+        if k in (300, 900):
+            settings["selected"] = np.array([1.0 if k == 300 else 0.0])
+        if k == 600:
+            target = np.array([-0.4, 0.6])
+        tau, memory, fault = kernel(q, qd, target, still, still, memory, *settings.values())
+        assert fault == 0.0
+        if k in (300, 600, 900):
+            np.testing.assert_allclose(tau, last, rtol=1e-12)
+        q, qd = plant(q, qd, tau, np.array([PERIOD]))
+        last = tau
+    np.testing.assert_allclose(q, target, atol=1e-3)
