@@ -71,7 +71,12 @@ def measured(robot: lw.Robot, states, options: argparse.Namespace, their_time) -
     batch = best_time(lambda: robot.contact_step(q, qd, tau, threads=1), options.rounds, len(q))
     warm = best_time(lambda: started(q, qd, tau, impulse, threads=1), options.rounds, len(q))
     one = [np.ascontiguousarray(part[0]) for part in states[:3]]
-    single = best_time(lambda: [robot.contact_step(*one) for _ in range(200)], options.rounds, 200)
+
+    def singly() -> None:
+        for _ in range(200):
+            robot.contact_step(*one)
+
+    single = best_time(singly, options.rounds, 200)
     residual = robot.kernel("contact_residual", inputs="start_impulse")
     print(f"  residuals {quantiles(robot.contact_residual(q, qd, tau))}, {len(q)} states")
     print(f"  residuals from the last impulses {quantiles(residual(q, qd, tau, impulse))}")

@@ -113,22 +113,7 @@ def _advance(
         return new if loop.touches else new[:2]
 
     if not loop.fits_a_kernel:
-        values: dict[str, Any] = {name: columns[name] for name in names}
-        own = loop.motion(values)
-        if own.scene is not None:
-            own = TouchingMotion(
-                own.links, own.friction, own.held, own.stabilization, own.scene, own.accuracy
-            )
-            object.__setattr__(own, "robot", loop.plant.robot)
-        elif n <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):
-            own = CompiledMotion.compiled(loop)
-
-        def on_arrays(q, qd, tau, touch):
-            h, acting, left = values["step"][0], _columns(tau), [] if touch is None else _columns(touch)
-            new = loop.advanced(values, lambda at, q, qd: acting, _columns(q), _columns(qd), h, own, left)
-            return _array(new[0]), _array(new[1]), None if touch is None else _array(new[2])
-
-        return on_arrays
+        return _on_arrays(loop, {name: columns[name] for name in names})
     nq = loop.plant.robot.nq
     sizes = {"q": nq, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}
     shapes = {"next_q": (nq,), "next_qd": (n,)}
@@ -161,6 +146,23 @@ def _advance(
         return kernel(q, qd, tau, touch, *parameters)
 
     return compiled
+
+
+def _on_arrays(loop: ClosedLoop, values: dict[str, Any]) -> Callable[..., Any]:
+    """The same function for robots that are too large for one kernel of a control period."""
+    own = loop.motion(values)
+    if own.scene is not None:
+        own = TouchingMotion(own.links, own.friction, own.held, own.stabilization, own.scene, own.accuracy)
+        object.__setattr__(own, "robot", loop.plant.robot)
+    elif loop.dof <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):
+        own = CompiledMotion.compiled(loop)
+
+    def on_arrays(q, qd, tau, touch):
+        h, acting, left = values["step"][0], _columns(tau), [] if touch is None else _columns(touch)
+        new = loop.advanced(values, lambda at, q, qd: acting, _columns(q), _columns(qd), h, own, left)
+        return _array(new[0]), _array(new[1]), None if touch is None else _array(new[2])
+
+    return on_arrays
 
 
 class TouchingMotion(Motion):

@@ -137,11 +137,8 @@ def step(
     """(1)–(4). ``solve`` takes the place of the solver where only the problem is of interest."""
     h, rates = given.h, coupling.leaders(links, qd)
     v = _in_axes_of_the_start(links, rates, h)
-    M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
-    if scene.friction:
-        M = joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)])
+    M, torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
     mobility = _Mobility.of(links, M)
-    torques = [h * r for r in _with_spin(links, rates, coupling.reduced(links, flat(net), (True,)), h)]
     touches = geometry.touches(links, q, scene.candidates, given.height)
     rows, contacts = [row for touch in touches for row in touch.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
@@ -188,6 +185,23 @@ def step(
         [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
         residual,
     )
+
+
+def _inertia_and_torques(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    friction: bool,
+    h: Scalar,
+) -> tuple[Rows, list[Scalar]]:
+    """(M + h D of all axes, h r over the coordinates of those that lead)."""
+    M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=friction)
+    leading = coupling.reduced(links, flat(net), (True,))
+    torques = [h * r for r in _with_spin(links, coupling.leaders(links, qd), leading, h)]
+    if not friction:
+        return M, torques
+    return joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)]), torques
 
 
 def _biases(
