@@ -158,7 +158,7 @@ def held(text: str, frequency: float) -> Outcome:
         q, qd, impulse = robot.contact_step(q, qd, pushed(q, qd, target), step=STEP)
         mq = between.own_positions(data.qpos)
         mv = between.own_velocities(mq, data.qvel)
-        data.qfrc_applied[:] = between.torques(mq, pushed(mq, mv, target))
+        data.qfrc_applied[:] = torques(between, mq, pushed(mq, mv, target))
         mujoco.mj_step(model, data)
         if gone is not None:
             height, force = q[place + 2] if place is not None else 0.0, gone @ impulse[:, 2] / STEP
@@ -177,6 +177,17 @@ def held(text: str, frequency: float) -> Outcome:
         place is not None,
         left.group() if left else "",
     )
+
+
+def torques(between, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """Torques as MuJoCo numbers them; where joints follow others there, those of the joints that lead."""
+    if between.square:
+        return between.torques(q, tau)
+    found = np.zeros(between.nv)
+    for part in between.parts:
+        if part.kind == "one" and part.joint.mimic is None:
+            found[part.their_v] = tau[part.v]
+    return found
 
 
 def floor_force(model, data) -> float:
