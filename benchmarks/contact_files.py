@@ -84,6 +84,8 @@ class Outcome:
     depth: float
     apart: float
     is_free: bool
+    pairs_left: str
+    """What the warning says about pairs of links that are left out."""
 
     @property
     def verdict(self) -> str:
@@ -94,6 +96,8 @@ class Outcome:
             return f"{'holds' if still else 'moves'}, joints {self.apart:.1g} apart"
         size = np.maximum(np.abs(self.theirs[:2]), 1e-3)
         near = (np.abs(self.ours[:2] - self.theirs[:2]) / size).max()
+        if near > 0.5 and self.pairs_left:
+            return f"another motion: {self.pairs_left}"
         return f"{'stands' if still else 'moves'}, {100 * near:.2f} % apart"
 
 
@@ -102,9 +106,12 @@ def held(text: str, frequency: float) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "scene.xml")
         file.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
             robot = lw.load(file, contact=True)
+    left = re.search(
+        r"\d+ pairs of (links|shapes)[^(:]*\([^)]*\) are left out", " ".join(str(w.message) for w in said)
+    )
     is_held = bool(robot.constraints) or any(each is not None for each in robot.followed)
     if is_held and contact_rows(robot) > MOST_HELD_ROWS:
         raise Missing(
@@ -151,7 +158,7 @@ def held(text: str, frequency: float) -> Outcome:
         q, qd, impulse = robot.contact_step(q, qd, pushed(q, qd, target), step=STEP)
         mq = between.own_positions(data.qpos)
         mv = between.own_velocities(mq, data.qvel)
-        data.qfrc_applied[:] = between.torques(mq, pushed(mq, mv, target))
+        data.qfrc_applied[:] = torques(between, mq, pushed(mq, mv, target))
         mujoco.mj_step(model, data)
         if gone is not None:
             height, force = q[place + 2] if place is not None else 0.0, gone @ impulse[:, 2] / STEP
@@ -161,7 +168,26 @@ def held(text: str, frequency: float) -> Outcome:
             theirs.append((height, floor_force(model, data), np.abs(data.qvel).max(), depth))
     here, there = np.mean(ours, axis=0), np.mean(theirs, axis=0)
     apart = np.abs(robot.difference(q, between.own_positions(data.qpos)))[single].max(initial=0.0)
-    return Outcome(len(robot.contact_names), here, there[:3], there[3], float(apart), place is not None)
+    return Outcome(
+        len(robot.contact_names),
+        here,
+        there[:3],
+        there[3],
+        float(apart),
+        place is not None,
+        left.group() if left else "",
+    )
+
+
+def torques(between, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """Torques as MuJoCo numbers them; where joints follow others there, those of the joints that lead."""
+    if between.square:
+        return between.torques(q, tau)
+    found = np.zeros(between.nv)
+    for part in between.parts:
+        if part.kind == "one" and part.joint.mimic is None:
+            found[part.their_v] = tau[part.v]
+    return found
 
 
 def floor_force(model, data) -> float:

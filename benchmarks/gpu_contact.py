@@ -1,7 +1,7 @@
 """Steps with contact, and a traced loop, on a GPU beside the CPU and MJX: the same bits, and steps a second.
 
-    python benchmarks/gpu_contact.py [--states 1048576] [--calls 12] [--robots legs biped FILE:FOOT,…:RADIUS:ANGLE,… ...]
-        [--mjx 8192]
+    python benchmarks/gpu_contact.py [--states 1048576] [--calls 12] [--mjx 8192]
+        [--robots legs biped FILE:FOOT,…:RADIUS:ANGLE,… ...]
 
 Needs CuPy and an NVIDIA GPU. States are on the device; random velocities and torques, not standing still. G1 with four
 corners at each foot is FILE:left_ankle_roll_link,right_ankle_roll_link:0@X,Y,Z/X,Y,Z/…:0. With ``--mjx`` as many states
