@@ -9,17 +9,22 @@ is a comparison of cost: its feet creep, and its residual has another meaning. R
 (``lw.save``) with spheres at the same places; springs and dampers of its joints take the place of the PD law.
 ``--table`` prints residuals for several numbers of sweeps and Newton's steps instead.
 
-    python benchmarks/contact.py [--robots legs biped box ratio FILE:FOOT,FOOT:RADIUS:ANGLES ...] [--quick] [--table]
+``gripper`` is the Panda with a gripper that holds a cube, ``stack`` four boxes: both with boxes as geoms in MuJoCo.
+
+    python benchmarks/contact.py [--robots legs biped box ratio gripper stack FILE:FOOT,FOOT:RADIUS:ANGLES ...]
+        [--quick] [--table]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
 from contact_parts.peers import time_of_mujoco
 from contact_parts.robots import loaded, moving_states
+from contact_parts.scenes import SCENES, scene_states, time_of_scene_in_mujoco
 
 import linkwise as lw
 from linkwise.algorithms.contact import effort
@@ -58,7 +63,7 @@ def table(robot: lw.Robot, states) -> None:
         print(f"{name}: residuals {quantiles(marked.contact_residual(*states[:3]))}; {operations}")
 
 
-def measured(robot: lw.Robot, stand: np.ndarray, states, options: argparse.Namespace) -> None:
+def measured(robot: lw.Robot, states, options: argparse.Namespace, their_time) -> None:
     """Print times and residuals of one robot."""
     q, qd, tau, impulse = states
     started = robot.kernel("contact_step", inputs="start_impulse")
@@ -72,7 +77,7 @@ def measured(robot: lw.Robot, stand: np.ndarray, states, options: argparse.Names
     print(f"  residuals from the last impulses {quantiles(residual(q, qd, tau, impulse))}")
     print(f"  batch {batch:.3f} us a step, {warm:.3f} us from the last impulses, one state {single:.2f} us")
     try:
-        theirs, contacts = time_of_mujoco(robot, stand, options.rounds, options.elliptic)
+        theirs, contacts = their_time()
     except (ImportError, lw.ModelError) as error:
         print(f"  no MuJoCo: {error}")
         return
@@ -97,19 +102,30 @@ def main() -> None:
     if options.quick:
         options.states, options.rounds = 20, 1
     for text in options.robots:
-        robot, stand = loaded(text)
-        start = time.process_time()
-        robot.contact_step(
-            np.concatenate([robot.neutral[:7], stand]), np.zeros(robot.dof), np.zeros(robot.dof)
-        )
-        first = time.process_time() - start
+        steps = 40 if options.quick else 400
+        if text in SCENES:
+            scene = SCENES[text]()
+            robot, start = scene.robot, scene.start
+            make, their_time = (
+                partial(scene_states, scene, options.states, steps),
+                partial(time_of_scene_in_mujoco, scene, options.rounds, options.elliptic),
+            )
+        else:
+            robot, stand = loaded(text)
+            start = np.concatenate([robot.neutral[:7], stand])
+            make, their_time = (
+                partial(moving_states, robot, stand, options.states, steps),
+                partial(time_of_mujoco, robot, stand, options.rounds, options.elliptic),
+            )
+        begin = time.process_time()
+        robot.contact_step(start, np.zeros(robot.dof), np.zeros(robot.dof))
+        first = time.process_time() - begin
         print(f"{robot.name}: {robot.kernel('contact_step').operations}")
         print(f"  first call {first:.2f} s of processor time")
-        states = moving_states(robot, stand, options.states, 40 if options.quick else 400)
         if options.table:
-            table(robot, states)
+            table(robot, make())
         else:
-            measured(robot, stand, states, options)
+            measured(robot, make(), options, their_time)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Same problem, same solution: velocities of contacts beside Pinocchio's ADMM solver and plain sweeps in long doubles.
 
 Problems are those of states of robots that are kicked and fall: a quadruped, a biped with four corners at each foot, a
-box. Where impulses are not unique, the velocities are: these are compared, relative to the largest velocity without
-impulses. A reference counts where it keeps the laws to 1e-10, computed in long doubles; Pinocchio's comes first, then
-``--sweeps`` projected sweeps for those that it does not solve. Coulomb friction may allow two motions: where both
-solutions keep the laws and differ, it is counted as that.
+box, a gripper that holds a cube, a stack of boxes. Where impulses are not unique, the velocities are: these are
+compared, relative to the largest velocity without impulses. A reference counts where it keeps the laws to 1e-10,
+computed in long doubles; Pinocchio's comes first, then ``--sweeps`` projected sweeps for those that it does not solve.
+Coulomb friction may allow two motions: where both solutions keep the laws and differ, it is counted as that.
 
-    python benchmarks/contact_solutions.py [--robots legs biped box] [--problems 10000] [--sweeps 2000]
+    python benchmarks/contact_solutions.py [--robots legs biped box gripper stack] [--problems 10000] [--sweeps 2000]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import numpy as np
 from contact_parts.problems import Problems, problems_of, solved_by_pinocchio, swept
 from contact_parts.robots import loaded, moving_states
+from contact_parts.scenes import SCENES, scene_states
 
 SOLVED = 1e-10
 CLOSE = 1e-8
@@ -47,14 +48,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--robots", nargs="*", default=["legs", "biped", "box"])
+    parser.add_argument("--robots", nargs="*", default=["legs", "biped", "box", "gripper", "stack"])
     parser.add_argument("--problems", type=int, default=10_000, help="of all robots together")
     parser.add_argument("--sweeps", type=int, default=2000)
     options = parser.parse_args()
     share = -(-options.problems // len(options.robots))
     for name in options.robots:
-        robot, stand = loaded(name)
-        states = moving_states(robot, stand, -(-share // 10), 100)[:3]
+        if name in SCENES:
+            scene = SCENES[name]()
+            robot, states = scene.robot, scene_states(scene, -(-share // 10), 100)[:3]
+        else:
+            robot, stand = loaded(name)
+            states = moving_states(robot, stand, -(-share // 10), 100)[:3]
         states = tuple(part[:share] for part in states)
         problems = problems_of(robot, states)
         touching = (problems.c[:, 2::3] < 0.0).any(axis=1)

@@ -1,7 +1,7 @@
 """Forward dynamics over the number of joints: the filter, the mass matrix and conjugate gradients.
 
-Operations are those of ``linkwise.records.crossovers``; times are medians of interleaved repeats, for batches on one
-thread. Writes two figures and the measured numbers, from which ``python -m linkwise.records`` makes its page.
+Operations are those of ``research.records.crossovers``; times are medians of interleaved repeats, for batches on one
+thread. Writes two figures and the measured numbers, from which ``python -m research.records`` makes its page.
 
     python benchmarks/crossovers.py [--states 1024] [--repeats 41] [--joints 2,3,...] [--out docs/figures]
                                     [--counts-only] [--json]
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -21,7 +22,9 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.compiler.runtime import host
-from linkwise.records import crossovers
+
+sys.path.append(str(Path(__file__).parents[1]))
+from research.records import crossovers
 
 JOINTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20)
 LINES = {  # published formulas: legend, source, style

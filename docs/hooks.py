@@ -7,6 +7,7 @@ Every page says which extra it needs. The site links to the address in the envir
 from __future__ import annotations
 
 import ast
+import copy
 import html
 import importlib
 import inspect
@@ -72,6 +73,7 @@ PACKAGES = {  # titles of the packages' pages
     "collision": "Collisions",
     "control": "Controllers",
     "simulate": "Simulation",
+    "environments": "Environments for learning",
     "identify": "Identification",
     "study": "Parameter sweeps",
     "report": "Reports",
@@ -81,7 +83,7 @@ PACKAGES = {  # titles of the packages' pages
     "embedded": "C packages",
     "systems": "FMI and ros2_control",
 }
-INTERNAL = {"claims", "frameworks", "gpu", "joint_laws", "model", "tables"}  # documented by what uses them
+INTERNAL = {"frameworks", "gpu", "joint_laws", "model", "tables"}  # documented by what uses them
 
 # Extras of pages that do not name theirs as linkwise[…]. Pages that are missing here need none.
 EXTRAS = {
@@ -341,3 +343,22 @@ class RuntimeDocstrings(griffe.Extension):
         text = inspect.cleandoc(getattr(found, "__doc__", None) or "")
         if text and func.docstring is not None:
             func.docstring.value = text
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Methods that a class takes from a module (``show = conveniences.show``) become functions of the class."""
+        owner = pkg["robot.robot.Robot"]
+        for name, member in list(owner.members.items()):
+            value = str(member.value) if isinstance(member, griffe.Attribute) else ""
+            module, dot, function = value.partition(".")
+            if not dot or not function.isidentifier() or f"robot.{module}" not in _modules(pkg, "robot"):
+                continue
+            method = copy.copy(pkg[f"robot.{module}.{function}"])
+            method.name, method.lineno = name, member.lineno
+            method.parameters = griffe.Parameters(*(copy.copy(each) for each in method.parameters))
+            method.parameters["self"].annotation = None
+            owner.set_member(name, method)
+
+
+def _modules(pkg: griffe.Module, part: str) -> set[str]:
+    """Names of the modules of a part."""
+    return {f"{part}.{name}" for name in pkg[part].modules}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from linkwise.claims import CONFIRMED, PARTLY, REFUTED, all_claims
-from linkwise.claims.__main__ import main
-from linkwise.claims.izaguirre_program import operations
+from research.claims import CONFIRMED, PARTLY, REFUTED, all_claims
+from research.claims.__main__ import main
+from research.claims.izaguirre_program import operations
 
 PAGE = (Path(__file__).parents[1] / "docs" / "refuted.md").read_text(encoding="utf-8")
 STATED = {

@@ -82,6 +82,7 @@ class Runner:
         self.printed = ""
         binaries = Path(sys.executable).parent
         self.environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "COLUMNS": "120"}
+        self.environment["PYTHONPATH"] = str(Path(__file__).parents[1])  # research
 
     def run(self, block: Block) -> None:
         file = FILE.match(block.code)

@@ -46,7 +46,7 @@ def test_what_is_recommended_exists(robot):
     """Every name after ``robot.`` and ``linkwise.`` in the answers."""
     import re
 
-    for use in (*guesses.INSTEAD, *guesses.MODULE_INSTEAD):
+    for use in {*guesses.ROBOT_GUESSES.values(), *guesses.MODULE_GUESSES.values()}:
         for owner, name in re.findall(r"\b(robot|linkwise)\.(\w+)", use):
             assert hasattr(robot if owner == "robot" else lw, name), use
 
@@ -201,3 +201,28 @@ def test_parts_stay_modules():
     assert inspect.ismodule(lw.motion)
     assert not hasattr(lw.motion, "jtraj")
     assert lw.motion.polynomial.quintic.__name__ == "quintic"
+
+
+def test_the_command_line_and_python_have_one_table(capsys):
+    """A function by the name that another library has for it: the same answer everywhere; commands have theirs."""
+    from linkwise.cli import main
+
+    arm = lw.load("two_link")
+    for other, ours in (
+        ("rnea", "inverse_dynamics"),
+        ("crba", "mass_matrix"),
+        ("fk", "pose"),
+        ("nle", "bias_torques"),
+    ):
+        with pytest.raises(lw.UnknownNameError, match=f"did you mean '{ours}'"):
+            arm.kernel(other)
+        assert main(["generate", "two_link", other]) == 2
+        assert f"did you mean '{ours}'" in capsys.readouterr().err
+    for other, ours in (
+        ("visualize", "view"),
+        ("codegen", "generate"),
+        ("sim", "simulate"),
+        ("benchmark", "bench"),
+    ):
+        assert main([other, "two_link"]) == 2
+        assert f"did you mean '{ours}'" in capsys.readouterr().err

@@ -16,11 +16,11 @@ from linkwise.cli import main
 from linkwise.compiler.ir import interpret
 from linkwise.functions import arrays
 from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
-from linkwise.records import counts, crossovers, page, papers
 from linkwise.records.polynomial import Polynomial
 from linkwise.records.published import PUBLISHED, best
-from linkwise.records.verdicts import GOALS, Verdict
 from linkwise.spatial import skew
+from research.records import counts, crossovers, page, papers
+from research.records.verdicts import GOALS, Verdict
 
 PAGE = Path(__file__).parents[1] / "docs" / "records.md"
 ROUND_OFF = 1e-13  # of six rank-one updates, relative to the largest entry

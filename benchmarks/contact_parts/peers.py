@@ -16,13 +16,14 @@ from contact_parts.robots import FRICTION, total_mass
 STEP = 0.002
 
 
-def in_mujoco(robot: lw.Robot, elliptic: bool = False, options: str = ""):
+def in_mujoco(robot: lw.Robot, elliptic: bool = False, options: str = "", actuators: str = ""):
     """(model, data) of the same robot with a plane, and spheres at the candidates of contact.
 
     Args:
         robot: with contacts.
         elliptic: whether its friction cones are elliptic.
         options: further attributes of the geoms that touch.
+        actuators: elements of <actuator>.
     """
     import mujoco
 
@@ -48,6 +49,8 @@ def in_mujoco(robot: lw.Robot, elliptic: bool = False, options: str = ""):
             )
             text, count = re.subn(rf'(<body name="{link}"[^>]*>)', rf"\1{sphere}", text, count=1)
             assert count, link
+    if actuators:
+        text = text.replace("</mujoco>", f"<actuator>{actuators}</actuator></mujoco>")
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.timestep = STEP
     model.opt.cone = int(elliptic)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.peers.built import pinocchio_model
-from linkwise.optimal import Effort, JointTracking, Problem, TipTracking, TipVelocity
+from linkwise.optimal import CenterOfMass, Effort, JointTracking, Problem, TipTracking, TipVelocity
+from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.problem import LOWER, UPPER
 
 
@@ -62,16 +63,45 @@ class InCrocoddyl:
             [j.rotor_inertia for j in robot.coordinate_joints for _ in range(j.dof)]
         )
         self.floats = any(joint.type == "floating" for joint in robot.coordinate_joints)
+        for name in self._frames():
+            self._add_frame(name)
         self.state = crocoddyl.StateMultibody(self.model)
         floating, full = crocoddyl.ActuationModelFloatingBase, crocoddyl.ActuationModelFull
         self.actuation = (floating if self.floats else full)(self.state)
-        stage = self._model(problem.costs, problem.p[0], problem.step)
+        known: dict[bytes, Any] = {}  # stages with the same parameters are one model
+        stages = [self._stage(p, known) for p in problem.p[:-1]]
         end = self._model(problem.terminal, problem.p[-1], 0.0)
-        if problem.boxed:
-            stage.u_lb, stage.u_ub = (problem.p[0, problem.where(side)] for side in (LOWER, UPPER))
         x0 = self.converted(problem.x0)
-        self.shooting = crocoddyl.ShootingProblem(x0, [stage] * problem.horizon, end)
+        self.shooting = crocoddyl.ShootingProblem(x0, stages, end)
         self.shooting.nthreads = 1
+
+    def _stage(self, p: np.ndarray, known: dict[bytes, Any]) -> Any:
+        if p.tobytes() not in known:
+            model = known[p.tobytes()] = self._model(self.problem.costs, p, self.problem.step)
+            if self.problem.boxed:
+                model.u_lb, model.u_ub = (p[self.problem.where(side)] for side in (LOWER, UPPER))
+        return known[p.tobytes()]
+
+    def _frames(self) -> list[str | None]:
+        """Frames of costs and contacts."""
+        problem, contacts = self.problem, self.problem.dynamics.contacts
+        terms = (*problem.costs, *problem.terminal)
+        names = [term.frame for term in terms if hasattr(term, "frame")]
+        return list(dict.fromkeys([*names, *(contacts.frames if contacts else ())]))
+
+    def _held(self, p: np.ndarray) -> Any:
+        """The contacts of a stage, with the rule of accelerations."""
+        c, contacts = self.crocoddyl, self.problem.dynamics.contacts
+        assert contacts.hold == "acceleration" and not contacts.surface
+        held = c.ContactModelMultiple(self.state, self.actuation.nu)
+        for name, active in zip(contacts.frames, p[self.problem.where(ACTIVE)], strict=True):
+            if active:
+                gains = np.array([0.0, contacts.damping])
+                axes = self.pinocchio.LOCAL_WORLD_ALIGNED
+                frame = self._frame(name)
+                point = c.ContactModel3D(self.state, frame, np.zeros(3), axes, self.actuation.nu, gains)
+                held.addContact(name, point)
+        return held
 
     def _order(self, rates: np.ndarray) -> np.ndarray:
         """Velocities of a floating base: (ω, v) or (v, ω), either way."""
@@ -97,11 +127,19 @@ class InCrocoddyl:
                 total.addCost(
                     f"{cost.label}.{name}", c.CostModelResidual(self.state, activation, residual), 1.0
                 )
-        free = c.DifferentialActionModelFreeFwdDynamics(self.state, self.actuation, total)
-        return c.IntegratedActionModelEuler(free, dt)
+        if self.problem.dynamics.contacts is None:
+            model = c.DifferentialActionModelFreeFwdDynamics(self.state, self.actuation, total)
+        else:
+            model = c.DifferentialActionModelContactFwdDynamics(
+                self.state, self.actuation, self._held(p), total, 0.0, True
+            )
+        return c.IntegratedActionModelEuler(model, dt)
 
     def _residuals(self, cost: Any, values: dict[str, np.ndarray]) -> list[tuple[str, Any, Any]]:
         c, nu, robot = self.crocoddyl, self.actuation.nu, self.problem.robot
+        if isinstance(cost, CenterOfMass):
+            residual = c.ResidualModelCoMPosition(self.state, values["target"], nu)
+            return [("c", residual, values["weight"])]
         if isinstance(cost, Effort):
             return [("u", c.ResidualModelControl(self.state, values["target"]), values["weight"])]
         if isinstance(cost, JointTracking):
@@ -133,17 +171,14 @@ class InCrocoddyl:
             found.append(("R", residual, values["orientation_weight"]))
         return found
 
+    def _add_frame(self, name: str | None) -> None:
+        body, pose = self.problem.robot.locate(name)
+        place = self.pinocchio.SE3(pose.rotation, pose.translation)
+        kind = self.pinocchio.FrameType.OP_FRAME
+        self.model.addFrame(self.pinocchio.Frame(f"target {name}", body + 1, 0, place, kind))
+
     def _frame(self, name: str | None) -> int:
-        label = f"target {name}"
-        if not self.model.existFrame(label):
-            body, pose = self.problem.robot.locate(name)
-            place = self.pinocchio.SE3(pose.rotation, pose.translation)
-            self.model.addFrame(
-                self.pinocchio.Frame(label, body + 1, 0, place, self.pinocchio.FrameType.OP_FRAME)
-            )
-            self.state = self.crocoddyl.StateMultibody(self.model)
-            self.actuation = self.crocoddyl.ActuationModelFull(self.state)
-        return self.model.getFrameId(label)
+        return self.model.getFrameId(f"target {name}")
 
     def solver(self) -> Any:
         kind = self.crocoddyl.SolverBoxFDDP if self.problem.boxed else self.crocoddyl.SolverFDDP

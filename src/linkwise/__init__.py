@@ -3,6 +3,7 @@
 from linkwise.core import children as _children  # noqa: F401  (first: ``python -m linkwise`` leaves the current folder)
 
 # isort: split
+from linkwise import registered as _registered  # noqa: F401  (it registers parts above)
 from linkwise.arguments.explained import explain, explain_methods
 from linkwise.arguments.guesses import answer_for as _answer_for
 from linkwise.compiler.runtime import thread_limits as _thread_limits  # noqa: F401  (it registers itself)
@@ -41,6 +42,7 @@ _PARTS = (
     "collision",
     "compat",
     "control",
+    "environments",
     "frameworks",
     "gpu",
     "identify",

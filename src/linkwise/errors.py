@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from linkwise.core import foreign
+from linkwise.core.other_names import meant
 
 
 class LinkwiseError(Exception):
@@ -102,9 +103,10 @@ def needed(module: str, extra: str) -> ModuleType:
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:
-    """'did you mean …' when something is close, and the valid names (the first thirty) in any case."""
+    """'did you mean …' when something is close or another library's name for it, and the first thirty valid names."""
     names = list(valid)
-    close = difflib.get_close_matches(str(name)[:100], names, n=1)
+    other = meant(str(name), names)
+    close = difflib.get_close_matches(str(name)[:100], names, n=1) if other is None else [other]
     listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {listed}"

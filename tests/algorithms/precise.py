@@ -47,6 +47,15 @@ class Precise:
     def __gt__(self, other):
         return bool(self.value > Precise(other).value)
 
+    def __ge__(self, other):
+        return bool(self.value >= Precise(other).value)
+
+    def __lt__(self, other):
+        return bool(self.value < Precise(other).value)
+
+    def __le__(self, other):
+        return bool(self.value <= Precise(other).value)
+
     def __float__(self):
         return float(self.value)
 
@@ -55,3 +64,6 @@ class Precise:
 
     def cos(self):
         return Precise(CONTEXT.cos(self.value))
+
+    def sqrt(self):
+        return Precise(CONTEXT.sqrt(self.value))

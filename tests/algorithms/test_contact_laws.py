@@ -49,9 +49,9 @@ def test_velocities_agree_with_others_where_impulses_are_not_unique(built):
         pytest.skip("this Pinocchio has no contact solver")
     for name in ("box",):
         robot, stand = robots.loaded(name)
-        states = [part[-40:] for part in robots.moving_states(robot, stand, 20, 50)[:3]]
+        states = [part[-100:] for part in robots.moving_states(robot, stand, 20, 50)[:3]]
         own = problems.problems_of(robot, states)
-        impulses = robot.contact_step(*states, accuracy=1e-12)[2].reshape(40, -1)
+        impulses = robot.contact_step(*states, accuracy=1e-12)[2].reshape(100, -1)
         ours = own.residual(impulses) < 1e-10
         compared = agreed = 0
         for k in np.flatnonzero(ours):
@@ -63,7 +63,7 @@ def test_velocities_agree_with_others_where_impulses_are_not_unique(built):
                 continue
             apart = np.abs(own.G[k] @ (impulses[k] - theirs)).max() / own.size[k]
             compared, agreed = compared + 1, agreed + (apart < 1e-8)
-        assert compared >= 20
+        assert compared >= 50
         assert agreed >= 0.95 * compared  # Coulomb friction may have two solutions
 
 

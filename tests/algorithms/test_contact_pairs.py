@@ -11,7 +11,7 @@ from linkwise.algorithms.contact.candidates import prepared, touches
 from linkwise.algorithms.coupling import expanded
 from linkwise.algorithms.kinematics import Pose
 from linkwise.functions.table import mechanism_of
-from linkwise.model.shapes import CANDIDATES
+from linkwise.model.shapes import CANDIDATES, candidates_of
 from linkwise.spatial import Matrix, Vector
 
 POSES = 150
@@ -72,6 +72,8 @@ def test_gaps_normals_and_counts_of_all_pairs_are_those_of_mujoco():
     for first, second in CANDIDATES:
         if "height_field" in (first, second) or "hull" in (first, second):
             continue
+        if second != "plane" and {"cylinder", "ellipsoid"} & {first, second}:
+            continue  # test_contact_convex
         turns = rng.normal(size=(2, POSES, 4))
         at = rng.uniform(-0.28, 0.28, (POSES, 3))
         one = placed(first, SIZES[first], rotations(turns[0]), at)
@@ -263,6 +265,8 @@ def test_rows_are_the_rates_of_gaps_and_of_points_for_all_pairs():
     """n·(v₁ − v₂) is the rate of the gap; bodies of two trees and of one, fixed ones too."""
     rng = np.random.default_rng(8)
     for first, second in CANDIDATES:
+        if second not in ("plane", "height_field") and {"cylinder", "ellipsoid", "hull"} & {first, second}:
+            continue  # test_contact_convex
         still = second in ("plane", "height_field")
         slope = 0.1 * np.add.outer(
             np.arange(3.0), np.arange(4.0)
@@ -319,7 +323,7 @@ def test_bad_shapes_and_pairs_are_named():
         (lambda: lw.Shape.height_field("a", np.zeros((200, 200)), (1.0, 1.0)), "coarser"),
         (lambda: lw.Shape.height_field("a", [1.0], (1.0, 1.0)), "shape"),
         (lambda: lw.Shape("a", "hull", points=np.zeros((100, 3))), "at most"),
-        (lambda: lw.Scene([body, lw.Body.cylinder(0.1, 0.1, mass=1.0)]), "cylinder.*not modelled.*contacts="),
+        (lambda: candidates_of(lw.Shape.plane("a"), lw.Shape.plane("b")), "plane of a.*not modelled"),
         (lambda: lw.Scene([body, body]), "cube"),
         (lambda: lw.Scene([lw.Body.plane()]), "nothing moves"),
         (lambda: lw.Scene([body, 3]), "expected robots"),

@@ -291,3 +291,14 @@ def test_check_says_once_what_is_not_installed(linkwise, monkeypatch):
     assert said.count("not installed") == 1
     assert "not installed: pinocchio, mujoco" in said
     assert said.count("joint 'root_joint' moves no inertia") == 1
+
+
+def test_comparing_counts_without_the_repository_says_so(linkwise, tmp_path, monkeypatch):
+    """An installed package has no folder research: --compare says what it needs, operations of robots are counted."""
+    import linkwise as package
+
+    monkeypatch.setattr(package, "__file__", str(tmp_path / "lib" / "linkwise" / "__init__.py"))
+    refused = linkwise("operations", "--compare")
+    assert refused.status == 2
+    assert "needs the folder research of Linkwise's repository" in refused.err
+    assert linkwise("operations", "two_link", "--function", "gravity_torques").status == 0

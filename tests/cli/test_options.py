@@ -135,3 +135,26 @@ def test_robots_without_joints_in_python(tmp_path):
     ):
         with pytest.raises(lw.ModelError, match="no joint of box moves"):
             act()
+
+
+def test_each_target_of_generate_has_one_option(tmp_path, capsys):
+    """``--casadi`` and ``--acados`` write what ``--target`` does, say so, and are not listed."""
+    from linkwise.cli import main
+
+    for target in ("casadi", "acados"):
+        files = [tmp_path / f"{target}{k}.c" for k in range(2)]
+        for file, option in zip(files, (["--target", target], [f"--{target}"]), strict=True):
+            assert (
+                main(
+                    ["generate", "two_link", "forward_dynamics", *option, "--name", "arm", "--out", str(file)]
+                )
+                == 0
+            )
+        assert files[0].read_bytes() == files[1].read_bytes()
+        assert capsys.readouterr().err.count(f"--{target}: type --target {target} instead") == 1
+        assert main(["generate", "two_link", "pose", f"--{target}", "--target", "wasm"]) == 2
+        assert "give --target alone" in capsys.readouterr().err
+    assert main(["generate", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "casadi" in text
+    assert "--casadi" not in text

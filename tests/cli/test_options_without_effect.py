@@ -43,7 +43,7 @@ DENIED = [
     "generate two_link gravity_torques --out x.py --target cuda",
     "generate two_link gravity_torques --out x.c --target wasm",
     "generate two_link gravity_torques --out x.c --target fmu",
-    "generate two_link forward_dynamics --out x.py --casadi",
+    "generate two_link forward_dynamics --out x.py --target casadi",
     "identify two_link motion.csv --code x.py",
     "inverse two_link --trajectory motion.csv --out x.fmu",
 ]

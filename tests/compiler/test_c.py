@@ -267,3 +267,14 @@ def test_a_negated_fused_zero_keeps_its_sign(tmp_path, compiler, dtype):
     assert re.search(r"-\w+_rounded\(v\d+\)", text)
     executable = built(tmp_path, compiler, text, *STRICT, "-O2", "-march=native")
     expect_bits(program, executable, [(np.array([1.0, 1.0, -1.0, 0.0, 1.0]),)])
+
+
+def test_a_status_that_main_does_not_use_is_thrown_away_by_name():
+    """``(void)`` stands before calls of functions that return a status, and before no other."""
+    from linkwise.control.controller import traced_kernel
+
+    shapes = {"tau": (1,), "fault": (1,)}
+    checked = traced_kernel("law", lambda q: {"tau": q, "fault": q}, {"q": 1}, shapes, "float64", None)
+    plain = traced_kernel("law", lambda q: {"tau": q}, {"q": 1}, {"tau": (1,)}, "float64", None)
+    assert "        (void)law(" in checked.source("c", main=True)
+    assert "        law(" in plain.source("c", main=True)

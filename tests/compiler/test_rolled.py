@@ -11,9 +11,11 @@ import linkwise as lw
 from c_functions import call_c
 from linkwise.compiler.ir.interpret import run, run_nest
 from linkwise.compiler.ir.program import Program
+from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace import rolled
 from linkwise.compiler.trace.procedure import ProcedureNest
-from linkwise.language import array
+from linkwise.compiler.trace.traced_function import TracedFunction
+from linkwise.language import array, empty, span
 from linkwise.solve import quadratic, tridiagonal
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.quadratic import interior_point
@@ -268,6 +270,44 @@ def test_random_programs_are_the_same_with_loops_and_without(monkeypatch):
         ):
             assert np.allclose(a, b, rtol=1e-12, atol=1e-12)
             assert np.allclose(a, c, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [9, 18, 36])
+def test_turns_that_change_what_they_read_are_counted_once(n):
+    """Lanes of one state take turns side by side; the last vector may not repeat a turn that adds to what is there."""
+
+    def accumulated(A, b):
+        total, kept = empty(n, n), empty(n)
+        for i in span(n):
+            for j in span(n, parallel=True):
+                total[i, j] = A[i, j]
+            kept[i] = 0.0
+        for _ in span(3):
+            for i in span(n):
+                for j in span(n, parallel=True):
+                    total[i, j] = total[i, j] + A[j, i] * b[j]
+            for j in span(n, parallel=True):
+                for i in span(1, n):
+                    total[i, j] = total[i, j] - 0.5 * total[i - 1, j]
+                kept[j] = kept[j] + total[0, j]
+        return {"total": total, "kept": kept}
+
+    traced = TracedFunction(accumulated, {"A": (n, n), "b": (n,)}, "accumulated", longest=1, loops=True)
+    sizes, shapes = {"A": n * n, "b": n}, {"total": (n, n), "kept": (n,)}
+    kernel = Kernel("accumulated", sizes.items(), shapes.items(), "float64", traced.program, None)
+    rng = np.random.default_rng(n)
+    A, b = rng.normal(size=(n, n)), rng.normal(size=n)
+    total, kept = kernel(A.ravel(), b)
+    wanted, sums = A.copy(), np.zeros(n)
+    for _ in range(3):
+        wanted = wanted + A.T * b
+        for i in range(1, n):
+            wanted[i] -= 0.5 * wanted[i - 1]
+        sums += wanted[0]
+    assert np.allclose(total, wanted, rtol=1e-12)
+    assert np.allclose(kept, sums, rtol=1e-12)
+    several = kernel(np.tile(A.ravel(), (3, 1)), np.tile(b, (3, 1)))
+    assert all(a.tobytes() == each[1].tobytes() for a, each in zip((total, kept), several, strict=True))
 
 
 def test_methods_in_the_language_are_short():

@@ -1,7 +1,6 @@
 /* A whole cycle of predictive control with the functions of a package: read, check, plan, limit, stop. As
  * optimal.Predictive, for the package of two_link. */
 
-#include <math.h>
 #include <string.h>
 
 #include "two_link.h"
@@ -36,19 +35,12 @@ void reset(void)
     samples = planned = 0;
 }
 
-static int all_finite(const double *x, int count)
-{
-    for (int k = 0; k < count; ++k)
-        if (!isfinite(x[k]))
-            return 0;
-    return 1;
-}
-
 /* A better plan from the last one, or from rest; 1 if there is one. */
 static int improved(const double *x, const double *disturbance, double *least, double *most)
 {
-    double parameters[(H + 1) * ROW], near[N], hold[N], scale[N * N], report[8], room[TWO_LINK_MPC_ROOM];
+    double parameters[(H + 1) * ROW], near[N], hold[N], scale[N * N], report[TWO_LINK_MPC_REPORT], room[TWO_LINK_MPC_ROOM];
     double old_states[(H + 1) * X], old_torques[H * N], new_states[(H + 1) * X], new_torques[H * N], new_gains[H * N * X];
+    double late[1] = {0.0};
     int fresh = !planned || age > oldest, found = 0;
     two_link_mpc_aim(x, goal, disturbance, two_link_mpc_aim_reach, two_link_mpc_guard_low, two_link_mpc_guard_high,
                      two_link_mpc_guard_lowest, two_link_mpc_guard_highest, frequency, near, hold, scale, least, most);
@@ -66,27 +58,19 @@ static int improved(const double *x, const double *disturbance, double *least, d
             memcpy(old_states + k * X, x, X * sizeof(double));
         for (int k = 0; k < H; ++k)
             memcpy(old_torques + k * N, hold, sizeof hold);
-    } else { /* a plan is older than a step after readings that were not believed */
-        double left = age / step, part[1];
+    } else {
+        late[0] = age / step;
         memcpy(old_states, states, sizeof states);
         memcpy(old_torques, torques, sizeof torques);
-        for (; left > 0.0; left -= 1.0) {
-            part[0] = left < 1.0 ? left : 1.0;
-            two_link_mpc_shift(part, old_states, old_torques, new_states, new_torques);
-            memcpy(old_states, new_states, sizeof new_states);
-            memcpy(old_torques, new_torques, sizeof new_torques);
-        }
     }
     for (int turn = 0; turn < (fresh ? 20 : 1); ++turn) {
-        two_link_mpc(x, parameters, old_states, old_torques, regularisation, new_states, new_torques, new_gains, report, room);
-        int usable = (report[4] > 0.0 || report[1] <= 0.1) && report[7] > 0.5 && isfinite(report[5]) &&
-                     all_finite(new_states, (H + 1) * X) && all_finite(new_torques, H * N) &&
-                     all_finite(new_gains, H * N * X);
-        regularisation[0] = usable || report[5] < 1.0 ? report[5] : 0.0;
-        if (!usable)
+        two_link_mpc(x, parameters, old_states, old_torques, late, regularisation, new_states, new_torques, new_gains, report,
+                     room);
+        regularisation[0] = report[TWO_LINK_MPC_REPORT_REGULARISATION];
+        if (report[TWO_LINK_MPC_REPORT_USABLE] < 0.5)
             continue;
-        if (report[4] > 0.0)
-            memcpy(old_states, new_states, sizeof new_states);
+        late[0] = 0.0;
+        memcpy(old_states, new_states, sizeof new_states);
         memcpy(old_torques, new_torques, sizeof new_torques);
         memcpy(states, old_states, sizeof states);
         memcpy(torques, old_torques, sizeof torques);
@@ -127,16 +111,15 @@ int cycle(double t, const double *q, const double *qd, double *tau)
         }
     }
     if (status <= KEPT) {
-        double at = age / step, part, wanted_state[X];
+        double at = age / step, part[1];
         int k = at < H - 1 ? (int)at : H - 1;
-        part = at - k < 1.0 ? at - k : 1.0;
-        for (int i = 0; i < X; ++i)
-            wanted_state[i] = (1.0 - part) * states[k * X + i] + part * states[(k + 1) * X + i];
+        part[0] = at - k;
         for (int i = 0; i < N; ++i) {
             least[i] = -1e9; /* the guard has the limits */
             most[i] = 1e9;
         }
-        two_link_mpc_torques(x, wanted_state, torques + k * N, gains + k * N * X, least, most, wanted);
+        two_link_mpc_torques(x, states + k * X, states + (k + 1) * X, part, torques + k * N, gains + k * N * X, least, most,
+                             wanted);
     }
     stop[0] = status > KEPT;
     two_link_mpc_guard(x, modelled, wanted, disturbance, stop, period, two_link_mpc_guard_low, two_link_mpc_guard_high,

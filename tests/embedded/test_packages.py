@@ -12,7 +12,7 @@ import linkwise as lw
 from linkwise import motion
 from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.program import Program
-from linkwise.control import CONTROLLERS, StateObserver
+from linkwise.control import CONTROLLERS, Policy, StateObserver
 from linkwise.embedded import ENTRIES, Options, Package, entries, stack
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError, UnknownNameError
@@ -48,10 +48,12 @@ def run(*command, cwd, fails=False):
 @pytest.fixture(scope="module", params=["float32", "float64"])
 def built(request, tmp_path_factory):
     """A package, its folder, and what its check said. That in float32 has everything that has a name."""
+    weights = tmp_path_factory.mktemp("weights") / "policy.npz"
+    Policy.random((4, 6, 2)).save(weights)
     made = Package(
         lw.load("two_link"),
         NAMES[request.param],
-        Options(dtype=request.param),
+        Options(dtype=request.param, weights=str(weights)),
         constant_time=request.param == "float64",
         count=8,
     )

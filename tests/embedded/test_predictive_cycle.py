@@ -80,7 +80,7 @@ def test_a_cycle_in_c_is_that_of_python(code, kind, target, seconds, ends):
         expected = law(t, *state)
         statuses.add(law.status)
         assert STATUSES[status] == law.status, t
-        np.testing.assert_allclose(tau, expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(tau, expected, rtol=1e-12, atol=1e-12)
         push = 4.0 * np.sin(20.0 * t) if kind == "pushed" else 0.0  # somebody moves the arm to and fro
         for _ in range(2):
             q, qd = plant(q, qd, expected + [push, 0.0], np.array([0.5 * PERIOD]))

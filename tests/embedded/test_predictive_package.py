@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.embedded import Options, Package, entries
 from linkwise.optimal import reaching
-from linkwise.optimal.iteration import REPORT
+from linkwise.optimal.predictive.plans import REPORT
 
 LIMITS = (30.0, 9.0)
 
@@ -67,7 +67,7 @@ def test_a_controller_of_these_functions_reaches_its_target(robot, folder, tmp_p
         np.ascontiguousarray(parameters[0, problem.where(f"torque.{side}")]) for side in ("lower", "upper")
     )
     np.testing.assert_array_equal(high, LIMITS)
-    x, mu, report = np.zeros(2 * n), np.zeros(1), np.zeros(8)
+    x, mu, report = np.zeros(2 * n), np.zeros(1), np.zeros(len(REPORT))
     states, torques, gains, tau = (
         np.zeros((N + 1, 2 * n)),
         np.zeros((N, n)),
@@ -75,7 +75,7 @@ def test_a_controller_of_these_functions_reaches_its_target(robot, folder, tmp_p
         np.zeros(n),
     )
     new_states, new_torques = np.zeros_like(states), np.zeros_like(torques)
-    room = np.zeros(100_000)
+    room, late, none = np.zeros(100_000), np.zeros(1), np.zeros(1)
 
     def call(name, *arrays):
         getattr(code, f"two_link_{name}")(*(ctypes.c_void_p(a.ctypes.data) for a in arrays))
@@ -83,16 +83,27 @@ def test_a_controller_of_these_functions_reaches_its_target(robot, folder, tmp_p
     for _ in range(200):
         held = np.ascontiguousarray(robot.gravity_torques(x[:n]))
         parameters[:, problem.where("effort.target")] = held
-        call("mpc", x, parameters, states, torques, mu, new_states, new_torques, gains, report, room)
-        assert report[7] == 1.0
-        mu[0] = report[5]
-        call("mpc_torques", x, new_states, new_torques, gains, low, high, tau)
-        call("mpc_shift", np.array([0.005 / 0.03]), new_states, new_torques, states, torques)
+        call("mpc", x, parameters, states, torques, late, mu, new_states, new_torques, gains, report, room)
+        assert report[REPORT.index("usable")] == 1.0
+        mu[0], late[0] = report[REPORT.index("regularisation")], 0.005 / 0.03
+        call("mpc_torques", x, new_states, new_states[1:], none, new_torques, gains, low, high, tau)
+        states[:], torques[:] = new_states, new_torques
         x[n:] += 0.005 * robot.forward_dynamics(x[:n], x[n:], tau)
         x[:n] += 0.005 * x[n:]
         assert (np.abs(tau) <= LIMITS).all()
     np.testing.assert_allclose(x[:n], target, atol=0.02)
-    call("mpc_torques", np.full(2 * n, np.nan), new_states, new_torques, gains, low, high, tau)
+    call(
+        "mpc_torques",
+        np.full(2 * n, np.nan),
+        new_states,
+        new_states[1:],
+        none,
+        new_torques,
+        gains,
+        low,
+        high,
+        tau,
+    )
     np.testing.assert_array_equal(tau, new_torques[0])
 
 
@@ -106,15 +117,16 @@ def test_a_plan_from_a_bad_reading_is_not_sound():
             start[0, place] = bad
             found = dict(zip(names, entry.kernel(*{**good, "start": start}.values()), strict=True))
             assert found["report"][0, REPORT.index("sound")] == 0.0
+            assert found["report"][0, REPORT.index("usable")] == 0.0
 
 
 def test_torques_of_a_plan_are_finite_within_their_limits_and_say_so():
-    entry = entries(lw.load("two_link"), ["mpc"], Options(horizon=4))[2]
+    entry = entries(lw.load("two_link"), ["mpc"], Options(horizon=4))[1]
     rng = np.random.default_rng(1)
     good = {name: rng.uniform(-1, 1, size) for name, size in entry.kernel.inputs}
     good |= {"lower": np.full(2, -0.5), "upper": np.full(2, 0.5)}
     assert entry.kernel(*good.values())[1] == 0.0
-    for name in ("measured", "planned", "torque", "gain"):
+    for name in ("measured", "planned", "following", "torque", "gain"):
         for place in range(len(good[name])):
             for bad in (np.nan, np.inf, -np.inf):
                 given = {**good, name: good[name].copy()}

@@ -1,6 +1,5 @@
 """Robots and kernels inside CasADi, and the C that CasADi and acados read."""
 
-import ctypes
 import shutil
 import subprocess
 import sys
@@ -134,7 +133,7 @@ def test_external_functions_with_jacobian_and_sparsity(panda, tmp_path, name):
     from linkwise.cli import main
 
     file = tmp_path / "robot.c"
-    assert main(["generate", "panda", name, "--casadi", "--name", "robot", "--out", str(file)]) == 0
+    assert main(["generate", "panda", name, "--target", "casadi", "--name", "robot", "--out", str(file)]) == 0
     external = ca.external("robot", built(file.read_text(), tmp_path, "robot"))
     given = states(panda)[: FUNCTIONS[name]]
     assert np.array_equal(external(*given).full().squeeze(), getattr(panda, name)(*given))  # the same bits
@@ -151,85 +150,6 @@ def test_external_functions_with_jacobian_and_sparsity(panda, tmp_path, name):
     assert same(slope(given[0]), exact(given[0]))
 
 
-HEADERS = """
-struct blasfeo_dvec { double *pa; };
-struct blasfeo_dmat { double *pA; int m; };
-#define BLASFEO_DVECEL(v, i) ((v)->pa[i])
-#define BLASFEO_DMATEL(A, i, j) ((A)->pA[(i) + (j) * (A)->m])
-"""
-ARGUMENTS = """
-#include "blasfeo_d_aux.h"
-struct blasfeo_dvec_args { struct blasfeo_dvec *x; int xi; };
-struct blasfeo_dmat_args { struct blasfeo_dmat *A; int ai; int aj; };
-"""
-
-
-class Vector(ctypes.Structure):
-    _fields_ = (("pa", ctypes.c_void_p),)
-
-
-class Matrix(ctypes.Structure):
-    _fields_ = (("pA", ctypes.c_void_p), ("m", ctypes.c_int))
-
-
-class VectorArgs(ctypes.Structure):
-    _fields_ = (("x", ctypes.POINTER(Vector)), ("xi", ctypes.c_int))
-
-
-class MatrixArgs(ctypes.Structure):
-    _fields_ = (("A", ctypes.POINTER(Matrix)), ("ai", ctypes.c_int), ("aj", ctypes.c_int))
-
-
-@compiler
-def test_acados_discrete_dynamics(tmp_path):
-    """The generic interface of acados, compiled with headers that stand in for those of acados and BLASFEO."""
-    robot, step = lw.load("two_link"), 0.02
-    folder = tmp_path / "acados" / "utils"
-    folder.mkdir(parents=True)
-    (tmp_path / "blasfeo_d_aux.h").write_text(HEADERS)
-    (folder / "external_function_generic.h").write_text(
-        "#ifndef GUARD\n#define GUARD\n" + ARGUMENTS + "#endif\n"
-    )
-    text = robot.kernel("forward_dynamics").source("acados", step=step, function_name="two_link")
-    text = text.replace('#include "blasfeo_d_aux.h"', "")
-    path = tmp_path / "dynamics.c"
-    path.write_text(text)
-    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{tmp_path}"]
-    subprocess.run(["cc", *flags, str(path), "-o", str(tmp_path / "d.so"), "-lm"], check=True)
-    library = ctypes.CDLL(str(tmp_path / "d.so"))
-
-    x, u = np.array([0.3, -0.4, 0.5, 0.6]), np.array([1.0, 2.0])
-    ux, out, slopes = np.concatenate([u, x]), np.full(6, np.nan), np.zeros((6 + 1, 4 + 2), order="F")
-    vector, result = Vector(ux.ctypes.data), Vector(out.ctypes.data)
-    matrix = Matrix(slopes.ctypes.data, slopes.shape[0])
-    arguments = [VectorArgs(ctypes.pointer(vector), 2), VectorArgs(ctypes.pointer(vector), 0)]
-    results = [VectorArgs(ctypes.pointer(result), 1), MatrixArgs(ctypes.pointer(matrix), 1, 2)]
-    pack = lambda items: (ctypes.c_void_p * len(items))(*(ctypes.addressof(item) for item in items))  # noqa: E731
-
-    def rate(x):
-        return np.concatenate([x[2:], robot.forward_dynamics(x[:2], x[2:], u)])
-
-    k1 = rate(x)
-    k2 = rate(x + step / 2 * k1)
-    k3 = rate(x + step / 2 * k2)
-    k4 = rate(x + step * k3)
-    wanted = x + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    assert library.two_link(pack(arguments), pack(results[:1]), None) == 0
-    assert np.allclose(out[1:5], wanted, rtol=1e-13)
-    assert np.isnan(out[[0, 5]]).all()
-    assert library.two_link_jac(pack(arguments), pack(results), None) == 0
-    found = slopes[1:, 2:].T.copy()
-    for k in range(6):
-        moved = []
-        for sign in (1, -1):
-            kept = ux[k]
-            ux[k] += sign * 1e-6
-            library.two_link(pack(arguments), pack(results[:1]), None)
-            moved.append(out[1:5].copy())
-            ux[k] = kept
-        assert np.allclose(found[:, k], (moved[0] - moved[1]) / 2e-6, atol=1e-7)
-
-
 def test_what_cannot_be_generated_says_so(capsys):
     from linkwise.cli import main
 
@@ -237,8 +157,8 @@ def test_what_cannot_be_generated_says_so(capsys):
         assert main(["generate", *arguments]) == 2
         return capsys.readouterr().err
 
-    assert "give one" in refused("panda", "pose", "--casadi", "--target", "cuda")
-    assert "--step is for --acados" in refused("panda", "pose", "--step", "0.1")
+    assert "give --target alone" in refused("panda", "pose", "--casadi", "--target", "cuda")
+    assert "--step is for --target acados" in refused("panda", "pose", "--step", "0.1")
     with pytest.raises(lw.LinkwiseError, match="expected forward_dynamics"):
         lw.load("panda").kernel("pose").source("acados")
     with pytest.raises(lw.LinkwiseError, match="one coordinate each"):

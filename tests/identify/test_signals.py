@@ -185,3 +185,16 @@ def test_the_band_of_a_motion_does_not_depend_on_its_size():
     assert motion_band(f, 1e-6 * power) == pytest.approx(motion_band(f, power))
     assert motion_band(f, power) == pytest.approx(np.mean([motion_band(f, power[:, [k]]) for k in (0, 1)]))
     assert motion_band(f, 0.0 * power) == 1.0
+
+
+def test_the_observer_follows_a_parabola_without_error():
+    """Three poles at one place: with constant acceleration the estimates of one direction have no error left."""
+    from linkwise.identify.recordings.derivatives import _observe
+
+    t = np.arange(0.0, 4.0, 1e-3)
+    for cutoff in (3.0, 8.0):
+        q = np.stack([0.3 + 0.5 * t - 0.7 * t**2, -1.2 * t + 0.4 * t**2], axis=1)
+        position, velocity, acceleration = (part[-1] for part in _observe(q, 1e3, cutoff))
+        np.testing.assert_allclose(position, q[-1], atol=1e-5)
+        np.testing.assert_allclose(velocity, [0.5 - 1.4 * t[-1], -1.2 + 0.8 * t[-1]], atol=1e-4)
+        np.testing.assert_allclose(acceleration, [-1.4, 0.8], atol=1e-4)

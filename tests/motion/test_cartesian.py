@@ -143,3 +143,13 @@ def test_joints_that_would_turn_half_a_radian_between_grid_points_are_refused(be
             np.abs(np.diff(motion.line(robot, *ends, duration=1.0, q=start).branch.at_grid, axis=0)).max()
             > 0.35
         )
+
+
+def test_poses_on_the_way_are_rigid_and_those_of_the_frame(robot, valera):
+    """All sixteen numbers of the pose that a motion says, beside those of the robot at its positions."""
+    start = robot.pose([0.2, -0.4, 0.3, 0.1, 0.7, 0.2])
+    arc = motion.arc(robot, start, centre=(0.1, 0.1, 0.3), angle=0.3, axis=(0, 0, 1), duration=2.0)
+    for way in (valera, arc):
+        t = np.linspace(0.0, way.duration, 9)
+        np.testing.assert_allclose(way.pose(t), robot.pose(way.at(t).q), atol=1e-8)
+        np.testing.assert_array_equal(way.pose(t)[:, 3], np.tile([0.0, 0.0, 0.0, 1.0], (9, 1)))

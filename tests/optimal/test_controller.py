@@ -6,7 +6,6 @@ import pytest
 import linkwise as lw
 from linkwise.control import named
 from linkwise.optimal import Predictive, ProblemError, Smoothness, reaching
-from linkwise.optimal.predictive.controller import shifted
 from linkwise.optimal.predictive.standard import rest_of
 from linkwise.simulate import Plant, Sensors, simulate
 
@@ -135,12 +134,6 @@ def test_noise(robot, controller):
     assert np.abs(found.q[-1] - TARGET).max() < 0.05
 
 
-def test_shifted_interpolates():
-    table = np.array([[0.0], [2.0], [6.0]])
-    np.testing.assert_allclose(shifted(table, 0.25).ravel(), [0.5, 3.0, 6.0])
-    np.testing.assert_allclose(shifted(table, 7.0).ravel(), [6.0, 6.0, 6.0])
-
-
 def test_the_rest_position_is_allowed():
     robot = lw.load("panda")
     rest = rest_of(robot)
@@ -181,8 +174,18 @@ def test_plans_that_are_refused_are_not_followed():
     controller(0.0, np.zeros(2), np.zeros(2), (np.array([0.3, 0.2]), np.zeros(2)))
     before = controller.plan
 
-    def refused(x, states, torques):
-        report = [1.0, 5.0, 1.0, 1.0, 0.0, 1e-3, 0.0, 1.0]  # cost, gap, gradient, expected, step, …, sound
+    def refused(x, states, torques, late):
+        report = [
+            1.0,
+            5.0,
+            1.0,
+            1.0,
+            0.0,
+            1e-3,
+            0.0,
+            1.0,
+            0.0,
+        ]  # cost, gap, gradient, expected, step, …, usable
         return states, torques, before.gains, np.array(report)
 
     controller._iterate = refused

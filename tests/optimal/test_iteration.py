@@ -18,10 +18,10 @@ from linkwise.optimal import (
     iteration,
     solve,
     solve_many,
-    time_scan,
 )
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.iteration import REPORT
+from research import time_scan
 
 
 def reach(horizon: int, **options) -> Problem:

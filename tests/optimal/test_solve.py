@@ -310,3 +310,57 @@ def test_limits_that_cannot_be_kept_are_said_within_bounds():
     assert not found.converged
     assert found.iterations <= 200
     assert "velocity limit" in found.message
+
+
+def test_the_multipliers_of_a_solution_are_a_start(slider):
+    """Solved again from its own trajectory and multipliers, a problem with limits is at its minimum at once."""
+    free = optimal.solve(regulator(slider))
+    limits = [optimal.StateLimits(None, 0.7 * np.abs(free.qd).max(axis=0))]
+    problem = regulator(slider, limits=limits)
+    cold = optimal.solve(problem)
+    states = np.concatenate([cold.q, cold.qd], axis=1)
+    warm = optimal.solve(problem, states=states, torques=cold.tau, multipliers=cold.multipliers)
+    assert warm.converged, warm.message
+    assert warm.iterations < cold.iterations
+    assert warm.cost == pytest.approx(cold.cost, rel=1e-6)
+    for rows in (-2, -1, 1):
+        wrong = np.zeros((len(cold.multipliers) + rows, cold.multipliers.shape[1]))
+        with pytest.raises(optimal.ProblemError, match="multipliers"):
+            optimal.solve(problem, multipliers=wrong)
+
+
+def test_the_step_that_is_chosen_is_the_one_of_the_rule():
+    """Random merits, some of them no numbers: the first that keeps a tenth of its promise, else the smallest."""
+    from linkwise.optimal import acceptance
+
+    rng = np.random.default_rng(5)
+    kinds = {"first": 0, "least": 0, "none": 0}
+    for _ in range(500):
+        before = rng.choice([rng.normal(), np.nan, np.inf], p=[0.8, 0.1, 0.1])
+        merits, promised = rng.normal(size=4), rng.uniform(0.0, 8.0, 4)
+        merits[rng.random(4) < 0.2] = np.nan
+        start = before if abs(before) < acceptance.HUGE else acceptance.HUGE
+        enough = [k for k in range(4) if merits[k] < start - acceptance.PART * promised[k]]
+        better = [k for k in range(4) if merits[k] < start]
+        expected = np.zeros(4)
+        if enough:
+            expected[enough[0]] = 1.0
+        elif better:
+            expected[min(better, key=lambda k: merits[k])] = 1.0
+        kinds["first" if enough else "least" if better else "none"] += 1
+        picks = acceptance.chosen(float(before), merits.tolist(), promised.tolist())
+        np.testing.assert_array_equal(np.array(picks, dtype=float), expected)
+    assert min(kinds.values()) > 20, kinds
+
+
+def test_the_regularisation_follows_the_steps():
+    """It grows after none or a short step, stays after one between, and shrinks to exactly zero after long ones."""
+    from linkwise.optimal import acceptance as a
+
+    for mu in (0.0, 1e-5, 1e-3, 0.4, 1e7, 1e8):
+        for taken, expected in (
+            *((step, min(max(a.GROWTH * mu, a.SMALLEST), a.LARGEST)) for step in (0.0, 0.05, 0.1)),
+            *((step, mu) for step in (0.11, 0.2)),
+            *((step, a.DECAY * mu if a.DECAY * mu >= 0.5 * a.SMALLEST else 0.0) for step in (0.21, 1.0)),
+        ):
+            assert a.regularised(mu, taken) == pytest.approx(expected, rel=1e-15), (mu, taken)

@@ -17,7 +17,7 @@ from linkwise.joint_laws import LAWS, Law, is_zero, load, world_rotor
 from linkwise.joint_laws.direction import SPEED, jumps
 from linkwise.model.axes import JointValue, joint_value, parts_of, single, times
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage
+from linkwise.scalar import Scalar, maximum, stage
 from linkwise.spatial import Vector
 
 FRICTION = tuple(law for law in LAWS if law.dissipates and not law.of_load)
@@ -112,6 +112,15 @@ def smooth_friction(
 ) -> Sequence[JointValue]:
     """The part of friction that is continuous at rest, drag in a fluid included."""
     return with_drag(links, _summed("friction", links, SMOOTH_FRICTION, q, qd), q, qd)
+
+
+def damping(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[Scalar]:
+    """By how much friction that is continuous at rest grows with the speed of every coordinate [N·m·s/rad or N·s/m].
+
+    At least 0: where friction falls with the speed, there is nothing that damps. Drag in a fluid is left out.
+    """
+    slopes = _slopes(links, SMOOTH_FRICTION, lambda law, link, x, v: law.by_qd(link, x, v), q, qd)
+    return [max(slope, 0.0) if isinstance(slope, float) else maximum(slope, 0.0) for slope in slopes]
 
 
 def dry_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
@@ -260,7 +269,7 @@ def rotor_torques(links: Mechanism, qdd: Sequence[JointValue]) -> list[JointValu
 
 def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
     """The mass matrix with the rotor inertias on its diagonal."""
-    return _on_diagonal(M, [links[k].rotor_inertia for k, _ in links.coordinates()])
+    return on_diagonal(M, [links[k].rotor_inertia for k, _ in links.coordinates()])
 
 
 # -- derivatives ------------------------------------------------------------------------------------------------------
@@ -277,7 +286,7 @@ def add_derivatives_by_q(
     """∂τ/∂q of the rigid bodies with what springs, and friction where it depends on q, add to its diagonal."""
     laws = [law for law in LAWS if law.uses_position and (friction or not law.dissipates)]
     slopes = _slopes(links, laws, lambda law, link, x, v: law.by_q(link, x, v), q, qd)
-    matrix = _on_diagonal(matrix, slopes)
+    matrix = on_diagonal(matrix, slopes)
     for link, first, own in zip(links, links.first_coordinates(), q, strict=True):
         if link.free and any(not law.absent(link) for law in laws):
             # the rotation vector of an orientation does not change by the joint's rates alone
@@ -321,7 +330,7 @@ def add_derivatives_by_qd(
 ) -> list[list[Scalar]]:
     """∂τ/∂q̇ of the rigid bodies with the slopes of friction on its diagonal."""
     laws = [law for law in LAWS if friction or not law.dissipates]
-    matrix = _on_diagonal(matrix, _slopes(links, laws, lambda law, link, x, v: law.by_qd(link, x, v), q, qd))
+    matrix = on_diagonal(matrix, _slopes(links, laws, lambda law, link, x, v: law.by_qd(link, x, v), q, qd))
     if _has_world_rotors(links):
         for link, first, rates in zip(links, links.first_coordinates(), qd, strict=True):
             if len(link.axes) == world_rotor.FLOATING:
@@ -403,7 +412,8 @@ def _slopes(
     return slopes
 
 
-def _on_diagonal(M: list[list[Scalar]], values: Sequence[Scalar]) -> list[list[Scalar]]:
+def on_diagonal(M: list[list[Scalar]], values: Sequence[Scalar]) -> list[list[Scalar]]:
+    """The matrix with more on its diagonal."""
     return [
         [entry + values[i] if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(M)
     ]

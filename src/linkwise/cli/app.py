@@ -6,7 +6,6 @@ Bad input ends with exit status 2 and one line on standard error, never a traceb
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import importlib
 import os
@@ -24,7 +23,7 @@ from linkwise.cli.support.headings import WithExamples
 from linkwise.cli.support.streams import all_letters_writable
 from linkwise.cli.support.warned import show_warnings
 from linkwise.core import children, foreign
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, suggest
 from linkwise.study.errors import StoppedError
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
@@ -71,9 +70,9 @@ class Commands(WithExamples, click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]):
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            close = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise click.UsageError(f"no command {name!r}; {hint}commands: {', '.join(COMMANDS)}")
+            raise click.UsageError(
+                f"no command {name!r}; {suggest(name, COMMANDS).replace('valid:', 'commands:')}"
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -95,12 +95,12 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_j
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subject = Subject.of(loaded, folder)
-        found, missing = find(subject, (*OURS, *(peers or PEERS)))
+        installed, missing = find(subject, (*OURS, *(peers or PEERS)))
         timings, busy = [], is_busy()
         with progress("timing", len(groups)) as advance, one_core():
             peaks = {dtype: Peak(dtype).measure() for dtype in dict.fromkeys(group.dtype for group in groups)}
             for group in groups:
-                timings += compare(loaded, found, group, rounds)
+                timings += compare(loaded, installed, group, rounds)
                 advance()
         shares = _shares(loaded, timings, peaks)
         cold = (

@@ -76,7 +76,7 @@ def command(robot, gravity, lock, base, mimic, measurements, **options: Any) -> 
             validation = _read(read_poses, options["validate"], arm, options)
         now("calibrating")
         groups = [part.strip() for part in options["parameters"].split(",") if part.strip()]
-        found = library.calibrate(
+        calibration = library.calibrate(
             arm,
             q,
             poses,
@@ -86,8 +86,8 @@ def command(robot, gravity, lock, base, mimic, measurements, **options: Any) -> 
             validation=validation,
         )
         if options["out"]:
-            found.save(options["out"])
-    _show(found, options)
+            calibration.save(options["out"])
+    _show(calibration, options)
 
 
 def _read(read_poses, path: str, robot, options):

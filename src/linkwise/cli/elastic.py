@@ -63,15 +63,15 @@ def command(robot, gravity, lock, base, mimic, log, **options: Any) -> None:
                 raise click.UsageError(
                     f"--link-positions: {len(links)} usable rows, the others have {len(recording)}"
                 )
-            found = library.elastic_joints(arm, recording, links.q, cutoff=options["cutoff"])
+            joints = library.elastic_joints(arm, recording, links.q, cutoff=options["cutoff"])
         else:
             now("identifying a rigid model")
             rigid = library.identify(arm, recording, friction="coulomb", cutoff=options["cutoff"])
-            found = library.resonances(rigid.robot, rigid.validation)
-    if isinstance(found, list):
-        _show_resonances(arm, found, options)
+            joints = library.resonances(rigid.robot, rigid.validation)
+    if isinstance(joints, list):
+        _show_resonances(arm, joints, options)
     else:
-        _show_springs(found, options)
+        _show_springs(joints, options)
 
 
 def _read(robot: Robot, source: str, layout: Layout, options) -> Log:

@@ -167,25 +167,29 @@ def command(
     limits = MotionLimits.of(loaded, _accelerations(loaded, acceleration), options.pop("share"))
     room = room_of(options)
     with progress("starts", options["starts"]) as advance:
-        found = excite(loaded, limits=limits, room=room, progress=lambda words, value: advance(), **options)
+        excitation = excite(
+            loaded, limits=limits, room=room, progress=lambda words, value: advance(), **options
+        )
     if out is not None:
-        samples = found.sampled(rate, periods)
+        samples = excitation.sampled(rate, periods)
         table = {"t": samples.t} | numbered("q", samples.q)
         write_table(out, table | numbered("qd", samples.qd) | numbered("qdd", samples.qdd))
     if report is not None or figures is not None:
-        _report(found, limits, report, figures)
+        _report(excitation, limits, report, figures)
     written = {"motion": out, "report": report, "figures": figures}
     if as_json:
-        say_json(_facts(found, limits) | {"written": {k: v for k, v in written.items() if v is not None}})
+        say_json(
+            _facts(excitation, limits) | {"written": {k: v for k, v in written.items() if v is not None}}
+        )
     else:
-        _show(found, limits)
+        _show(excitation, limits)
         for what, path in written.items():
             if path is not None:
                 say(f"{what} written to {path}")
         if out is None:
             say("the motion was not written: give --out FILE.csv")
     if view:
-        _play(found, as_json)
+        _play(excitation, as_json)
 
 
 def _accelerations(robot: Robot, given: tuple[float, ...] | None):

@@ -43,9 +43,9 @@ def command(robot, gravity, lock, base, mimic, torques, algorithm, no_friction, 
     """
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out)
-    t, found = read_states(torques, ("q", "qd", "tau"), *coordinate_names(loaded))
+    t, states = read_states(torques, ("q", "qd", "tau"), *coordinate_names(loaded))
     qdd = loaded.forward_dynamics(
-        found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction
+        states["q"], states["qd"], states["tau"], algorithm=algorithm, friction=not no_friction
     )
     table = ({} if t is None else {"t": t}) | numbered("qdd", qdd)
     finite(table)

@@ -26,11 +26,12 @@ from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
 from linkwise.compiler.emit.clike import spelt
 from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
+from linkwise.control.safe_stop import MODES
 from linkwise.embedded import ENTRIES, entries
-from linkwise.embedded.stops import MODES
 from linkwise.files import outputs
 from linkwise.functions.table import FUNCTIONS
-from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
+from linkwise.robot.calls import FRAME_FUNCTIONS
+from linkwise.robot.robot import Robot
 from linkwise.systems import VERSIONS
 
 MPC = "mpc"
@@ -55,9 +56,9 @@ _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
     "Controllers and loops": (
-        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations"
+        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations weights"
     ),
-    "Other systems": "fmi casadi acados maintainer license",
+    "Other systems": "fmi maintainer license",
     "Output": "out header force states json",
 }
 
@@ -70,7 +71,8 @@ _HEADINGS = {
     type=OneOf((*TARGETS, *SYSTEMS), "target"),
     default="c",
     show_default=True,
-    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi, acados, fmu or ros2_control (a package).",
+    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi (C for casadi.external, with the "
+    "Jacobian), acados (C with its interface for discrete dynamics), fmu or ros2_control (a package).",
 )
 @click.option(
     "--maintainer",
@@ -81,15 +83,13 @@ _HEADINGS = {
 @click.option(
     "--fmi", type=OneOf(VERSIONS, "version"), help="Version of FMI of --target fmu.  [default: 2.0]"
 )
-@click.option("--casadi", is_flag=True, help="C for casadi.external, with the Jacobian: --target casadi.")
-@click.option(
-    "--acados", is_flag=True, help="C with acados' interface for discrete dynamics: --target acados."
-)
+@click.option("--casadi", "older", flag_value="casadi", hidden=True)
+@click.option("--acados", "older", flag_value="acados", hidden=True)
 @click.option(
     "--step",
     type=POSITIVE,
     metavar="SECONDS",
-    help="Length of the step of --acados and of mpc.  [default: 0.01]",
+    help="Length of the step of --target acados and of mpc.  [default: 0.01]",
 )
 @click.option(
     "--horizon", type=WholeNumber(1, 1000), help="Number of steps of the plans of mpc.  [default: 30]"
@@ -158,6 +158,9 @@ _HEADINGS = {
     help="The motion of trajectory and closed_loop, a table of t, q1 …; default: quintic moves.",
 )
 @click.option(
+    "--weights", metavar="FILE", help="The network of policy, an NPZ file of linkwise.environments.Policy."
+)
+@click.option(
     "--states",
     type=WholeNumber(1, 10000),
     help="Reference states of every function in a package.  [default: 32]",
@@ -177,8 +180,7 @@ def command(
     target: str,
     out: str | None,
     as_json: bool,
-    casadi: bool,
-    acados: bool,
+    older: str | None,
     step: float | None,
     **options,
 ) -> None:
@@ -187,9 +189,10 @@ def command(
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
     controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
     guarded_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate,
-    closed_loop, rollout or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused
-    multiply-add it returns the same bits as the Python function. A package has a header, a C++ wrapper, one source for
-    each function, files for make, CMake and pkg-config, and a self-test: make check.
+    closed_loop, rollout, mpc (predictive control) or policy (a learned network). The C code is C99 and allocates
+    nothing; on a machine with fused multiply-add it returns the same bits as the Python function. A package has a
+    header, a C++ wrapper, one source for each function, files for make, CMake and pkg-config, and a self-test: make
+    check.
 
     \b
     Example:
@@ -198,13 +201,14 @@ def command(
       linkwise generate panda computed_torque gravity_torques --dtype float32 --out panda_controller
       linkwise generate panda computed_torque trajectory --trajectory motion.csv --out panda_controller
       linkwise generate panda mpc --horizon 30 --step 0.01 --dtype float32 --out panda_mpc
-      linkwise generate panda forward_dynamics --casadi --out panda.c
+      linkwise generate go2.xml policy --weights go2.npz --dtype float32 --out go2_policy
+      linkwise generate panda forward_dynamics --target casadi --out panda.c
       linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
-    target = _target(target, casadi, acados)
+    target = _target(target, older)
     options["step"] = step
     if step is not None and target != "acados" and MPC not in functions:
-        raise click.UsageError("--step is for --acados and mpc")
+        raise click.UsageError("--step is for --target acados and mpc")
     loading = (robot, gravity, lock, base, mimic)
     function, *others = functions
     if options["fmi"] and target != "fmu":
@@ -274,12 +278,14 @@ def _is_folder(out: str | None, target: str) -> bool:
     return path.is_dir() or out.endswith(os.sep) or (not path.suffix and not path.exists())
 
 
-def _target(target: str, casadi: bool, acados: bool) -> str:
-    """The target that --target, --casadi and --acados mean together."""
-    wanted = {name for name, on in (("casadi", casadi), ("acados", acados)) if on}
-    if len(wanted | ({target} - {"c"})) > 1:
-        raise click.UsageError("--target, --casadi and --acados name different targets; give one")
-    return next(iter(wanted), target)
+def _target(target: str, older: str | None) -> str:
+    """The target; --casadi and --acados, which version 0.2 had, say what to type."""
+    if older is None:
+        return target
+    if target not in ("c", older):
+        raise click.UsageError(f"--target {target} and --{older} name different targets; give --target alone")
+    click.echo(f"--{older}: type --target {older} instead", err=True)
+    return older
 
 
 _ENDINGS = {
@@ -324,6 +330,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
         raise click.UsageError("--controller is for closed_loop and guarded_controller")
     if (options["stop"] or options["stop_time"]) and "safe_stop" not in functions:
         raise click.UsageError("--stop and --stop-time are for safe_stop")
+    if options["weights"] and "policy" not in functions:
+        raise click.UsageError("--weights is for policy")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
         raise click.UsageError("--trajectory is for trajectory and closed_loop")
     for option in ("period", "frequency", "damping", "torque_limits"):
@@ -333,8 +341,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
 
 def _kernel(robot: Robot, function: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The kernel, and what it is in words."""
-    found = entries(robot, (function,), chosen_options(robot, (function,), options))
-    found = [entry for entry in found if entry.name == function] or found
-    if len(found) != 1:
+    made = entries(robot, (function,), chosen_options(robot, (function,), options))
+    made = [entry for entry in made if entry.name == function] or made
+    if len(made) != 1:
         raise click.UsageError(f"{function} is several functions: write them as a package, --out DIR")
-    return found[0].kernel, found[0].summary
+    return made[0].kernel, made[0].summary

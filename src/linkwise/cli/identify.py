@@ -166,21 +166,25 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
     with status(f"reading {logs[0]}") as now:
         train, tests = _recordings(loaded, logs, options)
         if options["method"] == "inverse":
-            loop, found = None, _by_inverse_dynamics(loaded, train, tests, options, now)
+            loop, identification = None, _by_inverse_dynamics(loaded, train, tests, options, now)
         else:
             now(f"simulating closed loops: {options['method']}")
             references = _references(loaded, logs, train, options)
             loop = closed_loop_identified(loaded, train, tests, references, options)
-            found = loop.identification
+            identification = loop.identification
         now("writing")
-        written = _write(found, options)
+        written = _write(identification, options)
     if options["as_json"]:
         facts = {} if loop is None else closed_loop_facts(loop)
-        say_json(found.summary() | {"validations": all_validations(found), "written": written} | facts)
+        say_json(
+            identification.summary()
+            | {"validations": all_validations(identification), "written": written}
+            | facts
+        )
         return
     if loop is not None:
         show_closed_loop(loop)
-    show_identification(found)
+    show_identification(identification)
     for what, path in written.items():
         say(f"{what} written to {path}")
 

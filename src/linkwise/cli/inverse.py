@@ -203,8 +203,8 @@ def _fastest(robot, motion: SampledMotion, points: int, acceleration, jerk, fric
         path = through_samples(Samples(t, motion.q, motion.qd, motion.qdd))
     shortened = shortest(robot, path, acceleration=acceleration, jerk=jerk, friction=friction)
     assert isinstance(shortened, Trajectory)  # one path gives one motion
-    found = shortened.sampled(points=points)
-    return SampledMotion(found.t, found.q, found.qd, found.qdd)
+    samples = shortened.sampled(points=points)
+    return SampledMotion(samples.t, samples.q, samples.qd, samples.qdd)
 
 
 def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.ndarray:
@@ -218,7 +218,7 @@ def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.
 
 def _broken_limits(robot, motion: SampledMotion, tau: np.ndarray) -> list[str]:
     """Which joint is beyond which of its limits, and from which point on: a line each."""
-    found = []
+    sentences = []
     checked = [
         (each, k, "position", motion.q, each.limits.lower, each.limits.upper)
         for k, each in enumerate(position_coordinates(robot))
@@ -236,11 +236,11 @@ def _broken_limits(robot, motion: SampledMotion, tau: np.ndarray) -> list[str]:
             continue
         first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
         where = f"point {first + 1}" if motion.t is None else f"t = {motion.t[first]:g} s"
-        found.append(
+        sentences.append(
             f"{joint.name}: {what} beyond its limits {lower:g} … {upper:g}, first at {where}; "
             f"worst {values[worst, k]:.4g}"
         )
-    return found
+    return sentences
 
 
 def _summary(robot, tau: np.ndarray) -> None:

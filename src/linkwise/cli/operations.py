@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+import linkwise
 from linkwise.cli.parts.counting import Row, as_printed, axes_of, rows, totals
 from linkwise.cli.support import headings
 from linkwise.cli.support.given import refuse_given
@@ -80,9 +82,22 @@ def command(
             show(_stage_table(row))
 
 
-def _show_records(markdown: bool, as_json: bool) -> None:
-    from linkwise.records import page
+def _records_page() -> Any:
+    """What counts the operations of the papers and of this library: ``research/records`` of the repository."""
+    root = Path(linkwise.__file__).parents[2]
+    if not (root / "research" / "records").is_dir():
+        raise click.UsageError(
+            "--compare needs the folder research of Linkwise's repository, which is not installed"
+        )
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    from research.records import page
 
+    return page
+
+
+def _show_records(markdown: bool, as_json: bool) -> None:
+    page = _records_page()
     if markdown:
         say_verbatim(page.render(Path("docs")).rstrip("\n"))
         return

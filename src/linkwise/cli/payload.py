@@ -120,8 +120,8 @@ def command(robot, gravity, lock, base, mimic, unloaded, loaded, **options: Any)
         now("fitting")
         if load is not None:
             start = {} if options["start"] is None else {"start": options["start"]}
-            found = library.drive_gains(arm, empty, full, load, **chosen, **start)
-            _show_gains(arm, found, options)
+            estimate = library.drive_gains(arm, empty, full, load, **chosen, **start)
+            _show_gains(arm, estimate, options)
             return
         carried = library.identify_payload(arm, empty, full, **chosen)
     _show_payload(arm, carried, options)

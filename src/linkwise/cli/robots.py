@@ -18,11 +18,11 @@ def command(as_json: bool) -> None:
     """
     import linkwise as lw
 
-    found = [(name, lw.load(name)) for name in lw.robots()]
+    bundled = [(name, lw.load(name)) for name in lw.robots()]
     if as_json:
-        say_json([{"name": name, "dof": robot.dof, "mass": _mass(robot)} for name, robot in found])
+        say_json([{"name": name, "dof": robot.dof, "mass": _mass(robot)} for name, robot in bundled])
         return
-    rows = [[name, str(robot.dof), _letters(robot), number(_mass(robot))] for name, robot in found]
+    rows = [[name, str(robot.dof), _letters(robot), number(_mass(robot))] for name, robot in bundled]
     show(
         Table(
             "Bundled robots",

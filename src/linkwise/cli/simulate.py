@@ -187,14 +187,14 @@ def command(
         duration = DURATION if trajectory is None else reference.end - reference.begin
     periods = duration / (options["control_period"] or options["step"])
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
-    found = _simulated(loaded, controller, reference, first, duration, options)
-    table = _table(found, contact)
+    simulation = _simulated(loaded, controller, reference, first, duration, options)
+    table = _table(simulation, contact)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
-        _write_report(report, figures, loaded, controller, found)
+        _write_report(report, figures, loaded, controller, simulation)
     if page is not None:
-        _write_page(page, loaded, found)
+        _write_page(page, loaded, simulation)
     if as_json:
         say_json(
             {
@@ -202,14 +202,18 @@ def command(
                 "controller": controller,
                 "joints": loaded.joint_names,
                 "out": out,
-                "diverged": None if found.divergence is None else asdict(found.divergence),
-                "left_range": [asdict(excursion) for excursion in found.left_range],
+                "diverged": None if simulation.divergence is None else asdict(simulation.divergence),
+                "left_range": [asdict(excursion) for excursion in simulation.left_range],
                 "columns": table,
             }
         )
         return
     _say_what_was_written(
-        loaded, controller, found, table, {"rows": out, "report": report, "figures": figures, "page": page}
+        loaded,
+        controller,
+        simulation,
+        table,
+        {"rows": out, "report": report, "figures": figures, "page": page},
     )
 
 

@@ -98,21 +98,26 @@ def command(
 def _verify(path: Path, as_json: bool) -> int:
     from linkwise.study.store.verify import verify
 
-    found = verify(path)
+    verified = verify(path)
     damage = [
         {"file": one.file, "array": one.array, "chunk": one.chunk, "problem": one.problem}
-        for one in found.damage
+        for one in verified.damage
     ]
     if as_json:
-        facts = {"store": str(path), "files": found.files, "bytes": found.bytes, "complete": found.complete}
-        say_json({**facts, "torn_record": found.torn, "damage": damage})
+        facts = {
+            "store": str(path),
+            "files": verified.files,
+            "bytes": verified.bytes,
+            "complete": verified.complete,
+        }
+        say_json({**facts, "torn_record": verified.torn, "damage": damage})
     else:
-        for one in found.damage:
+        for one in verified.damage:
             say(str(one))
-        if found.torn:
+        if verified.torn:
             say("the last record of the journal is incomplete, as a killed run leaves it; --resume continues")
         state = f"{len(damage)} damaged" if damage else "all as they were written"
-        say(f"{path}: {found.files} files, {found.bytes / 1e6:.3g} MB: {state}")
+        say(f"{path}: {verified.files} files, {verified.bytes / 1e6:.3g} MB: {state}")
         if damage:
             say(f"linkwise study {path} --resume computes what is damaged again")
     return INCOMPLETE if damage else 0
@@ -204,24 +209,24 @@ def _facts(study: Any, results: Any) -> dict[str, Any]:
 
 def _left_out(study: Any, data: Any) -> dict[str, dict[str, int]]:
     """Quantities whose reductions leave points out: how many at most, and of how many."""
-    found = {}
+    counts = {}
     for keep in study.plan.description.keeps:
         if f"{keep.name}_left_out" in data:
             most = int(data[f"{keep.name}_left_out"].max())
             of = study.plan.axes.per_cell if keep.by_cell else study.points
-            found[keep.name] = {"points": most, "of": of}
-    return found
+            counts[keep.name] = {"points": most, "of": of}
+    return counts
 
 
 def _say(facts: dict[str, Any]) -> None:
-    for name, found in facts["statistics"].items():
-        kinds = [key for key in found if key not in ("unit", "elements")]
+    for name, summary in facts["statistics"].items():
+        kinds = [key for key in summary if key not in ("unit", "elements")]
         rows = [
-            [label, *(number(found[kind][k]) for kind in kinds)]
-            for k, label in enumerate(found["elements"][:40])
+            [label, *(number(summary[kind][k]) for kind in kinds)]
+            for k, label in enumerate(summary["elements"][:40])
         ]
-        notes = [f"and {len(found['elements']) - 40} more"] if len(found["elements"]) > 40 else []
-        title = f"{name} [{found['unit']}]" if found["unit"] else name
+        notes = [f"and {len(summary['elements']) - 40} more"] if len(summary["elements"]) > 40 else []
+        title = f"{name} [{summary['unit']}]" if summary["unit"] else name
         show(Table(title, ["", *(f">{kind.replace('_', ' ')}" for kind in kinds)], rows, notes))
     for name, left in facts["left_out"].items():
         say(f"{name}: what is kept leaves out up to {left['points']} of {left['of']} points (failed or NaN)")

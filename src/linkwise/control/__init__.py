@@ -14,6 +14,7 @@ from linkwise.control.kalman_filter import ExtendedKalmanFilter, Filtered
 from linkwise.control.momentum_observer import MomentumObserver, Observed
 from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
+from linkwise.control.policy import Policy
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
 
@@ -35,6 +36,7 @@ __all__ = [
     "Observed",
     "Passive",
     "PointToPoint",
+    "Policy",
     "RecursiveLeastSquares",
     "Reference",
     "StateObserver",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from linkwise.control.gains import Gains
 from linkwise.control.gravity_pd import GravityPD
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.passive import Passive
+from linkwise.core.upper import upper
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.robot.robot import Robot
 
@@ -25,8 +25,8 @@ CONTROLLERS: dict[str, type[Controller]] = {
     "feed_forward": FeedForward,
     "passive": Passive,
 }
-CALLED = {"predictive": ("linkwise.optimal", "Predictive")}
-"""Controllers of higher parts that have a memory of their own: ``simulate`` calls them from Python."""
+CALLED = ("predictive",)
+"""Controllers of parts above (``core.upper``) that have a memory of their own: ``simulate`` calls them from Python."""
 
 
 def named(
@@ -42,7 +42,7 @@ def named(
     """A controller by its name: a ``Controller``, or ``predictive``, which is called from Python.
 
     Args:
-        name: a key of ``CONTROLLERS``, or of ``CALLED``.
+        name: a key of ``CONTROLLERS``, or one of ``CALLED``.
         robot: the model that the controller uses.
         gains: its gains in its own units: accelerations per error for laws by inverse dynamics, torques per error for
             ``gravity_pd``.
@@ -60,12 +60,9 @@ def named(
     if name in CALLED and gains is None:
         if np.any(np.asarray(damping, dtype=float) != 1.0):
             raise ValueError(f"{name}: it is critically damped, so it takes no damping, got {damping!r}")
-        part, called = CALLED[name]
         chosen = {"frequency": frequency} if frequency is not None else {}
         limits = True if torque_limits is None else torque_limits
-        return getattr(importlib.import_module(part), called)(
-            robot, torque_limits=limits, **chosen, **options
-        )
+        return upper(name)(robot, torque_limits=limits, **chosen, **options)
     if name not in CONTROLLERS:
         if name in CALLED:
             raise ValueError(f"{name}: it takes a frequency, not gains")

@@ -25,15 +25,17 @@ from linkwise.control import (
     named,
 )
 from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.control.safe_stop import stop_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
+from linkwise.embedded.learned import policy_entries
 from linkwise.embedded.predictive import predictive_entries
-from linkwise.embedded.stops import stop_kernel
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
 from linkwise.functions.parameters import parameter_sizes
 from linkwise.functions.table import FUNCTIONS, mechanism_of
-from linkwise.robot.robot import FRAME_FUNCTIONS, Robot
+from linkwise.robot.calls import FRAME_FUNCTIONS
+from linkwise.robot.robot import Robot
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves, source_of
@@ -349,5 +351,6 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "closed_loop": _closed_loop,
     "rollout": _rollout,
     "mpc": predictive_entries,
+    "policy": policy_entries,
 }
 """Names besides those of functions and controllers."""

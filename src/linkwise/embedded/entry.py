@@ -53,6 +53,8 @@ class Options:
     """Duration of each [s]."""
     iterations: int = 1
     """Of the solver, in a call of ``mpc``."""
+    weights: str | None = None
+    """File of the network of ``policy``."""
 
     @property
     def inputs(self) -> tuple[str, ...]:

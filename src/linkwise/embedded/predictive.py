@@ -1,27 +1,18 @@
-"""Predictive control for C packages: one iteration of the solver, the shift of a plan, torques with feedback gains, and
-the functions of ``optimal.guard`` that watch readings, keep limits and set the numbers of the problem."""
+"""Predictive control for C packages: from one plan to the next, torques with feedback gains, and the functions of
+``optimal.predictive.guard`` that watch readings, keep limits and set the numbers of the problem."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.trace.room import in_one_room
-from linkwise.control.bounds import all_finite, clipped, or_zero
-from linkwise.control.controller import traced_kernel
 from linkwise.embedded.entry import Entry, Options
-from linkwise.optimal.iteration import REPORT, iteration
-from linkwise.optimal.predictive import progress, watching
+from linkwise.optimal.predictive import plans, progress, watching
 from linkwise.optimal.predictive.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.predictive.standard import EFFORT, JOINTS, TIP, reaching, target_distance, tip_distance
 from linkwise.optimal.problem import Problem
 from linkwise.robot.robot import Robot
-from linkwise.scalar import where
 
-STEPS = (1.0, 0.5, 0.25)
-"""Step sizes that an iteration tries."""
 FEWER = 8
 """Of an iteration there are so many times fewer reference states: each has thousands of numbers."""
 GUARD_WORDS = {
@@ -78,28 +69,28 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         else np.asarray(options.torque_limits, dtype=float),
         friction=options.friction,
     )
-    N, x, u = problem.horizon, problem.ns, problem.nu
-    made = _in_one_room(iteration(problem, iterations=options.iterations, steps=STEPS))
+    N = problem.horizon
     target = f"pose of {options.frame}" if options.frame is not None else "joint positions"
     summary = (
         f"predictive control of {robot.name}, {N} steps of {problem.step:g} s: {options.iterations} iteration(s) of "
-        f"the solver from a measured state (q, qd) and the plan of the last call, shifted. The target ({target}), "
+        f"the solver from a measured state (q, qd) and the last plan, moved on in time. The target ({target}), "
         f"weights and torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages; mpc_aim gives "
-        "those for the state that the arm is in. Use the plan if its numbers are finite and 'sound' in the report is "
-        "1, else keep the last one"
+        "those for the state that the arm is in. Use the plan if 'usable' in the report is 1, else keep the last one"
     )
     words = {
         "start": "measured state: positions, velocities",
         "parameters": "targets, weights and limits, row by row; see the _AT_ definitions and _parameters",
-        "states": "states of the plan so far, row by row",
-        "torques": "torques of the plan so far, row by row",
+        "states": "states of the last plan, row by row",
+        "torques": "torques of the last plan, row by row",
+        "late": "time since that was made, by the duration of a step",
         "regularisation": "0 at first, then that of the last report",
         "new_states": "states of the new plan",
         "new_torques": "torques of the new plan",
         "gains": "K of every step, row by row: tau = torques + K (x - states)",
-        "report": ", ".join(REPORT),
+        "report": ", ".join(plans.REPORT),
     }
-    numbers = {"HORIZON": N, "ROW": problem.np}
+    numbers = {"HORIZON": N, "ROW": problem.np, "REPORT": len(plans.REPORT)}
+    numbers |= {f"REPORT_{name.upper()}": k for k, name in enumerate(plans.REPORT)}
     numbers |= {
         f"AT_{name.replace('.', '_').upper()}": problem.where(name).start for name in problem.parameters
     }
@@ -107,15 +98,14 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         Entry(
             "mpc",
             summary,
-            made,
+            plans.plan_kernel(problem, iterations=options.iterations, one_room=True),
             options.dtype,
             definitions=numbers,
             tables={"parameters": _with_gravity(robot, problem)},
             states=lambda count: _typical(robot, problem, max(1, count // FEWER)),
             words=words,
         ),
-        _shift(robot, problem, options, x, u),
-        _torques(robot, problem, options, x, u),
+        _torques(robot, problem, options),
         *_guarding(robot, problem, options),
     ]
 
@@ -200,68 +190,21 @@ def _states(robot: Robot, kernel: Kernel, known: dict[str, np.ndarray], count: i
     return found
 
 
-def _in_one_room(kernel: Kernel) -> Kernel:
-    """The kernel with its scratch memory in one array."""
-
-    def build(dtype: str) -> Any:
-        loops: Any = kernel.program(dtype)
-        return in_one_room(loops)
-
-    return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.dtype, build)
-
-
-def _shift(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
-    """A plan some time later."""
-    N = problem.horizon
-    sizes = {"part": 1, "states": (N + 1) * x, "torques": N * u}
-
-    def shifted(part, states, torques):
-        f = where(part[0] < 0.0, 0.0, where(part[0] > 1.0, 1.0, part[0]))
-
-        def rows(table, width):
-            after = [*table[width:], *table[-width:]]
-            return [a + f * (b - a) for a, b in zip(table, after, strict=True)]
-
-        return {"new_states": rows(states, x), "new_torques": rows(torques, u)}
-
-    shapes: dict[str, tuple[int, ...]] = {"new_states": ((N + 1) * x,), "new_torques": (N * u,)}
-    kernel = traced_kernel("mpc_shift", shifted, sizes, shapes, options.dtype, f"shift {N} {x} {u}".encode())
-    summary = f"a plan of {robot.name} seen later, by a part of a step from 0 to 1; the last rows are kept"
-    words = {"part": "time since the plan was made, by the duration of a step: 0 to 1"}
-    return Entry("mpc_shift", summary, kernel, options.dtype, words=words)
-
-
-def _torques(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
+def _torques(robot: Robot, problem: Problem, options: Options) -> Entry:
     """Torques with feedback, within the limits."""
-    sizes = {"measured": x, "planned": x, "torque": u, "gain": u * x, "lower": u, "upper": u}
-
-    def torques(measured, planned, torque, gain, lower, upper):
-        error = [a - b for a, b in zip(measured, planned, strict=True)]
-        wanted = []
-        for i, value in enumerate(torque):
-            total: Any = value
-            for k, e in zip(gain[i * x : (i + 1) * x], error, strict=True):
-                total = total + k * e
-            wanted.append(total)
-        good = all_finite(wanted)  # else there is no feedback
-        tau = [
-            or_zero(clipped(where(good, total, or_zero(value)), low, high))
-            for total, value, low, high in zip(wanted, torque, lower, upper, strict=True)
-        ]
-        return {"tau": tau, "fault": [where(good, 0.0, 1.0)]}
-
-    shapes: dict[str, tuple[int, ...]] = {"tau": (u,), "fault": (1,)}
-    kernel = traced_kernel("mpc_torques", torques, sizes, shapes, options.dtype, f"torques {x} {u}".encode())
     summary = (
-        f"torques of {robot.name} by a plan: torque + gain (measured - planned), within the limits, and torque alone "
-        "and fault = 1 where a number that is needed is not finite"
+        f"torques of {robot.name} by a plan: torque + gain (measured - state of the plan), within the limits, and "
+        "torque alone and fault = 1 where a number that is needed is not finite"
     )
     words = {
         "measured": "measured state: positions, velocities",
-        "planned": "state of the plan",
-        "torque": "of the plan",
-        "gain": "of the plan, row by row",
+        "planned": "state of the plan at the begin of its step",
+        "following": "state of the plan at the end of the step",
+        "part": "of the step that has passed: 0 to 1",
+        "torque": "of the plan in this step",
+        "gain": "of the plan in this step, row by row",
     }
+    kernel = plans.torques_kernel(problem, options.dtype)
     return Entry("mpc_torques", summary, kernel, options.dtype, words=words)
 
 
@@ -298,5 +241,6 @@ def _typical(robot: Robot, problem: Problem, count: int) -> dict[str, np.ndarray
         "parameters": tables.reshape(count, -1),
         "states": np.repeat(start[:, np.newaxis], N + 1, axis=1).reshape(count, -1),
         "torques": torques.reshape(count, -1),
+        "late": rng.uniform(0.0, 2.0, (count, 1)),
         "regularisation": np.zeros((count, 1)),
     }

@@ -51,10 +51,10 @@ def locate(name: str) -> RobotSource:
 def names() -> list[str]:
     """Names that the package knows, read from its file names; none where it is not installed."""
     try:
-        found = importlib.util.find_spec(PACKAGE)
+        package = importlib.util.find_spec(PACKAGE)
     except (ImportError, ValueError):  # a module without a spec
         return []
-    places = None if found is None else found.submodule_search_locations
+    places = None if package is None else package.submodule_search_locations
     modules = pkgutil.iter_modules(list(places or ()))
     return sorted(module.name for module in modules if module.name.endswith(ENDINGS[0]))
 

@@ -54,21 +54,21 @@ def losses(model: Model, ending: str) -> list[Loss]:
         model: the robot.
         ending: the format, by the ending of its files: .toml, .urdf or .xml (MJCF).
     """
-    found = [
+    lost = [
         Loss(_label(part), "contact", "no file format holds contacts: it is lost")
         for part in model.contact_parts
     ]
     if ending not in HELD:
-        return found
+        return lost
     joints = [joint for joint in without_motors(model)["joints"] if joint.moves]
     for joint in joints:
-        found += _type_and_limits(joint, ending)
-        found += _laws(f"joint {joint.name!r}", joint, _slides(joint), _held(joint, ending))
-        found += _friction(joint, ending)
-        found += _relation(joint)
+        lost += _type_and_limits(joint, ending)
+        lost += _laws(f"joint {joint.name!r}", joint, _slides(joint), _held(joint, ending))
+        lost += _friction(joint, ending)
+        lost += _relation(joint)
     for motor in model.motors:
-        found += _motor(motor, joints, ending)
-    return [*found, *_whole(model, ending)]
+        lost += _motor(motor, joints, ending)
+    return [*lost, *_whole(model, ending)]
 
 
 # -- joints -----------------------------------------------------------------------------------------------------------

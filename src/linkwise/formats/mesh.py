@@ -80,8 +80,8 @@ def solid_of(mesh: Mesh, rule: str, most_hull_vertices: int = -1) -> Solid:
 
     def volumes(apex: np.ndarray) -> np.ndarray:
         """Of the tetrahedra between the faces and a point."""
-        found = np.einsum("ij,ij->i", centres - apex, doubled) / 6
-        return np.abs(found) if rule == "legacy" else found
+        volume = np.einsum("ij,ij->i", centres - apex, doubled) / 6
+        return np.abs(volume) if rule == "legacy" else volume
 
     if rule == "shell":
         com, weights, share = middle, areas, 12.0

@@ -76,10 +76,10 @@ class Element(ElementTree.Element):
 
     def only(self, tag: str) -> Element | None:
         """The child of this kind; if there are several, the first one, with a warning."""
-        found = [child for child in self if child.tag == tag]
-        if len(found) > 1:
-            found[1].warn(f"a second <{tag}> in one <{self.tag}>; the first one counts")
-        return found[0] if found else None
+        children = [child for child in self if child.tag == tag]
+        if len(children) > 1:
+            children[1].warn(f"a second <{tag}> in one <{self.tag}>; the first one counts")
+        return children[0] if children else None
 
     def text_of(self, attribute: str) -> str:
         """An attribute that must be there and not be empty."""
@@ -96,10 +96,10 @@ class Element(ElementTree.Element):
         text = self.text_of(attribute)
         if "${" in text or "$(" in text:
             raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; {XACRO}')
-        found = tuple(self._number(attribute, text, word, any_size) for word in text.split())
-        if len(found) != count:
-            raise self.error(f'{attribute}="{_short(text)}": expected {_count(count)}, got {len(found)}')
-        return found
+        values = tuple(self._number(attribute, text, word, any_size) for word in text.split())
+        if len(values) != count:
+            raise self.error(f'{attribute}="{_short(text)}": expected {_count(count)}, got {len(values)}')
+        return values
 
     def number(self, attribute: str, default: float | None = None, *, any_size: bool = False) -> float:
         """An attribute of one finite number; without a default it must be there."""

@@ -12,7 +12,6 @@ Nothing here is imported before such an array is given to a kernel, and no frame
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,8 +42,8 @@ def _learnt(kind: type) -> Callable[..., Any] | None:
     found = None
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is not None and issubclass(kind, torch.Tensor):
-        found = importlib.import_module("linkwise.frameworks.torch").call
+        from linkwise.frameworks.torch import call as found
     elif jax is not None and issubclass(kind, (jax.Array, jax.core.Tracer)):
-        found = importlib.import_module("linkwise.frameworks.jax").call
+        from linkwise.frameworks.jax import call as found
     _BY_TYPE[kind] = found
     return found

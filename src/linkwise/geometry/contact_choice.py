@@ -1,7 +1,8 @@
 """From the shapes of a file and their pairs to the contacts of a robot, with a bounded number of candidates.
 
 Shapes touch the ground in groups of one friction; a group with many candidates keeps those that are nearest to the
-ground in every state (``Contact.nearest``). Pairs of links, and of links with things fixed in the world, are taken
+ground in every state (``Contact.nearest``). Robots with many joints do so for each limb: a candidate that may be on any
+link couples all joints with each other. Pairs of links, and of links with things fixed in the world, are taken
 where few enough are left; else a note says that they are left out.
 """
 
@@ -9,19 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import Model
 from linkwise.model.contacts import Contact, Ground, Part
-from linkwise.model.shapes import CANDIDATES, Shape, candidates_of
+from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
+from linkwise.model.transform import Transform
 
 FEW = 8
 """Candidates with the ground that are all taken; of a larger group as many are taken as are nearest."""
 FEW_OTHERS = 4
 """The same for all groups but the first one, that of the most friction groups' first member: feet."""
+MANY_JOINTS = 24
+"""Velocity coordinates above which the nearest candidates are those of each limb."""
+LIMB = 4
+"""Coordinates of a branch that is a limb of its own, beside others."""
+LOW = 0.3
+"""Part of the robot's height: limbs that are so near to the lowest one (at the position zero) are feet."""
+FEW_OF_A_LIMB = 2
+"""Candidates of a limb that is no foot; feet have those of a face."""
 MOST = 12
 """Candidates up to which pairs of links are taken."""
 TURNING = "torsional and rolling friction"
@@ -41,11 +51,14 @@ class Geom:
 
 @dataclass(frozen=True, order=True)
 class Rubbing:
-    """Coefficient of Coulomb friction, and moments against spinning and rolling over the normal force [m]."""
+    """Coefficient of Coulomb friction, and moments against spinning and rolling over the normal force [m]; stiffness
+    [1/s²] and damping [1/s] of a soft contact that moves one kilogram, 0 for a rigid one."""
 
     friction: float
     torsional: float = 0.0
     rolling: float = 0.0
+    stiffness: float = 0.0
+    damping: float = 0.0
 
     @property
     def turns(self) -> bool:
@@ -79,7 +92,8 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
     body = [robot.carrier(geom.link)[0] for geom in geoms]
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     floor = next((k for k, geom in enumerate(geoms) if body[k] < 0 and _is_level(robot, geom)), None)
-    if robot.constraints or any(relation is not None for relation in robot.followed):
+    is_held = bool(robot.constraints) or any(relation is not None for relation in robot.followed)
+    if is_held:
         pairs, twisting = _without_turning(findings.pairs)
         notes += [f"{TURNING} is left out of {twisting} pairs: the robot has constraints"] if twisting else []
     else:
@@ -102,20 +116,8 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
         parts.append(Ground(friction=geoms[floor].friction, height=float(height)))
     elif findings.ground is not None:
         parts.append(Ground(friction=findings.ground))
-    count = 0
-    groups = sorted(grounded.items(), key=lambda item: (len(item[1]), item[0]))
-    for number, (friction, members) in enumerate(groups):
-        made, candidates = _grounded(geoms, members, friction, FEW if number == 0 else FEW_OTHERS)
-        parts += made
-        count += candidates
-        if len(made) == 1 and made[0].nearest is not None:
-            total = sum(candidates_of(geoms[k].shape, _PLANE) for k in members)
-            notes.append(
-                f"of {total} candidates with the ground (friction {friction.friction:g}) the {candidates} nearest are "
-                "taken"
-            )
-            if friction.turns:
-                notes.append(f"{TURNING} of these is left out")
+    made, count = _groups_on_ground(robot, geoms, grounded, is_held, notes)
+    parts += made
     made, left = _paired(geoms, body, others, MOST - count)
     parts += made
     if left:
@@ -133,7 +135,7 @@ _PLANE = Shape("ground", "plane")
 
 def _without_turning(pairs: Sequence[Touching]) -> tuple[list[Touching], int]:
     """(pairs with Coulomb friction alone, how many had more)."""
-    plain = [replace(pair, friction=Rubbing(pair.friction.friction)) for pair in pairs]
+    plain = [replace(pair, friction=replace(pair.friction, torsional=0.0, rolling=0.0)) for pair in pairs]
     return plain, sum(pair.friction.turns for pair in pairs)
 
 
@@ -142,23 +144,120 @@ def _options(friction: Rubbing, name: str) -> dict[str, Any]:
         "friction": friction.friction,
         "torsional_friction": friction.torsional,
         "rolling_friction": friction.rolling,
+        **_yielding(friction),
         "name": name,
     }
 
 
-def _grounded(
-    geoms: Sequence[Geom], members: Sequence[int], friction: Rubbing, few: int
+def _yielding(friction: Rubbing) -> dict[str, Any]:
+    if not friction.stiffness:
+        return {}
+    return {"stiffness": friction.stiffness, "damping": friction.damping}
+
+
+class _Bounds(NamedTuple):
+    """Candidates up to which all are taken, how many are the nearest of more, and whether of each limb."""
+
+    most: int
+    few: int
+    by_limb: bool
+
+
+def _groups_on_ground(
+    robot: Model, geoms: Sequence[Geom], grounded: dict[Rubbing, list[int]], is_held: bool, notes: list[str]
 ) -> tuple[list[Contact], int]:
-    """One contact for each geom, or one for all of them with the nearest candidates."""
-    counts = [candidates_of(geoms[k].shape, _PLANE) for k in members]
-    if sum(counts) <= FEW:
-        return [
-            Contact(geoms[k].link, shapes=[geoms[k].shape], **_options(friction, geoms[k].label))
-            for k in members
-        ], sum(counts)
+    """(contacts of all groups of one friction, their candidates); adds to the notes."""
+    made: list[Contact] = []
+    count = 0
+    groups = sorted(grounded.items(), key=lambda item: (len(item[1]), item[0]))
+    for number, (friction, members) in enumerate(groups):
+        if is_held:  # its step has the matrix of all rows
+            few = max(FEW // len(groups), 1)
+            bounds = _Bounds(few, few, False)
+        else:
+            bounds = _Bounds(FEW, FEW if number == 0 else FEW_OTHERS, robot.dof > MANY_JOINTS)
+        contacts, candidates = _grounded(robot, geoms, members, friction, bounds)
+        made += contacts
+        count += candidates
+        if any(each.nearest is not None for each in contacts):
+            total = sum(candidates_of(geoms[k].shape, _PLANE) for k in members)
+            notes.append(
+                f"of {total} candidates with the ground (friction {friction.friction:g}) the {candidates} nearest are "
+                "taken"
+            )
+            if friction.turns:
+                notes.append(f"{TURNING} of these is left out")
+    return made, count
+
+
+def _grounded(
+    robot: Model, geoms: Sequence[Geom], members: Sequence[int], friction: Rubbing, bounds: _Bounds
+) -> tuple[list[Contact], int]:
+    """One contact for each geom, or one for all of them or for those of a limb with the nearest candidates."""
+    if sum(candidates_of(geoms[k].shape, _PLANE) for k in members) <= bounds.most:
+        return _single(geoms, members, friction)
+    if not bounds.by_limb:
+        return _nearest(geoms, members, friction, bounds.few, "ground")
+    made: list[Contact] = []
+    total = 0
+    for top, (own, is_low) in _limbs(robot, geoms, members).items():
+        most = FACE if is_low else FEW_OF_A_LIMB
+        if sum(candidates_of(geoms[k].shape, _PLANE) for k in own) <= most:
+            contacts, count = _single(geoms, own, friction)
+        else:
+            name = f"ground under {robot.moving_joints[top].child}"
+            contacts, count = _nearest(geoms, own, friction, most, name)
+        made += contacts
+        total += count
+    return made, total
+
+
+def _single(geoms: Sequence[Geom], members: Sequence[int], friction: Rubbing) -> tuple[list[Contact], int]:
+    made = [
+        Contact(geoms[k].link, shapes=[geoms[k].shape], **_options(friction, geoms[k].label)) for k in members
+    ]
+    return made, sum(candidates_of(geoms[k].shape, _PLANE) for k in members)
+
+
+def _nearest(
+    geoms: Sequence[Geom], members: Sequence[int], friction: Rubbing, few: int, name: str
+) -> tuple[list[Contact], int]:
     shapes = [geoms[k].shape for k in members]
-    one = Contact(shapes[0].frame, shapes=shapes, friction=friction.friction, nearest=few, name="ground")
+    options: dict[str, Any] = {"friction": friction.friction, **_yielding(friction)}
+    one = Contact(shapes[0].frame, shapes=shapes, nearest=few, name=name, **options)
     return [one], few
+
+
+def _limbs(robot: Model, geoms: Sequence[Geom], members: Sequence[int]) -> dict[int, tuple[list[int], bool]]:
+    """Geoms by the limb they belong to (the number of its first link), and whether it is a foot.
+
+    A limb begins where a link carries several branches with at least ``LIMB`` coordinates.
+    """
+    joints = robot.moving_joints
+    above = [robot.carrier(joint.parent)[0] for joint in joints]
+    size = [joint.dof for joint in joints]
+    for k in reversed(range(len(joints))):
+        if above[k] >= 0:
+            size[above[k]] += size[k]
+    large: dict[int, int] = {}
+    for k, below in enumerate(above):
+        large[below] = large.get(below, 0) + (size[k] >= LIMB)
+    places: list[Transform] = []
+    for k, joint in enumerate(joints):
+        own = robot.carrier(joint.parent)[1] @ joint.origin
+        places.append(own if above[k] < 0 else places[above[k]] @ own)
+    limbs: dict[int, list[int]] = {}
+    lowest: dict[int, float] = {}
+    heights: list[float] = []
+    for k in members:
+        top, pose = robot.carrier(geoms[k].link)
+        heights.append(float((places[top] @ pose @ geoms[k].shape.pose).translation[2]))
+        while above[top] >= 0 and not (size[top] >= LIMB and large[above[top]] > 1):
+            top = above[top]
+        limbs.setdefault(top, []).append(k)
+        lowest[top] = min(lowest.get(top, heights[-1]), heights[-1])
+    level = min(heights) + LOW * (max(heights) - min(heights))
+    return {top: (own, lowest[top] <= level) for top, own in limbs.items()}
 
 
 def _paired(

@@ -1,21 +1,28 @@
 """What of an MJCF file may touch what: geoms with ``contype``, ``conaffinity``, ``condim``, ``friction``, ``priority``,
 and the pairs that ``<contact>`` names or excludes.
 
-Contact is rigid here, so ``solref``, ``solimp`` and ``margin`` have no meaning. Friction against spinning and rolling
-is that of condim 4 and 6. Height fields, and solids fitted to meshes, are refused by name.
+Contact is rigid here, so time constants in ``solref``, ``solimp`` and ``margin`` have no meaning. A negative ``solref``
+is a stiffness and a damping of accelerations: MuJoCo's normal force at rest is that of a spring with −solref[0]/((1 −
+d) A), where d is the second number of ``solimp`` and 1/A the mass that the contact moves. Friction against spinning and
+rolling is that of condim 4 and 6. Solids fitted to meshes are refused by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.formats.mjcf.geom import SIZES, geom_place
 from linkwise.formats.mjcf.reader import WORLD
 from linkwise.formats.xml import Element
 from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching
+from linkwise.geometry.height_files import height_field
 from linkwise.geometry.mesh_files import MeshFiles
+from linkwise.geometry.mjcf_looks import _mesh_name
 from linkwise.geometry.mjcf_looks import _Reader as GeomReader
 from linkwise.geometry.solids import joined
 from linkwise.model import Transform
@@ -36,6 +43,7 @@ class _MjcfGeom(Geom):
     conaffinity: int = 1
     condim: int = 3
     priority: int = 0
+    softness: tuple[float, float] | None = None
 
 
 def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
@@ -57,7 +65,8 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
             if frozenset((first.link, second.link)) in excluded:
                 continue
             if first.contype & second.conaffinity or second.contype & first.conaffinity:
-                pairs[frozenset((i, k))] = Touching(i, k, _rubbing(*_combined(first, second)))
+                law = _rubbing(*_combined(first, second), _combined_softness(first, second))
+                pairs[frozenset((i, k))] = Touching(i, k, law)
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
     return Findings(tuple(geoms), tuple(pairs.values()), tuple(reader.notes))
@@ -72,12 +81,33 @@ def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
     return max(first.condim, second.condim), (max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]))
 
 
-def _rubbing(condim: int, friction: Coefficients) -> Rubbing:
+def _combined_softness(first: _MjcfGeom, second: _MjcfGeom) -> tuple[float, float] | None:
+    """Stiffness and damping of the geom with the higher priority, else the larger ones; None: the contact is rigid."""
+    if first.priority != second.priority:
+        return (first if first.priority > second.priority else second).softness
+    given = [each.softness for each in (first, second) if each.softness is not None]
+    return (max(a for a, _ in given), max(b for _, b in given)) if given else None
+
+
+def _softness(element: Element) -> tuple[float, float] | None:
+    """Stiffness [1/s²] and damping [1/s] for a mass of one kilogram, where ``solref`` is negative."""
+    numbers = [float(number) for number in element.get("solref", "").split()]
+    if len(numbers) < 2 or numbers[0] >= 0.0:
+        return None
+    given = [float(number) for number in element.get("solimp", "").split()]
+    rest = max(1.0 - (given[1] if len(given) > 1 else 0.95), 1e-4)
+    return -numbers[0] / rest, max(-numbers[1], 0.0) / rest
+
+
+def _rubbing(condim: int, friction: Coefficients, softness: tuple[float, float] | None) -> Rubbing:
     """What of the coefficients against sliding, spinning and rolling counts."""
+    stiffness, damping = softness or (0.0, 0.0)
     return Rubbing(
         friction[0] if condim > 1 else 0.0,
         friction[1] if condim > 3 else 0.0,
         friction[2] if condim > 4 else 0.0,
+        stiffness,
+        damping,
     )
 
 
@@ -118,7 +148,9 @@ class _Contacts(GeomReader):
                 own[2] if len(own) > 2 else friction[1],
                 own[3] if len(own) > 3 else friction[2],
             )
-        return Touching(ends[0], ends[1], _rubbing(condim, friction))
+        softness = _combined_softness(geoms[ends[0]], geoms[ends[1]])
+        softness = _softness(pair) if "solref" in pair.attrib else softness
+        return Touching(ends[0], ends[1], _rubbing(condim, friction, softness))
 
     def _geoms(
         self, parent: Element, link: str, frame: Transform, childclass: str | None
@@ -157,7 +189,7 @@ class _Contacts(GeomReader):
             raise geom.error("its body has no name, so its contacts cannot be read")
         kind = geom.get("type", "mesh" if "mesh" in geom.attrib else "sphere")
         label = geom.get("name") or f"{kind} of {link}"
-        pose, kind, sizes, points = self._solid(geom, kind, label)
+        pose, kind, sizes, grid = self._solid(geom, kind, label)
         pose = frame @ pose
         shape = Shape(
             link,
@@ -165,7 +197,7 @@ class _Contacts(GeomReader):
             sizes,
             offset=pose.translation.tolist(),
             rotation=pose.rotation.tolist(),
-            points=points,
+            **grid,
         )
         return _MjcfGeom(
             link,
@@ -178,28 +210,49 @@ class _Contacts(GeomReader):
             geom.integer("conaffinity", 1),
             geom.integer("condim", 3),
             geom.integer("priority", 0),
+            _softness(geom),
         )
 
-    def _solid(self, geom: Element, kind: str, label: str) -> tuple[Transform, str, tuple[float, ...], tuple]:
+    def _field(self, geom: Element, label: str) -> tuple[tuple[float, float], np.ndarray]:
+        """(extent, heights) of a height field."""
+        name = geom.text_of("hfield")
+        assets = [child for section in self.root if section.tag == "asset" for child in section]
+        known = {_mesh_name(each): each for each in assets if each.tag == "hfield"}
+        if name not in known:
+            raise geom.error(f"no height field {name!r} in <asset>")
+        folder = ""
+        for section in (each for each in self.root if each.tag == "compiler"):
+            folder = section.get("assetdir", folder)
+        heights, extent, note = height_field(self.defaults.resolve(known[name]), folder, self.files.roots)
+        self.notes.append(f"{label}: {note}")
+        return extent, heights
+
+    def _solid(
+        self, geom: Element, kind: str, label: str
+    ) -> tuple[Transform, str, tuple[float, ...], dict[str, Any]]:
+        """(pose, kind of shape, sizes, corners or heights)."""
         if kind == "plane":
-            return self.settings.pose(geom), "plane", (), ()
+            return self.settings.pose(geom), "plane", (), {}
+        if kind == "hfield":
+            extent, heights = self._field(geom, label)
+            return self.settings.pose(geom), "height_field", extent, {"heights": heights}
         if kind == "mesh":
             vertices = joined([part.mesh for part in self._mesh(geom)]).vertices
             hull = Shape.hull("mesh", vertices, most=MOST_CORNERS)
             self.notes.append(
                 f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices"
             )
-            return self.settings.pose(geom), "hull", (), tuple(hull.points)
+            return self.settings.pose(geom), "hull", (), {"points": tuple(hull.points)}
         if kind not in SIZES:
             raise geom.error(f"type={kind!r}: its contacts are not modelled")
         if "mesh" in geom.attrib:
             raise geom.error(f"a {kind} that is fitted to a mesh: its contacts are not modelled")
         pose, size = geom_place(geom, kind, self.settings)
         if kind == "box":
-            return pose, kind, tuple(2.0 * s for s in size), ()
+            return pose, kind, tuple(2.0 * s for s in size), {}
         if kind in ("capsule", "cylinder"):
-            return pose, kind, (size[0], 2.0 * size[1]), ()
-        return pose, kind, tuple(size), ()
+            return pose, kind, (size[0], 2.0 * size[1]), {}
+        return pose, kind, tuple(size), {}
 
 
 __all__ = ["ModelError", "mjcf_contacts"]

@@ -27,7 +27,6 @@ from linkwise.identify.judging.validation import Validation
 from linkwise.identify.judging.verdict import VerdictRow, verdict_rows
 from linkwise.identify.recordings.signals import Signals
 from linkwise.joint_laws.direction import MEMORY
-from linkwise.robot.conveniences import part
 from linkwise.robot.directions import next_directions, remembers, torques_along
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
@@ -87,7 +86,9 @@ class Identification(Summarised):
     def plot(self) -> Plot:
         """Measured and predicted torques of every joint on the first validation recording."""
         judged = self.validation
-        return part("report").torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
+        from linkwise import report
+
+        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
 
     @property
     def validation(self) -> Validation:

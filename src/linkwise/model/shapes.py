@@ -56,6 +56,24 @@ CANDIDATES = {
     ("capsule", "capsule"): 2,
     ("capsule", "box"): 2,
     ("box", "box"): FACE,
+    ("cylinder", "height_field"): FACE,
+    ("ellipsoid", "height_field"): 1,
+    ("hull", "height_field"): FACE,
+    ("sphere", "cylinder"): 1,
+    ("sphere", "ellipsoid"): 1,
+    ("sphere", "hull"): 1,
+    ("capsule", "cylinder"): 2,
+    ("capsule", "ellipsoid"): 1,
+    ("capsule", "hull"): 2,
+    ("box", "cylinder"): FACE,
+    ("box", "ellipsoid"): 1,
+    ("box", "hull"): FACE,
+    ("cylinder", "cylinder"): FACE,
+    ("cylinder", "ellipsoid"): 1,
+    ("cylinder", "hull"): FACE,
+    ("ellipsoid", "ellipsoid"): 1,
+    ("ellipsoid", "hull"): 1,
+    ("hull", "hull"): FACE,
 }
 """How many candidates a pair of kinds gives; the order of a pair does not matter."""
 
@@ -150,7 +168,7 @@ class Shape:
 
     @classmethod
     def cylinder(cls, frame: str, radius: float, length: float, **options: Any) -> Shape:
-        """A cylinder along its z axis; it touches planes only.
+        """A cylinder along its z axis.
 
         Args:
             frame: to which it is fixed.
@@ -173,7 +191,7 @@ class Shape:
 
     @classmethod
     def ellipsoid(cls, frame: str, size: Sequence[float], **options: Any) -> Shape:
-        """An ellipsoid; it touches planes only.
+        """An ellipsoid.
 
         Args:
             frame: to which it is fixed.
@@ -184,7 +202,7 @@ class Shape:
 
     @classmethod
     def hull(cls, frame: str, points: Any, *, most: int = MOST_VERTICES, **options: Any) -> Shape:
-        """The convex hull of points; it touches planes only.
+        """The convex hull of points.
 
         Args:
             frame: to which it is fixed.

@@ -115,26 +115,26 @@ def derivatives(plan: Trajectory, t: np.ndarray) -> list[np.ndarray]:
     if isinstance(plan, FourierSeries):
         w = 2 * math.pi / plan.period * np.arange(1, len(plan.sine) + 1)
         s, c = np.sin(np.multiply.outer(t, w)), np.cos(np.multiply.outer(t, w))
-        found = []
+        rows = []
         for k in range(ORDER):
             turned = ((s, c), (c, -s), (-s, -c), (-c, s))[k % 4]
             value = (turned[0] * w**k) @ plan.sine + (turned[1] * w**k) @ plan.cosine
-            found.append(plan.centre + value if k == 0 else value)
-        return found
+            rows.append(plan.centre + value if k == 0 else value)
+        return rows
     assert isinstance(plan, PiecewisePolynomial)
     segment = np.clip(np.searchsorted(plan.times, t, side="right") - 1, 0, len(plan.times) - 2)
     local = (t - plan.times[segment])[..., np.newaxis]
-    found, coefficients = [], plan.coefficients
+    rows, coefficients = [], plan.coefficients
     for _ in range(ORDER):
         value = np.zeros((*np.shape(t), plan.dof))
         for k in reversed(range(coefficients.shape[1])):
             value = value * local + coefficients[segment, k]
-        found.append(value)
+        rows.append(value)
         powers = np.arange(coefficients.shape[1])[:, np.newaxis]
         coefficients = (powers * coefficients)[:, 1:]
         if coefficients.shape[1] == 0:
             coefficients = np.zeros((len(plan.times) - 1, 1, plan.dof))
-    return found
+    return rows
 
 
 def nonic(start, end, duration: float, *, begin: float = 0.0) -> PiecewisePolynomial:

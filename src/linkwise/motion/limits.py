@@ -70,17 +70,17 @@ def check(
     check_same_joints(trajectory, robot)
     torque = flag("torque", torque)
     t = times(trajectory, points)
-    found = []
+    violations = []
     for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):
         values = evaluate(t)
         for k in range(robot.dof):
             for limit, side in ((lower[k], -1.0), (upper[k], 1.0)):
                 beyond = side * (values[:, k] - limit) - SLACK * max(abs(limit), 1e-9)
                 if np.isfinite(limit) and (beyond > 0).any():
-                    found.append(
+                    violations.append(
                         _violation(robot, quantity, evaluate, t, values, k, float(limit), side, beyond)
                     )
-    return sorted(found, key=lambda violation: violation.time)
+    return sorted(violations, key=lambda violation: violation.time)
 
 
 def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool):
@@ -125,9 +125,9 @@ def require(trajectory: Trajectory, robot: Robot, **options) -> None:
         robot: its limits.
         **options: those of ``check``.
     """
-    found = check(trajectory, robot, **options)
-    if found:
-        raise LimitError("; ".join(map(str, found)))
+    violations = check(trajectory, robot, **options)
+    if violations:
+        raise LimitError("; ".join(map(str, violations)))
 
 
 def check_same_joints(trajectory: Trajectory, robot: Robot) -> None:

@@ -100,12 +100,12 @@ def _solved(A: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solution of a spline's equations; none where times are so near or far that they are lost in round-off."""
     try:
         with np.errstate(all="ignore"):
-            found = (linear.solve if len(A) <= LARGE else np.linalg.solve)(A, right)
+            solution = (linear.solve if len(A) <= LARGE else np.linalg.solve)(A, right)
     except np.linalg.LinAlgError:
-        found = np.full_like(right, np.nan)
-    if not np.isfinite(found).all():
+        solution = np.full_like(right, np.nan)
+    if not np.isfinite(solution).all():
         raise ValueError("times, points: the distances are too different for a spline")
-    return found
+    return solution
 
 
 def _hermite(times, q, qd, qdd) -> PiecewisePolynomial:

@@ -34,10 +34,10 @@ def pieces(trajectory: Trajectory, tolerance: float = 1e-8) -> PiecewisePolynomi
     parts, count = 1, len(corners) - 1
     while parts * count <= MOST_PIECES:
         inner = np.linspace(corners[:-1], corners[1:], parts, endpoint=False, axis=1).ravel()
-        found = _through(trajectory, np.append(inner, corners[-1]))
-        middle = 0.5 * (found.times[:-1] + found.times[1:])
-        if np.abs(found.at(middle).q - trajectory.at(middle).q).max() <= tolerance:
-            return found
+        quintics = _through(trajectory, np.append(inner, corners[-1]))
+        middle = 0.5 * (quintics.times[:-1] + quintics.times[1:])
+        if np.abs(quintics.at(middle).q - trajectory.at(middle).q).max() <= tolerance:
+            return quintics
         parts *= 2
     raise ValueError(
         f"{type(trajectory).__name__}: more than {MOST_PIECES} pieces for an error of {tolerance:g} rad or m"
@@ -49,5 +49,5 @@ def _through(trajectory: Trajectory, times: np.ndarray) -> PiecewisePolynomial:
     length = np.diff(times)
     first = trajectory.at(times[:-1] + _INWARD * length)
     last = trajectory.at(times[1:] - _INWARD * length)
-    found = quintic_coefficients(length[:, np.newaxis], *first, *last)
-    return PiecewisePolynomial(times, np.moveaxis(found, 0, 1))
+    coefficients = quintic_coefficients(length[:, np.newaxis], *first, *last)
+    return PiecewisePolynomial(times, np.moveaxis(coefficients, 0, 1))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.core.upper import upper
 from linkwise.files.tables import bounds
 from linkwise.motion import arguments
-from linkwise.robot.conveniences import part
 
 if TYPE_CHECKING:
     from linkwise.model import Model
@@ -42,7 +42,7 @@ class Samples(Summarised):
 
     def plot(self, robot: Model | None = None) -> Plot:
         """Positions, velocities and accelerations over time; see ``Trajectory.plot``."""
-        return part("report").motion_plot(self.t, self.q, self.qd, self.qdd, robot)
+        return upper("report").motion_plot(self.t, self.q, self.qd, self.qdd, robot)
 
 
 def _motion_summary(title: str, motion: Samples) -> Summary:

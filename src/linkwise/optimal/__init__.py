@@ -2,6 +2,8 @@
 
 from linkwise.arguments.explained import explain
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.contact_schedule import ContactSchedule
+from linkwise.optimal.contact_terms import CenterOfMass, ConePenalty, ContactForces, FrictionCone
 from linkwise.optimal.costs import (
     Cost,
     Effort,
@@ -25,8 +27,13 @@ from linkwise.optimal.result import Missed, Solution, Violated
 from linkwise.optimal.solver import solve
 
 __all__ = [
+    "CenterOfMass",
+    "ConePenalty",
+    "ContactForces",
+    "ContactSchedule",
     "Cost",
     "Effort",
+    "FrictionCone",
     "JointTracking",
     "KeepOut",
     "Limit",

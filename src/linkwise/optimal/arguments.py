@@ -36,9 +36,14 @@ def table(name: str, value: Any, size: int, rows: int, *, finite: bool = True) -
     return np.array(np.broadcast_to(found, (size,))) if found.ndim < 2 else found
 
 
-def weights(name: str, value: Any, size: int) -> np.ndarray:
-    """One number for all or (size,), none of them negative."""
-    return _checks.each(name, value, size, least=0.0)
+def weights(name: str, value: Any, size: int, rows: int | None = None) -> np.ndarray:
+    """One number for all, (size,), or with ``rows`` one row per stage: (rows, size); none of them negative."""
+    if rows is None or np.ndim(value) < 2:
+        return _checks.each(name, value, size, least=0.0)
+    found = table(name, value, size, rows)
+    if (found < 0.0).any():
+        raise ProblemError(f"{name}: expected weights from 0 on, got {found.min():g}")
+    return found
 
 
 def poses(name: str, value: Any, rows: int, turned: bool) -> tuple[np.ndarray, np.ndarray]:

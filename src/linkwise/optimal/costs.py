@@ -46,6 +46,8 @@ class Point:
     """None at the end of the horizon."""
     values: Mapping[str, Sequence[Scalar]]
     """Parameters by name."""
+    known_forces: Sequence[Scalar] | None = None
+    """Of the contacts, where they are known already."""
 
     def __post_init__(self):
         self.q, self.qd, self.last = self.dynamics.split(self.x)
@@ -64,17 +66,20 @@ class Point:
     def acceleration(self) -> list[Scalar]:
         return self.dynamics.acceleration(self.q, self.qd, self.dynamics.torques(self.torques))
 
+    @once
+    def forces(self) -> Sequence[Scalar]:
+        """Of the contacts, frame by frame."""
+        if self.known_forces is not None:
+            return self.known_forces
+        return self.dynamics.touching(self.q, self.qd, self.dynamics.torques(self.torques))[1]
+
     def of_frame(self, name: str, frame: str | None, *rates: Sequence[Scalar]) -> Any:
         """``pose``, ``jacobian`` or ``velocity`` of a frame, see ``linkwise.algorithms.kinematics``."""
-        from linkwise.functions.evaluation import outputs_of
-        from linkwise.functions.table import FUNCTIONS, Setting
-
         known = self.__dict__.setdefault("_frames", {})
         key = (name, frame)
         if key not in known:
             given = dict(zip(("q", "qd"), (self.q, *rates), strict=False))
-            setting = Setting(self.dynamics.robot, frame=frame)
-            known[key] = next(iter(outputs_of(FUNCTIONS[name], setting, "kinematics", **given).values()))
+            known[key] = self.dynamics.frame_function(name, frame, **given)
         return known[key]
 
     def link_points(self, links: Sequence[tuple[int, Sequence[float]]]) -> list[list[Scalar]]:
@@ -114,6 +119,8 @@ class Cost:
     """Whether it needs torques, which the end of the horizon has not."""
     remembers = False
     """Whether the torques of the step before must be part of the state."""
+    of_forces = False
+    """Whether its residuals are functions of the forces of contacts alone."""
 
     @property
     def label(self) -> str:
@@ -169,11 +176,13 @@ class JointTracking(Cost):
         found = {}
         if self.target is not None:
             found["target"] = arguments.table(f"{self.label}: target", self.target, robot.nq, rows)
-            found["weight"] = arguments.weights(f"{self.label}: weight", self.weight, robot.dof)
+            found["weight"] = arguments.weights(f"{self.label}: weight", self.weight, robot.dof, rows)
         if self.velocity is not None:
             name = f"{self.label}: velocity"
             found["velocity"] = arguments.table(name, self.velocity, robot.dof, rows)
-            found["velocity_weight"] = arguments.weights(f"{name}_weight", self.velocity_weight, robot.dof)
+            found["velocity_weight"] = arguments.weights(
+                f"{name}_weight", self.velocity_weight, robot.dof, rows
+            )
         return found
 
     def terms(self, point, values):
@@ -225,10 +234,12 @@ class TipTracking(Cost):
         )
         if self.position is not None:
             found["position"] = place
-            found["position_weight"] = arguments.weights(f"{self.label}: position", self.position, 3)
+            found["position_weight"] = arguments.weights(f"{self.label}: position", self.position, 3, rows)
         if self.orientation is not None:
             found["orientation"] = quaternion_of(turn)
-            found["orientation_weight"] = arguments.weights(f"{self.label}: orientation", self.orientation, 3)
+            found["orientation_weight"] = arguments.weights(
+                f"{self.label}: orientation", self.orientation, 3, rows
+            )
         return found
 
     def terms(self, point, values):
@@ -274,7 +285,7 @@ class TipVelocity(Cost):
     def parameters(self, robot, dynamics, rows):
         return {
             "target": arguments.table(f"{self.label}: target", self.target, 6, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, 6),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, 6, rows),
         }
 
     def terms(self, point, values):
@@ -301,7 +312,7 @@ class Effort(Cost):
     def parameters(self, robot, dynamics, rows):
         return {
             "target": arguments.table(f"{self.label}: target", self.target, dynamics.nu, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, dynamics.nu),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, dynamics.nu, rows),
         }
 
     def terms(self, point, values):

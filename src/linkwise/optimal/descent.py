@@ -115,8 +115,8 @@ class Descent:
             return np.abs(self.cost[at]) + 1e-9 * np.abs(self.first[at]) + 1e-15
 
     def limits(self) -> np.ndarray:
-        """c of all stages but the first, (B, horizon, number of limits)."""
-        return np.asarray(limits_of(self.problem)(self.xs[:, 1:], self.p[:, 1:]))
+        """c of all stages, (B, horizon + 1, number of limits); −1 where a limit does not hold, see ``limited``."""
+        return limit_values(self.problem, self.xs, self.us, self.p, self.problem.limited)
 
 
 def kernel_of(problem: Problem, iterations: int, steps: tuple[float, ...]) -> Kernel:
@@ -125,9 +125,44 @@ def kernel_of(problem: Problem, iterations: int, steps: tuple[float, ...]) -> Ke
     return _shared(problem, key, lambda: iteration(problem, iterations=iterations, steps=steps))
 
 
+def limit_values(
+    problem: Problem, xs: np.ndarray, us: np.ndarray, p: np.ndarray, counted: np.ndarray
+) -> np.ndarray:
+    """c of trajectories, (..., horizon + 1, number of limits); −1 where ``counted`` is False."""
+    states, c = problem.state_limit_count, np.full((*xs.shape[:-1], len(problem.limit_words)), -1.0)
+    if states:
+        c[..., :states] = np.asarray(limits_of(problem)(xs, p))
+    if states < c.shape[-1]:
+        c[..., :-1, states:] = np.asarray(force_limits_of(problem)(xs[..., :-1, :], us, p[..., :-1, :]))
+    return np.where(counted, c, -1.0)
+
+
+def force_limits_of(problem: Problem) -> Kernel:
+    """(x, u, p) -> c of the forces of contacts."""
+    shapes = {"limits": (len(problem.limit_words) - problem.state_limit_count,)}
+    inputs = {"u": problem.nu, "p": problem.np}
+    return _shared(
+        problem,
+        "force limits",
+        lambda: _kernel(problem, "optimal_force_limits", problem.force_limits, inputs, shapes),
+    )
+
+
+def forces_of(problem: Problem) -> Kernel:
+    """(x, u, p) -> forces of contacts."""
+
+    def forces(x: Any, u: Any, p: Any) -> Any:
+        return problem._point(x, u, p).forces
+
+    assert problem.dynamics.contacts is not None
+    shapes = {"forces": (problem.dynamics.contacts.rows,)}
+    inputs = {"u": problem.nu, "p": problem.np}
+    return _shared(problem, "forces", lambda: _kernel(problem, "optimal_forces", forces, inputs, shapes))
+
+
 def limits_of(problem: Problem) -> Kernel:
-    """(x, p) -> c(x), for problems with limits."""
-    shapes = {"limits": (len(problem.limit_words),)}
+    """(x, p) -> c(x), for problems with limits of the state."""
+    shapes = {"limits": (problem.state_limit_count,)}
     return _shared(
         problem,
         "limits",

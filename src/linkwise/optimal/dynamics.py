@@ -15,7 +15,7 @@ where P and J are identities for joints with one axis each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,11 @@ from linkwise.compiler.ir.derivative import jacobian
 from linkwise.compiler.ir.graph import Node
 from linkwise.core.once import once
 from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
+from linkwise.language import array
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.optimal.contact_schedule import ContactSchedule
+from linkwise.optimal.touching import Touching
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -98,6 +101,10 @@ class Dynamics:
     """Rate at which errors of constraints decay [1/s]."""
     targets: Sequence[Scalar] | None = None
     """Where frames are held in the world, as ``constraints.target_values``; None: where the robot says."""
+    contacts: ContactSchedule | None = None
+    """Frames that the ground may hold."""
+    active: Sequence[Scalar] | None = None
+    """Whether each of them is held in this stage, 1 or 0."""
 
     # -- sizes
 
@@ -182,7 +189,69 @@ class Dynamics:
 
     def acceleration(self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """q̈ [rad/s² or m/s²]."""
+        if self.contacts is not None:
+            return self.touching(q, qd, tau)[0]
         return self._outputs("forward_dynamics", "kalman", q=q, qd=qd, tau=tau)["qdd"]
+
+    def touching(
+        self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(q̈, forces of the contacts), written out."""
+        M, net, J, rates, flags = self.contact_equation(q, qd, tau)
+        made = Touching(self.dof, len(J))
+        made.solve(array(M), array(net), array(J), array(rates), array(flags))
+        return list(made.qdd), list(made.force)
+
+    def contact_equation(
+        self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
+    ) -> tuple[Rows, list[Scalar], Rows, list[Scalar], list[Scalar]]:
+        """(M, τ − bias, J, γ, which rows are held), see ``touching``."""
+        contacts = self._scheduled()
+        M, net = self._equation(q, qd, tau)
+        rest: list[Scalar] = [0.0] * self.dof
+        rates = contacts.rates(self, q, qd, rest)
+        active = [1.0] * len(contacts.frames) if self.active is None else self.active
+        return M, net, contacts.jacobian(self, q), rates, contacts.flags(active)
+
+    def contact_slopes(
+        self, x: Sequence[Scalar], qdd: Sequence[Scalar], force: Sequence[Scalar]
+    ) -> tuple[Rows, Rows]:
+        """Derivatives by (q along the velocity coordinates, q̇) of M q̈ + bias − Jᵀ f, and of J q̈ + γ; q̈ and f are held."""
+        q, qd, _ = self.split(x)
+        contacts, n, nq = self._scheduled(), self.dof, self.nq
+        graph = _graph_of([*q, *qd])
+        rates = [graph.lift(v) for v in contacts.rates(self, q, qd, qdd)]
+        J = contacts.jacobian(self, q)
+        pushed = [graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)]
+        by_x = [list(row) for row in jacobian([*pushed, *rates], [*q, *qd])]  # type: ignore[arg-type]
+        by_q = self.along_velocities(q, [row[:nq] for row in by_x])
+        rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
+        inverse = self.equation_slopes(x, qdd)
+        return [
+            [a - b for a, b in zip(*pair, strict=True)] for pair in zip(inverse, rows[:n], strict=True)
+        ], rows[n:]
+
+    def _scheduled(self) -> ContactSchedule:
+        assert self.contacts is not None
+        return self.contacts
+
+    def whole_body(self, name: str, **given: Sequence[Scalar]) -> Any:
+        """``center_of_mass``, ``com_jacobian`` or another function of the centre of mass."""
+        return self._of_robot(name, "centroidal", None, given)
+
+    def frame_function(self, name: str, frame: str | None, **given: Sequence[Scalar]) -> Any:
+        """``pose``, ``jacobian``, ``velocity`` or ``jacobian_rate`` of a frame."""
+        return self._of_robot(name, "kinematics", frame, given)
+
+    def _of_robot(
+        self, name: str, algorithm: str, frame: str | None, given: Mapping[str, Sequence[Scalar]]
+    ) -> Any:
+        """A function of positions and velocities of the links as they are: inertias are not regrouped."""
+        from linkwise.functions.evaluation import outputs_of
+
+        known = {key: list(value) for key, value in given.items()}
+        outputs = outputs_of(FUNCTIONS[name], Setting(self.robot, frame=frame), algorithm, **known)
+        return next(iter(outputs.values()))
 
     def next_state(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """x one step later."""
@@ -208,7 +277,8 @@ class Dynamics:
     def in_parts(self) -> bool:
         """Whether the derivatives of a step are worth loops: ``equation`` and ``equation_slopes``, and solutions with
         the mass matrix between them, in place of ``linearised``."""
-        return self.dof >= PARTS_FROM and self.structured and not (self._by_graph or self.remembers)
+        able = self.structured and not (self._by_graph or self.remembers)
+        return able and (self.contacts is not None or self.dof >= PARTS_FROM)
 
     @once
     def blocks(self) -> list[range]:
@@ -223,10 +293,15 @@ class Dynamics:
     def equation(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """(M, τ − bias) of M q̈ = τ − bias."""
         q, qd, _ = self.split(x)
+        return self._equation(q, qd, self.torques(u))
+
+    def _equation(
+        self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
+    ) -> tuple[Rows, list[Scalar]]:
         rest = [0.0] * self.dof
         M = self._outputs("mass_matrix", "compound_link", q=q)["mass_matrix"]
         bias = self._outputs("inverse_dynamics", "newton_euler", q=q, qd=qd, qdd=rest)["tau"]
-        return M, [a - b for a, b in zip(self.torques(u), bias, strict=True)]
+        return M, [a - b for a, b in zip(tau, bias, strict=True)]
 
     def equation_slopes(self, x: Sequence[Scalar], qdd: Sequence[Scalar]) -> Rows:
         """Derivatives of M q̈ + bias by (q along the velocity coordinates, q̇), where q̈ is held."""

@@ -21,7 +21,7 @@ from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
-from linkwise.language import dot, empty, span, straight, variable
+from linkwise.language import empty, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
@@ -71,17 +71,27 @@ def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] =
         ProblemError: a number of iterations below 1, or no step size.
     """
     count = whole_number("iterations", iterations, 1)
-    sizes = tuple(sorted((float(size) for size in steps), reverse=True))
-    if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
-        raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
+    sizes = step_sizes(steps)
     own = problem.key()
     key = None if own is None else own + repr((problem.horizon, count, sizes)).encode()
-    inputs = {name: _count(shape) for name, shape in input_shapes(problem).items()}
+    inputs = {name: count_of(shape) for name, shape in input_shapes(problem).items()}
 
     def build(dtype: Any) -> Any:
         return iteration_program(problem, count, sizes, dtype)
 
     return Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
+
+
+def step_sizes(steps: Sequence[float]) -> tuple[float, ...]:
+    """Step sizes, the longest first.
+
+    Raises:
+        ProblemError: there is none, or one outside of (0, 1].
+    """
+    sizes = tuple(sorted((float(size) for size in steps), reverse=True))
+    if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
+        raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
+    return sizes
 
 
 def input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
@@ -111,12 +121,22 @@ def iteration_program(
     shape = stage_shape(problem)
 
     def function(**given: Any) -> dict[str, Any]:
-        return Iterations(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
+        return iterated(problem, shape, steps, iterations, dtype, given)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
     with computed_in(dtype):
         return traced.program(dtype)  # type: ignore[return-value]
+
+
+def iterated(
+    problem: Problem, shape: Shape, steps: Sequence[float], iterations: int, dtype: Dtype, given: dict[str, Any]
+) -> dict[str, Any]:
+    """What iterations leave, inside a traced function; those of problems with contacts have phases."""
+    from linkwise.optimal.phase_iteration import PhaseIterations
+
+    kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
+    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
 
 
 class Iterations:
@@ -134,6 +154,7 @@ class Iterations:
         self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
         self.slopes = empty(self.chunk, s.full, s.width)
         self.gradients = empty(self.chunk, s.width)
+        self.turns = [[empty(self.chunk, len(at), len(at)) for at in s.turned] for _ in range(2)]
         self.hessians = {name: empty(self.chunk, *s.block_shape(name)) for name in s.blocks}
         self.gaps, self.values = empty(N + 1, self.n), empty(N + 1, 1)
         self.k, self.K = empty(N, self.m), empty(N, self.m, self.n)
@@ -203,8 +224,7 @@ class Iterations:
         for k in span(N + 1):
             reads = [self.cost, self.values[k], self.gap, self.gaps[k]]
             straight(_sums, reads, [self.cost, self.gap])
-        for t in span(len(self.steps), parallel=True):
-            self._try(t)
+        self._try_steps()
         self._select()
 
     def _linearise(self, r: Any, k: Any) -> None:
@@ -214,9 +234,20 @@ class Iterations:
         def linearised(x: Any, u: Any, p: Any, m: Any, following: Any) -> list[list[Scalar]]:
             made = problem.linearised(x, u, p)
             rows = [value for row in full_rows(made, self.shape) for value in row]
-            return [rows, *self._expanded(x, u, p, m, following, made.next_state)]
+            turns = self._turns_of(made)
+            return [rows, *turns, *self._expanded(x, u, p, m, following, made.next_state)]
 
-        straight(linearised, self._stage(k), [self.slopes[r], *self._expansion(r, k)])
+        writes = [self.slopes[r], *self._turns_at(r), *self._expansion(r, k)]
+        straight(linearised, self._stage(k), writes)
+
+    def _turns_of(self, made: Any) -> list[list[Scalar]]:
+        """Blocks of a stage by which positions follow from positions and velocities, row by row."""
+        matrices = (made.turn, made.gain) if self.shape.turned else ()
+        return [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in self.shape.turned]
+
+    def _turns_at(self, r: Any) -> list[Any]:
+        """Where these are kept."""
+        return [block[r] for matrix in self.turns for block in matrix]
 
     def _stage(self, k: Any) -> list[Any]:
         """What the quadratic model of a stage depends on."""
@@ -237,10 +268,8 @@ class Iterations:
     def _linearise_in_parts(self, first: Any) -> None:
         """The same for all stages of a chunk of a large robot: solutions with the mass matrix are loops."""
         dynamics, s, n, chunk = self.problem.dynamics, self.shape, self.problem.dynamics.dof, self.chunk
-        blocks = dynamics.blocks
         M, force, qdd = empty(chunk, n, n), empty(chunk, n), empty(chunk, n)
         L, inverse, rates = empty(chunk, n, n), empty(chunk, n), empty(chunk, n, 2 * n)
-        turns = [[empty(chunk, len(at), len(at)) for at in blocks] for _ in range(2)]
 
         def equation(x: Any, u: Any) -> list[list[Scalar]]:
             matrix, net = dynamics.equation(x, u)
@@ -249,9 +278,7 @@ class Iterations:
         def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any) -> list[list[Scalar]]:
             made = dynamics.stepped(x, u, qdd)
             by_x = [value for row in dynamics.equation_slopes(x, qdd) for value in row]
-            matrices = [matrix for matrix in (made.turn, made.gain) if matrix is not None]
-            own = [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in blocks]
-            return [by_x, *own, *self._expanded(x, u, p, m, following, made.next_state)]
+            return [by_x, *self._turns_of(made), *self._expanded(x, u, p, m, following, made.next_state)]
 
         for r in span(chunk, parallel=True):
             straight(equation, [self.x[first + r], self.u[first + r]], [M[r], force[r]])
@@ -260,8 +287,8 @@ class Iterations:
             qdd[r, :] = solve(L[r], inverse[r], force[r])
         for r in span(chunk, parallel=True):
             k = first + r
-            own = [block[r] for matrix in turns for block in matrix]
-            straight(expanded, [*self._stage(k), qdd[r]], [rates[r], *own, *self._expansion(r, k)])
+            writes = [rates[r], *self._turns_at(r), *self._expansion(r, k)]
+            straight(expanded, [*self._stage(k), qdd[r]], writes)
         right = empty(n, s.width)
         for r in span(chunk):
             for j in span(2 * n):
@@ -271,31 +298,11 @@ class Iterations:
                 right[:, 2 * n + j] = 0.0
                 right[driven, 2 * n + j] = 1.0
             by_z = solve(L[r], inverse[r], right)
-            G = self.slopes[r]
-            rows = G if s.shifted else G[n:, :]
+            rows = self.slopes[r]
             for i in span(n):
                 for j in span(s.width):
                     rows[i, j] = self.problem.step * by_z[i, j]
                 rows[i, n + i] = rows[i, n + i] + 1.0
-            if not s.shifted:
-                self._position_rows(G, [[block[r] for block in matrix] for matrix in turns])
-
-    def _position_rows(self, G: Any, turns: Any) -> None:
-        """Rows of δq' = P δq + h J δq̇', from those of δq̇' below them."""
-        dynamics, h, n = self.problem.dynamics, self.problem.step, self.problem.dynamics.dof
-        for at, turn, gain in zip(dynamics.blocks, *turns, strict=True):
-            for i in span(len(at)):
-                for j in span(self.shape.width, parallel=True):
-                    G[at.start + i, j] = h * dot(gain[i, :], G[n + at.start : n + at.stop, j])
-            for i in span(len(at)):
-                for j in span(len(at)):
-                    G[at.start + i, at.start + j] = G[at.start + i, at.start + j] + turn[i, j]
-        edges = [0, *(edge for at in dynamics.blocks for edge in (at.start, at.stop)), n]
-        for first, stop in zip(edges[::2], edges[1::2], strict=True):
-            for i in span(first, stop):
-                for j in span(self.shape.width):
-                    G[i, j] = h * G[n + i, j]
-                G[i, i] = G[i, i] + 1.0
 
     def _end(self) -> None:
         """The value function at the end of the horizon."""
@@ -322,36 +329,24 @@ class Iterations:
                 for side, at in zip(self.room, self._limits(), strict=True):
                     side[i] = self.p[k, at.start + i] - self.u[k, i]
         riccati = self.riccati
-        riccati.next_value(self.gaps[k + 1], self.mu.value)
+        turns = [[block[r] for block in matrix] for matrix in self.turns]
+        riccati.next_value(self.gaps[k + 1], self.mu.value, turns)
         cost = {name: block[r] for name, block in self.hessians.items()}
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
-    def _try(self, t: Any) -> None:
-        """A rollout for one step size."""
-        problem, N, n, m = self.problem, self.N, self.n, self.m
-        dynamics = problem.dynamics
-        cost, left_gap = variable(0.0), variable(0.0)
+    def _try_steps(self) -> None:
+        """A rollout for every step size."""
+        for t in span(len(self.steps), parallel=True):
+            cost, left_gap = variable(0.0), variable(0.0)
+            self.trial_x[t * (self.N + 1), :] = self.given["start"]
+            for k in span(self.N):
+                self._roll(t, k, cost, left_gap)
+            self._finish(t, cost)
+            self.merits[t, 0], self.merits[t, 1] = cost.value, left_gap.value
 
-        def rolled(
-            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any,
-            cost: Any, gaps: Any,
-        ) -> list[list[Scalar]]:  # fmt: skip
-            (alpha,) = size
-            change = dynamics.difference(old, x)
-            torques: list[Any] = []
-            for i in range(m):
-                value = u[i] + alpha * forward[i]
-                for j in range(n):
-                    value = value + feedback[i * n + j] * change[j]
-                torques.append(value)
-            if problem.boxed:
-                torques = problem.clamped(torques, p)
-            left = [(alpha - 1.0) * d for d in gap]
-            following = dynamics.moved(problem.next_state(x, torques, p), left)
-            total = cost[0] + problem.stage_cost(x, torques, p)
-            if problem.nm:
-                total = total + problem.penalty(x, p, mult)
-            return [following, torques, [total], [_total(left, gaps[0])]]
+    def _finish(self, t: Any, cost: Any) -> None:
+        """The cost of the last state of a rollout."""
+        problem, N = self.problem, self.N
 
         def end(x: Any, p: Any, mult: Any, cost: Any) -> list[list[Scalar]]:
             total = cost[0] + problem.terminal_cost(x, p)
@@ -359,22 +354,47 @@ class Iterations:
                 total = total + problem.penalty(x, p, mult)
             return [[total]]
 
-        self.trial_x[t * (N + 1), :] = self.given["start"]
-        for k in span(N):
-            row = t * (N + 1) + k
-            reads = [
-                self.trial_x[row],
-                self.x[k],
-                self.u[k],
-                self.k[k],
-                self.K[k],
-                self.gaps[k + 1],
-                self.p[k],
-            ]
-            reads += [self.multipliers[k], self.sizes[t], cost, left_gap]
-            straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * N + k], cost, left_gap])
         straight(end, [self.trial_x[t * (N + 1) + N], self.p[N], self.multipliers[N], cost], [cost])
-        self.merits[t, 0], self.merits[t, 1] = cost.value, left_gap.value
+
+    def _roll(self, t: Any, k: Any, cost: Any, left_gap: Any) -> None:
+        """One stage of a rollout."""
+        problem, dynamics = self.problem, self.problem.dynamics
+        row = t * (self.N + 1) + k
+
+        def rolled(
+            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any,
+            cost: Any, gaps: Any,
+        ) -> list[list[Scalar]]:  # fmt: skip
+            torques = self.fed_back(x, old, u, forward, feedback, p, size)
+            (alpha,) = size
+            left = [(alpha - 1.0) * d for d in gap]
+            following = dynamics.moved(problem.next_state(x, torques, p), left)
+            total = cost[0] + problem.stage_cost(x, torques, p)
+            if problem.nm:
+                total = total + problem.penalty(x, p, mult)
+            return [following, torques, [total], [_total(left, gaps[0])]]
+
+        reads = [self.trial_x[row], *self._plan(k), self.gaps[k + 1], self.p[k], self.multipliers[k]]
+        reads += [self.sizes[t], cost, left_gap]
+        straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * self.N + k], cost, left_gap])
+
+    def _plan(self, k: Any) -> list[Any]:
+        """What a rollout follows in a stage."""
+        return [self.x[k], self.u[k], self.k[k], self.K[k]]
+
+    def fed_back(
+        self, x: Any, old: Any, u: Any, forward: Any, feedback: Any, p: Any, size: Any
+    ) -> list[Scalar]:
+        """Torques of a rollout: u + α k + K (x ⊟ x_old), within their limits."""
+        n, (alpha,) = self.n, size
+        change = self.problem.dynamics.difference(old, x)
+        torques: list[Any] = []
+        for i in range(self.m):
+            value = u[i] + alpha * forward[i]
+            for j in range(n):
+                value = value + feedback[i * n + j] * change[j]
+            torques.append(value)
+        return self.problem.clamped(torques, p) if self.problem.boxed else torques
 
     def _select(self) -> None:
         """Which trial is taken, and the trajectory that stays."""
@@ -418,13 +438,16 @@ def stage_shape(problem: Problem) -> Shape:
     x, u, p = graph.inputs("x", problem.ns), graph.inputs("u", problem.nu), graph.inputs("p", problem.np)
     cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
     size = problem.nx + problem.nu
-    entries = frozenset(
-        (i, j) for i in range(size) for j in range(i + 1) if graph.lift(cost.hessian[i][j]) is not graph.zero
-    )
     dynamics = problem.dynamics
-    shifts = dynamics.structured and dynamics.flat and not dynamics.remembers
-    shifted = dynamics.dof if shifts else 0
-    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed)
+    entries = frozenset(
+        (i, j)
+        for i in range(size)
+        for j in range(i + 1)
+        if problem.weighs_forces or graph.lift(cost.hessian[i][j]) is not graph.zero
+    )
+    shifted = dynamics.dof if dynamics.structured and not dynamics.remembers else 0
+    turned = tuple(dynamics.blocks) if shifted else ()
+    return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed, turned)
 
 
 def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:
@@ -442,7 +465,8 @@ def chunk_of(horizon: int) -> int:
     return size if size >= LEAST_STAGES else horizon
 
 
-def _count(shape: tuple[int, ...]) -> int:
+def count_of(shape: tuple[int, ...]) -> int:
+    """Numbers in an array of this shape."""
     count = 1
     for length in shape:
         count *= length

@@ -31,6 +31,8 @@ class Limit:
     """Of its parameters; by default that of its kind."""
 
     kind = "limit"
+    of_forces = False
+    """Whether its functions are functions of the forces of contacts alone."""
 
     @property
     def label(self) -> str:

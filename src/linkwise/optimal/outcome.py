@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.optimal.costs import JointTracking, TipTracking
-from linkwise.optimal.descent import GAP, limits_of
+from linkwise.optimal.descent import GAP, limit_values
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Missed, Solution, Violated
 
@@ -24,7 +24,7 @@ NEAR = {"m": 1e-3, "rad": 1e-3, "rad or m": 1e-3}  # a target that is missed by 
 def solution(problem: Problem, at: Descent, limit_tolerance: float, most: int) -> Solution:
     """The result of a single problem with everything that is to be said about it."""
     d, xs = problem.dynamics, at.xs[0]
-    violations = tuple(violated(problem, xs, limit_tolerance))
+    violations = tuple(violated(problem, xs, at.us[0], limit_tolerance))
     missed = tuple(missed_targets(problem, xs))
     converged = bool(at.stationary[0]) and not violations
     return Solution(
@@ -71,16 +71,18 @@ def added(at: Descent) -> np.ndarray:
     """What limits add to the costs that were minimised, (B,)."""
     if not at.problem.nm:
         return np.zeros(len(at.x0))
-    m = at.m[:, 1:]
+    m = at.m
     value, _, _ = walled(at.limits(), m[..., :-2], m[..., -2:-1], m[..., -1:])
     return np.asarray(value).sum(axis=(1, 2))
 
 
-def violated(problem: Problem, xs: np.ndarray, tolerance: float) -> list[Violated]:
+def violated(problem: Problem, xs: np.ndarray, us: np.ndarray, tolerance: float) -> list[Violated]:
     """Every limit that is exceeded by more than the tolerance, at its worst; the largest first."""
     if not problem.nm:
         return []
-    c = np.asarray(limits_of(problem)(xs, problem.p))
+    everywhere = np.ones_like(problem.limited)
+    everywhere[-1, problem.state_limit_count :] = False
+    c = limit_values(problem, xs, us, problem.p, everywhere)
     found = []
     for k, (what, unit) in enumerate(problem.limit_words):
         t = int(np.argmax(c[:, k]))
@@ -165,7 +167,7 @@ def why_not_a_number(problem: Problem, xs: np.ndarray, us: np.ndarray) -> str:
                     f"the dynamics give no finite state after stage {t} of the first guess: "
                     "is the mass matrix singular?"
                 )
-        for (what, _), c in zip(problem.limit_words, problem.stage_limits(x, p), strict=True):
+        for (what, _), c in zip(problem.limit_words, problem.stage_limits(x, p), strict=False):
             if not np.isfinite(float(c)):  # type: ignore[arg-type]
                 return f"the limit {what!r} is not a finite number at stage {t} of the first guess"
     return "the sum of the costs is not a finite number: use smaller weights"

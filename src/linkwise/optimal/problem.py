@@ -26,10 +26,19 @@ from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
+from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
-from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised, walled
+from linkwise.optimal.quadratic import (
+    Quadratic,
+    by_forces,
+    convex_curvature,
+    exact,
+    least_squares,
+    penalised,
+    walled,
+)
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.integrators import INTEGRATORS
@@ -68,6 +77,8 @@ class Problem(Summarised):
         last_torque: u before the first step (m,), for costs of the differences of torques; zeros by default.
         stabilization: rate at which errors of constraints decay [1/s]; where frames are held in the world is then the
             run-time parameter "targets", as ``robot.kernel(..., inputs=("targets",))`` has it.
+        contacts: frames that the ground holds, stage by stage, see ``ContactSchedule``; which ones is the run-time
+            parameter "contacts.active".
 
     Raises:
         ProblemError: something cannot be right; the message names it.
@@ -91,6 +102,7 @@ class Problem(Summarised):
         motors: Sequence[str] | None = None,
         last_torque: Any = None,
         stabilization: float | None = None,
+        contacts: ContactSchedule | None = None,
     ):
         if not isinstance(robot, Robot):
             raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
@@ -113,8 +125,11 @@ class Problem(Summarised):
             _driven(robot, motors),
             any(cost.remembers for cost in self.costs),
             stabilization,
+            contacts=contacts,
         )
+        self._check_contacts()
         self._check_terms()
+        self.limits = tuple(sorted(self.limits, key=lambda limit: limit.of_forces))
         self.torque_lower, self.torque_upper = self._torque_limits(torque_limits)
         self._last = arguments.table(
             "last_torque", 0.0 if last_torque is None else last_torque, self.dynamics.nu, 1
@@ -168,7 +183,30 @@ class Problem(Summarised):
     @once
     def limit_words(self) -> list[tuple[str, str]]:
         """(what is limited, unit) of every function of ``stage_limits``."""
-        return [words for limit in self.limits for words in limit.words(self.robot)]
+        return [*self._words_of(False), *self._words_of(True)]
+
+    @once
+    def state_limit_count(self) -> int:
+        """How many of ``limit_words`` are functions of the state; the others are of the forces of contacts."""
+        return len(self._words_of(False))
+
+    def _words_of(self, forces: bool) -> list[tuple[str, str]]:
+        contacts = self.dynamics.contacts
+        return [
+            words
+            for limit in self.limits
+            if limit.of_forces == forces
+            for words in (limit.frame_words(contacts) if forces else limit.words(self.robot))
+        ]
+
+    @once
+    def limited(self) -> np.ndarray:
+        """Which limits hold in which stage, (horizon + 1, number of limits): those of the state not at the start, which
+        is given, those of forces not at the end."""
+        table = np.ones((self.horizon + 1, len(self.limit_words)), bool)
+        table[0, : self.state_limit_count] = False
+        table[-1, self.state_limit_count :] = False
+        return table
 
     @once
     def motor_names(self) -> list[str]:
@@ -274,20 +312,31 @@ class Problem(Summarised):
         return self._dynamics_of(p).linearised(x, u)
 
     def _dynamics_of(self, p: Sequence[Scalar]) -> Dynamics:
-        """With frames held where the parameters say."""
-        if not len(p) or TARGETS not in self.parameters:
-            return self.dynamics
-        return replace(self.dynamics, targets=list(p[self.where(TARGETS)]))
+        """With frames held where and when the parameters say."""
+        names = {"targets": TARGETS, "active": ACTIVE}
+        given = {
+            key: list(p[self.where(name)])
+            for key, name in names.items()
+            if len(p) and name in self.parameters
+        }
+        return replace(self.dynamics, **given) if given else self.dynamics
 
-    def stage_cost(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+    def stage_cost(
+        self,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        p: Sequence[Scalar],
+        forces: Sequence[Scalar] | None = None,
+    ) -> Scalar:
         """h·ℓ(x, u) of one stage.
 
         Args:
             x: state, ns scalars.
             u: torques, m scalars.
             p: run-time parameters of the stage.
+            forces: of the contacts, where they are known.
         """
-        return _value(self.costs, self._point(x, u, p), self.step)
+        return _value(self.costs, self._point(x, u, p, forces), self.step)
 
     def terminal_cost(self, x: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
         """ℓ_N(x).
@@ -305,7 +354,60 @@ class Problem(Summarised):
             x: state, ns scalars.
             p: run-time parameters of the stage.
         """
-        return self._limits(self._point(x, None, p))
+        return self._limits(self._point(x, None, p), False)
+
+    def force_limits(
+        self,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        p: Sequence[Scalar],
+        forces: Sequence[Scalar] | None = None,
+    ) -> list[Scalar]:
+        """c of the forces of contacts of one stage; must not be positive.
+
+        Args:
+            x: state, ns scalars.
+            u: torques, m scalars.
+            p: run-time parameters of the stage.
+            forces: of the contacts, where they are known.
+        """
+        return self._limits(self._point(x, u, p, forces), True)
+
+    @property
+    def weighs_forces(self) -> bool:
+        """Whether costs or limits depend on the forces of contacts."""
+        return any(term.of_forces for term in (*self.costs, *self.limits))
+
+    def force_quadratic(
+        self,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        p: Sequence[Scalar],
+        m: Sequence[Scalar],
+        forces: Sequence[Scalar],
+    ) -> Quadratic:
+        """Value, gradient and Hessian of what depends on the forces of contacts, by these; they are symbols.
+
+        Args:
+            x: state, ns symbols.
+            u: torques, m symbols.
+            p: run-time parameters of the stage.
+            m: multipliers, penalty μ and 1/μ of the stage's limits.
+            forces: of the contacts.
+        """
+        point = self._point(x, u, p, forces)
+        total = Quadratic.zero(len(forces))
+        for cost in self.costs:
+            if cost.of_forces:
+                terms = by_forces(point, cost.terms(point, _values_of(cost.label, point.values)))
+                total = total.plus(least_squares(point, terms, self.step))
+        limits = self._limits(point, True)
+        if limits:
+            terms = by_forces(point, Terms(limits, []))
+            own = m[self.state_limit_count :]
+            total = total.plus(least_squares(point, terms, 1.0, own, self.barrier))
+            total = total.plus(convex_curvature(point, terms, own, self.barrier))
+        return total
 
     def stage_quadratic(
         self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar] = ()
@@ -358,20 +460,24 @@ class Problem(Summarised):
         low, high = p[self.where(LOWER)], p[self.where(UPPER)]
         return [where(a < b, b, where(a > c, c, a)) for a, b, c in zip(u, low, high, strict=True)]
 
-    def penalty(self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar]) -> Scalar:
+    def penalty(
+        self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar], of_forces: Sequence[Scalar] = ()
+    ) -> Scalar:
         """What limits add to the cost of a stage: (max(0, λ + μ c)² − λ²)/2μ.
 
         Args:
             x: state, ns scalars.
             p: run-time parameters of the stage.
             m: multipliers, penalty μ and 1/μ.
+            of_forces: ``force_limits``; none at the end of the horizon.
         """
+        limits = [*self.stage_limits(x, p), *of_forces]
         if self.barrier:
             total: Scalar = 0.0
-            for c, multiplier in zip(self.stage_limits(x, p), m[:-2], strict=True):
+            for c, multiplier in zip(limits, m[:-2], strict=False):
                 total = total + walled(c, multiplier, *m[-2:])[0]
             return total
-        return penalised(self.stage_limits(x, p), m)
+        return penalised(limits, [*m[: len(limits)], *m[-2:]])
 
     def with_barrier(self) -> Problem:
         """The same problem with barriers that have multipliers in place of the augmented Lagrangian of its limits, see
@@ -382,28 +488,54 @@ class Problem(Summarised):
 
     # -- parts
 
-    def _point(self, x: Sequence[Scalar], u: Sequence[Scalar] | None, p: Sequence[Scalar]) -> Point:
+    def _point(
+        self,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar] | None,
+        p: Sequence[Scalar],
+        forces: Sequence[Scalar] | None = None,
+    ) -> Point:
         values = {slot.name: list(p[slot.at]) for slot in self._slots}
-        return Point(self._dynamics_of(p), list(x), u, values)
+        return Point(self._dynamics_of(p), list(x), u, values, forces)
 
-    def _limits(self, point: Point) -> list[Scalar]:
+    def _limits(self, point: Point, of_forces: bool) -> list[Scalar]:
         return [
-            c for limit in self.limits for c in limit.functions(point, _values_of(limit.label, point.values))
+            c
+            for limit in self.limits
+            if limit.of_forces == of_forces
+            for c in limit.functions(point, _values_of(limit.label, point.values))
         ]
 
     def _quadratic(self, costs: Sequence[Cost], point: Point, m: Sequence[Scalar], scale: float) -> Quadratic:
         total = Quadratic.zero(self.nx + (0 if point.u is None else self.nu))
         for cost in costs:
+            if cost.of_forces:
+                continue  # ``force_quadratic``
             values = _values_of(cost.label, point.values)
             if isinstance(cost, Own) and not cost.least_squares:
                 total = total.plus(exact(point, cost.value(point, values), scale))
             else:
                 terms = cost.terms(point, values)
                 total = total.plus(least_squares(point, terms, scale))
-        if self.limit_words:
-            limits = self._limits(point)
-            total = total.plus(least_squares(point, Terms(limits, []), 1.0, m, self.barrier))
+        if self.state_limit_count:
+            limits = self._limits(point, False)
+            multipliers = [*m[: len(limits)], *m[-2:]]
+            total = total.plus(least_squares(point, Terms(limits, []), 1.0, multipliers, self.barrier))
         return total
+
+    def _check_contacts(self) -> None:
+        """Refuse what steps with contacts do not cover."""
+        d = self.dynamics
+        if d.contacts is None:
+            return
+        if not isinstance(d.contacts, ContactSchedule):
+            raise ProblemError(f"contacts: expected a ContactSchedule, got {type(d.contacts).__name__}")
+        d.contacts.check(self.robot)
+        if not d.in_parts:
+            raise ProblemError(
+                "contacts: these are for the semi-implicit integrator, robots without constraints and without friction "
+                'that grows with the load, and costs without of="torque"'
+            )
 
     def _check_terms(self) -> None:
         if not self.costs and not self.terminal:
@@ -477,6 +609,8 @@ class Problem(Summarised):
         held = target_values(self.robot.constraints)
         if held.size and self.dynamics.stabilization is not None:  # else only velocities are held
             tables[TARGETS] = np.tile(held, (rows, 1))
+        if self.dynamics.contacts is not None:
+            tables[ACTIVE] = self.dynamics.contacts.table(self.horizon)
         if self.boxed:
             tables[LOWER] = np.tile(self.torque_lower, (rows, 1))
             tables[UPPER] = np.tile(self.torque_upper, (rows, 1))
@@ -506,6 +640,7 @@ class Problem(Summarised):
             d.robot.content_without_targets(), d.step, d.integrator, d.friction, d.driven, d.remembers, d.stabilization,
             [cost.key() for cost in self.costs], [cost.key() for cost in self.terminal],
             [limit.key(self.robot) for limit in self.limits], self.parameters, self.boxed, self.barrier,
+            d.contacts and d.contacts.key(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 

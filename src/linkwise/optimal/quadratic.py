@@ -83,6 +83,35 @@ def least_squares(
     return Quadratic(value, gradient, hessian)
 
 
+def by_forces(point: Point, terms: Terms) -> Terms:
+    """The same residuals with their slopes by the forces of contacts, which are symbols."""
+    forces: list[Any] = list(point.forces)
+    graph = forces[0].graph
+    rows = jacobian([graph.lift(r) for r in terms.residuals], forces)
+    return Terms(terms.residuals, terms.weights, [list(row) for row in rows])
+
+
+def convex_curvature(point: Point, terms: Terms, multipliers: Sequence[Scalar], barrier: bool) -> Quadratic:
+    """What the Hessian of limits of forces has beyond that of Gauss and Newton: Σ pull ∇²c, for convex functions c never
+    negative."""
+    forces: list[Any] = list(point.forces)
+    graph, size, mu = forces[0].graph, len(forces), multipliers[-2]
+    hessian: Rows = [[0.0] * size for _ in range(size)]
+    for c, multiplier, row in zip(terms.residuals, multipliers[:-2], terms.slopes or (), strict=True):
+        if barrier:
+            pull = walled(c, multiplier, *multipliers[-2:])[1]
+        else:
+            force = multiplier + mu * c
+            pull = where(force > 0.0, force, 0.0 * force)
+        used = [k for k in range(size) if not _is_zero(row[k])]
+        curved = jacobian([graph.lift(row[k]) for k in used], [forces[k] for k in used])
+        for i, line in zip(used, curved, strict=True):
+            for j, second in zip(used, line, strict=True):
+                if not _is_zero(second):
+                    hessian[i][j] = _sum(hessian[i][j], pull * second)
+    return Quadratic(0.0, [0.0] * size, hessian)
+
+
 def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar:
     """Σ (max(0, λ + μ c)² − λ²)/2μ; ``multipliers`` end with μ and 1/μ, both 0 where limits do not count."""
     mu, inverse = multipliers[-2:]

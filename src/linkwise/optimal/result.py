@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.core.summaries import Summarised, Summary
-from linkwise.robot.conveniences import part
+from linkwise.core.upper import upper
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
@@ -94,7 +94,7 @@ class Solution(Summarised):
         d = self.problem.dynamics
         tau = np.zeros((len(self.tau), d.dof))
         tau[:, list(d.driven)] = self.tau
-        return part("report").simulation_plot(
+        return upper("report").simulation_plot(
             self.problem.robot, self.t[:-1], self.q[:-1], self.qd[:-1], tau, None
         )
 

@@ -16,12 +16,14 @@ from linkwise.optimal import outcome
 from linkwise.optimal.arguments import ProblemError, number, numbers, whole
 from linkwise.optimal.descent import Descent, step_of
 from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Solution
 
 PENALTY, MOST_PENALTY = 3.0, 1e7  # μ: the first and the largest
 HARDER = 4.0  # growth of μ
 FIRST = 1e-3  # the first multipliers, in units of the cost of the first guess
+FORCES = 1e-2  # of that, for limits of forces: every foot has one in every stage
 LEAST, MOST = 0.3, 10.0  # change of a multiplier in one round
 SHRINKING = 0.25  # of the violation between two rounds, with which μ stays
 ROUNDS = 40  # updates of the multipliers
@@ -108,14 +110,15 @@ def minimised(
     if m is not None:
         at.m[:] = m
     else:
-        at.m[:, 1:, -2], at.m[:, 1:, -1] = PENALTY, 1.0 / PENALTY
-        at.m[:, 1:, :-2] = (FIRST * scale_of(at))[:, None, None]
+        at.m[..., -2], at.m[..., -1] = PENALTY, 1.0 / PENALTY
+        at.m[..., :-2] = (FIRST * scale_of(at))[:, None, None] * problem.limited
+        at.m[..., problem.state_limit_count : -2] *= FORCES
     enough = np.full(count, tolerance if m is not None else max(tolerance, ROUGHLY))
     worst = np.full(count, np.inf)
     for _ in range(ROUNDS):
         at.minimise(walls, active, enough, most)
         c = at.limits()
-        lam, mu = at.m[:, 1:, :-2], at.m[:, 1, -2]
+        lam, mu = at.m[..., :-2], at.m[:, 1, -2]
         _, slope, _ = walled(c, lam, mu[:, None, None], 1.0)
         violation = np.maximum(c.max(axis=(1, 2)), 0.0)
         force = np.clip(slope, LEAST * lam, MOST * lam)
@@ -129,8 +132,8 @@ def minimised(
             return
         mu = np.where(violation > SHRINKING * worst, np.minimum(mu * HARDER, MOST_PENALTY), mu)
         worst = np.where(active, violation, worst)
-        at.m[active, 1:, :-2] = force[active]
-        at.m[active, 1:, -2], at.m[active, 1:, -1] = mu[active, None], 1.0 / mu[active, None]
+        at.m[active, :, :-2] = force[active]
+        at.m[active, :, -2], at.m[active, :, -1] = mu[active, None], 1.0 / mu[active, None]
         left = np.maximum(violation, held / (np.abs(at.cost - added) + 1e-15))
         enough = np.where(active, np.clip(FINER * left, tolerance, np.minimum(enough, ROUGHLY)), enough)
 
@@ -158,8 +161,7 @@ def guess(
     """(states (B, horizon + 1, ns), torques (B, horizon, m)) to begin with; what is None is made from the starts."""
     N, d, count = problem.horizon, problem.dynamics, len(x0)
     if torques is None:
-        rest = np.zeros((count, d.dof))
-        hold = np.asarray(problem.robot.inverse_dynamics(x0[:, : d.nq], rest, rest))[:, list(d.driven)]
+        hold = _holding(problem, x0, p)
         torques = np.repeat(np.where(np.isfinite(hold), hold, 0.0)[:, None], N, axis=1)
     us = np.array(np.broadcast_to(torques, (count, N, problem.nu)))
     if problem.boxed:
@@ -171,7 +173,7 @@ def guess(
     xs = np.repeat(x0[:, None], N + 1, axis=1)
     xs[:, 1:, d.nq : d.nq + d.dof] = 0.0
     xs[:, 1:, d.nq + d.dof :] = us[:, :, : d.remembered]
-    if problem.nu < d.dof:  # a floating base does not stay where it is
+    if problem.nu < d.dof and d.contacts is None:  # a floating base does not stay where it is
         moved, step = xs.copy(), step_of(problem)
         with np.errstate(all="ignore"):
             for k in range(N):
@@ -179,6 +181,24 @@ def guess(
         sound = np.isfinite(moved).all(axis=(1, 2))
         xs[sound] = moved[sound]
     return xs, us
+
+
+def _holding(problem: Problem, x0: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Torques (B, m) that hold the starts, with forces of the frames that are held in the first stage."""
+    d, rest = problem.dynamics, np.zeros((len(x0), problem.dynamics.dof))
+    q = x0[:, : d.nq]
+    needed = np.asarray(problem.robot.inverse_dynamics(q, rest, rest))
+    if d.contacts is not None:
+        J = np.moveaxis(np.array(d.contacts.jacobian(d, list(q.T)), object), 1, 0)
+        J = np.array([[np.broadcast_to(v, len(q)) for v in row] for row in J], float)  # (n, rows, B)
+        J = (
+            np.moveaxis(J, 2, 0)
+            * np.repeat(p[:, 0, problem.where(ACTIVE)], d.contacts.size, axis=1)[:, None, :]
+        )
+        passive = [k for k in range(d.dof) if k not in d.driven]
+        for row, columns in zip(needed, J, strict=True):
+            row -= columns @ np.linalg.lstsq(columns[passive], row[passive], rcond=None)[0]
+    return needed[:, list(d.driven)]
 
 
 def _table(problem: Problem, count: int) -> np.ndarray:

@@ -10,12 +10,16 @@
  * gravity, ramps the torques down, or engages the brakes. Every torque passes through send_torques(), which bounds it
  * by the effort limits; a number that is not finite never reaches the plant.
  *
- * This text follows a definition of JOINTS, types.h and four generated functions:
+ * This text follows a definition of JOINTS, types.h and five generated functions:
  *   void inertia(const double q[], double inertia[], double gravity[]);
  *   void velocity(const double q[], const double qd[], const double qd_d[], double torques[]);
  *   void synchronous(const double inertia[], const double gravity[], const double torques[], const double q[],
  *                    const double qd[], const double reference[], const double kp[], const double kd[], double tau[]);
  *   void plant(const double q[], const double qd[], const double tau[], double next_q[], double next_qd[]);
+ *   void safe_stop(const double time[], const double stop_q[], const double stop_qd[], const double q[],
+ *                  const double qd[], const double feedback[], const double kp[], const double kd[],
+ *                  const double duration[], const double ramp[], const double speed[], const double effort[],
+ *                  double tau[]);  (linkwise.control.safe_stop)
  * and, where collisions are watched for, of OBSERVER_MEMORY and
  *   void observer(const double q[], const double qd[], const double tau[], const double period[],
  *                 const double memory[], double external_torque[], double contact[], double collision[],

@@ -23,7 +23,7 @@ typedef struct {
     plan_channel channel; /* to the synchronous task */
     plan start;
     double parameters[PARAMETERS];
-    double mu, xs[(HORIZON + 1) * 2 * N], us[HORIZON * N], report[PLAN_REPORT], room[PLAN_ROOM];
+    double mu, report[PLAN_REPORT], room[PLAN_ROOM];
     double working[PARAMETERS]; /* the parameters for the state that the arm is in */
 
     /* used by the synchronous task alone */

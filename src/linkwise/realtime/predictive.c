@@ -3,18 +3,18 @@
  *
  * This text follows definitions of HORIZON (steps), STEP [s], PARAMETERS (numbers of the costs, ROW of them a stage),
  * PLAN_ROOM, PLAN_REPORT and places in the report, and the generated function
- *   void iteration(const double start[], const double parameters[], const double states[], const double torques[],
- *                  const double regularisation[], double new_states[], double new_torques[], double gains[],
- *                  double report[], double room[]);
+ *   void next_plan(const double start[], const double parameters[], const double states[], const double torques[],
+ *                  const double late[], const double regularisation[], double new_states[], double new_torques[],
+ *                  double gains[], double report[], double room[]);
  * with MULTIPLIERS, a table of them and a comma, after the parameters where there are limits of states. The functions of
- * linkwise.optimal.guard are those of the Python controller:
+ * linkwise.optimal.predictive are those of the Python controller:
+ *   plan_torques  torques of a plan with feedback
  *   watch    which readings are believed, and what the model misses
  *   guard    torques that keep the limits of speed and position one sample ahead
  *   progress whether the target is approached, where it is that of the standard problem
  *   aim      targets nearby, weights and limits of torques for the state that the arm is in; aim_tip for poses
  *
- * A plan is used only if all its numbers are finite, the iteration was sound, and it took a step or has nearly no gaps.
- * A late or failed iteration leaves the last one in force, for at most ``oldest_plan``; then the loop stops as after
+ * next_plan says whether the plan counts. A late or failed iteration leaves the last one in force, for at most ``oldest_plan``; then the loop stops as after
  * every other fault.
  */
 
@@ -60,18 +60,6 @@ static void read_parameters(const settings *set, double *kept)
                 memcpy(kept, found, sizeof found);
             return;
         }
-    }
-}
-
-/* Rows of a plan seen some time later: between two rows it is interpolated, and the last one is kept. */
-static void shifted(const double *table, int rows, int width, double steps, double *out)
-{
-    for (int k = 0; k < rows; ++k) {
-        double at = fmin((double)k + steps, (double)(rows - 1));
-        int low = (int)at, high = low + 1 < rows ? low + 1 : low;
-        double part = at - (double)low;
-        for (int i = 0; i < width; ++i)
-            out[k * width + i] = (1.0 - part) * table[low * width + i] + part * table[high * width + i];
     }
 }
 
@@ -181,19 +169,16 @@ static fault watched(run_state *r, int64_t cycle, row *out)
     return (fault){verdict[0] > 1.5 ? FROZEN : JUMP, joint, joint >= 0 ? fabs(out->q[joint] - p->state[joint]) : 0.0};
 }
 
-/* Improves a plan for a state, with what the model misses after it, that was measured at ``stamp``. Returns whether the new one can be used. Where no step was
- * taken the gains belong to the states of the shifted plan. */
+/* Improves a plan for a state, with what the model misses after it, that was measured at ``stamp``. Returns whether the
+ * new one can be used. */
 static int improve(run_state *r, const double *state, const double *parameters, const plan *from, double stamp, plan *to)
 {
     planning *p = &r->planning;
-    double steps = fmax(0.0, (stamp - from->stamp) / STEP);
+    double late = (stamp - from->stamp) / STEP;
     set_numbers(r, state, state + STATE, parameters);
-    shifted(from->xs, HORIZON + 1, STATE, steps, p->xs);
-    shifted(from->us, HORIZON, N, steps, p->us);
-    iteration(state, p->working, MULTIPLIERS p->xs, p->us, &p->mu, to->xs, to->us, to->gains, p->report, p->room);
-    int stepped = p->report[REPORT_STEP] > 0.0;
-    if (!stepped)
-        memcpy(to->xs, p->xs, sizeof to->xs);
+    next_plan(state, p->working, MULTIPLIERS from->xs, from->us, &late, &p->mu, to->xs, to->us, to->gains, p->report,
+              p->room);
+    p->mu = p->report[REPORT_MU];
     to->stamp = stamp;
     torque_limits(r->set, parameters, to->low, to->high);
 #ifdef TIP_AT
@@ -202,11 +187,7 @@ static int improve(run_state *r, const double *state, const double *parameters, 
 #elif defined(PROGRESS_MEMORY)
     memcpy(to->target, parameters + TARGET_AT, N * sizeof(double));
 #endif
-    int usable = (stepped || p->report[REPORT_GAP] <= CLOSED) && p->report[REPORT_SOUND] > 0.5 &&
-                 isfinite(p->report[REPORT_MU]) && all_finite(to->xs, (HORIZON + 1) * STATE) &&
-                 all_finite(to->us, HORIZON * N) && all_finite(to->gains, HORIZON * N * STATE);
-    p->mu = usable || p->report[REPORT_MU] < STUBBORN ? p->report[REPORT_MU] : 0.0;
-    return usable;
+    return p->report[REPORT_USABLE] > 0.5;
 }
 
 static void *plan_task(void *given)
@@ -297,18 +278,15 @@ static fault planned(run_state *r, row *out, double *tau)
 #endif
     int k = (int)at;
     double part = at - (double)k;
-    const double *before = p->xs + k * STATE, *after = before + STATE, *gains = p->gains + k * N * STATE;
+    const double *before = p->xs + k * STATE;
     planning *own = &r->planning;
-    double error[STATE], wanted[N], lowest[N], highest[N], speed[N], stop = 0.0, action, period = r->set->period;
-    for (int i = 0; i < STATE; ++i)
-        error[i] = own->state[i] - ((1.0 - part) * before[i] + part * after[i]);
-    for (int i = 0; i < N; ++i) {
-        wanted[i] = p->us[k * N + i];
-        for (int j = 0; j < STATE; ++j)
-            wanted[i] += gains[i * STATE + j] * error[j];
-        if (!isfinite(wanted[i]))
-            return (fault){TORQUE_NAN, i, wanted[i]};
+    double wanted[N], lowest[N], highest[N], speed[N], low[N], high[N], stop = 0.0, action, period = r->set->period;
+    for (int i = 0; i < N; ++i) { /* the guard has the limits */
+        low[i] = -FAR;
+        high[i] = FAR;
     }
+    if (plan_torques(own->state, before, before + STATE, &part, p->us + k * N, p->gains + k * N * STATE, low, high, wanted))
+        return (fault){TORQUE_NAN, -1, (double)NAN};
     state_limits(r->set, lowest, highest, speed);
     guard(own->state, own->modelled, wanted, own->disturbance, &stop, &period, p->low, p->high, lowest, highest, speed, tau,
           own->caused, &action);

@@ -14,9 +14,8 @@ from linkwise.compiler.emit import c
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.control import Gains
 from linkwise.optimal.costs import TipTracking
-from linkwise.optimal.iteration import REPORT, iteration_program
-from linkwise.optimal.predictive import progress, watching
-from linkwise.optimal.predictive.controller import CLOSED, STUBBORN, fixed_multipliers
+from linkwise.optimal.predictive import plans, progress, watching
+from linkwise.optimal.predictive.controller import fixed_multipliers
 from linkwise.optimal.predictive.guard import FAR, Guard
 from linkwise.optimal.predictive.standard import (
     EFFORT,
@@ -83,7 +82,7 @@ class PredictivePrograms(TwoRatePrograms):
         plant: Robot | None = None,
         period: float = 1e-3,
         *,
-        steps: Sequence[float] = (1.0, 0.5, 0.25),
+        steps: Sequence[float] = plans.STEPS,
         iterations: int = 1,
         frequency: float | None = None,
         speed: np.ndarray | None = None,
@@ -101,7 +100,7 @@ class PredictivePrograms(TwoRatePrograms):
     def source(self) -> str:
         """The whole C file."""
         problem = self.problem
-        loops = in_one_room(iteration_program(problem, self.iterations, self.steps, "float64"))
+        loops = in_one_room(plans.plan_program(problem, self.iterations, self.steps, "float64"))
         (room,) = (array for array in loops.arrays if array.kind == "scratch")
         numbers: dict[str, Any] = {
             "JOINTS": self.dof,
@@ -110,19 +109,15 @@ class PredictivePrograms(TwoRatePrograms):
             "ROW": problem.np,
             "PARAMETERS": (problem.horizon + 1) * problem.np,
             "PLAN_ROOM": room.columns,
-            "PLAN_REPORT": len(REPORT),
-            "REPORT_MU": REPORT.index("regularisation"),
-            "REPORT_STEP": REPORT.index("step"),
-            "REPORT_GAP": REPORT.index("gap"),
-            "CLOSED": CLOSED,
-            "STUBBORN": STUBBORN,
-            "REPORT_SOUND": REPORT.index("sound"),
+            "PLAN_REPORT": len(plans.REPORT),
+            "REPORT_MU": plans.REPORT.index("regularisation"),
+            "REPORT_USABLE": plans.REPORT.index("usable"),
         }
         numbers |= {"WATCH_MEMORY": watching.Memory(self.dof).size, "FAR": FAR}
         numbers["FREQUENCY"] = 1.0 if self.frequency is None else float(self.frequency)
         places = {"LOWER_AT": LOWER, "UPPER_AT": UPPER} if problem.boxed else {}
         tables = {"target_reach": np.full(self.dof, FAR)}
-        kernels = [self.guard.watch, self.guard.command, self.guard.aim]
+        kernels = [self.guard.watch, self.guard.command, self.guard.aim, plans.torques_kernel(problem)]
         if self.frequency is not None:
             places |= {"EFFORT_AT": f"{EFFORT}.target", "SCALE_AT": f"{EFFORT}.scale"}
             places["TARGET_AT"] = f"{JOINTS}.target"
@@ -145,7 +140,7 @@ class PredictivePrograms(TwoRatePrograms):
         for kernel in kernels:
             program: Any = kernel.program("float64")
             parts.append(static_function(c.source(program), program.name))
-        parts.append(static_function(c.source(loops, function_name="iteration"), "iteration"))
+        parts.append(static_function(c.source(loops, function_name="next_plan"), "next_plan"))
         parts += [_c_table(name, values) for name, values in tables.items()]
         names: list[str] = [*C_FILES]
         names.insert(names.index("harness.c"), "predictive.c")
@@ -192,7 +187,7 @@ class PredictiveController(TwoRateController):
         *,
         iterations: int = 1,
         first_iterations: int = 20,
-        steps: Sequence[float] = (1.0, 0.5, 0.25),
+        steps: Sequence[float] = plans.STEPS,
         plan_period: float | None = None,
         oldest_plan: float | None = None,
         period: float = 1e-3,

@@ -12,6 +12,7 @@ from linkwise.algorithms import coordinates
 from linkwise.compiler.emit import c
 from linkwise.compiler.ir.program import Dtype, Program, trace
 from linkwise.control import MomentumObserver
+from linkwise.control.safe_stop import stop_kernel_with_settings
 from linkwise.core.once import once
 from linkwise.functions.table import mechanism_of
 from linkwise.realtime.limits import SettingsError
@@ -141,6 +142,11 @@ class TwoRatePrograms:
         return trace(function, {"q": n, "qd": n, "tau": n}, {"next_q": (n,), "next_qd": (n,)}, name="plant")
 
     @once
+    def safe_stop(self) -> Program:
+        """Torques of the stop sequence."""
+        return stop_kernel_with_settings(self.model).program("float64")  # type: ignore[return-value]
+
+    @once
     def observer(self) -> Program | None:
         """One sample of the momentum observer, with the time since the last one as an input."""
         if self.watching is None:
@@ -170,8 +176,8 @@ class TwoRatePrograms:
 
     def tasks(self) -> list[Program]:
         """All generated functions."""
-        found = [self.inertia, self.velocity, self.synchronous, self.plant]
-        return found if self.observer is None else [*found, self.observer]
+        tasks = [self.inertia, self.velocity, self.synchronous, self.plant, self.safe_stop]
+        return tasks if self.observer is None else [*tasks, self.observer]
 
     def files(self, prefix: str) -> dict[str, str]:
         """The same for programs in C: a header and a source, with names that begin with ``prefix``."""
@@ -200,7 +206,7 @@ def static_function(text: str, name: str) -> str:
         text: the source.
         name: of the function.
     """
-    return text.replace(f"\nvoid {name}(", f"\nstatic void {name}(")
+    return re.sub(rf"\n(void|int) {name}\(", rf"\nstatic \1 {name}(", text)
 
 
 def file_text(name: str) -> str:

@@ -98,7 +98,7 @@ class Report:
     @property
     def reason(self) -> str:
         """Why the loop ended."""
-        joint = self.robot.joint_names[self.joint] if self.joint >= 0 else "?"
+        joint = self.robot.joint_names[self.joint] if self.joint >= 0 else "a joint"
         setting = SETTINGS[self.setting] + (f" of {joint}" if self.joint >= 0 else "")
         error = os.strerror(int(self.value)) if self.code == NO_THREAD else ""
         slides = self.joint >= 0 and self.robot.coordinate_joints[self.joint].type == "prismatic"

@@ -74,28 +74,6 @@ static int reading_after(enum reason why)
     return why != PLANT_LOST && why != DEADLINES && why != WATCHDOG;
 }
 
-/* The reference of the stop: from q0, qd0 to rest with constant deceleration in half of the stop time, then still. */
-static void stop_reference(const settings *set, const double *q0, const double *qd0, double t, double *reference)
-{
-    double braking = 0.5 * set->stop_time;
-    double part = t < braking ? t / braking : 1.0;
-    for (int i = 0; i < N; ++i) {
-        double speed = bounded(qd0[i], set->speed[i]);
-        reference[i] = q0[i] + speed * braking * (part - 0.5 * part * part);
-        reference[N + i] = speed * (1.0 - part);
-        reference[2 * N + i] = part < 1.0 ? -speed / braking : 0.0;
-    }
-}
-
-/* Torques of the model along a reference; with q and qd equal to the reference there is no feedback. */
-static void stop_torques(const settings *set, const double *q, const double *qd, const double *reference, double *tau)
-{
-    double D[N * N], gravity[N], torques[N];
-    inertia(q, D, gravity);
-    velocity(q, qd, reference + N, torques);
-    synchronous(D, gravity, torques, q, qd, reference, set->kp, set->kd, tau);
-}
-
 static int engage_brakes(const settings *set)
 {
     return set->brake && set->brake(set->plant) > 0;
@@ -114,7 +92,7 @@ static void stop_sequence(run_state *r, enum owner by, const double *q0, const d
     int mode = set->stop_mode == HOLD && why == OVER_TEMPERATURE ? RAMP : set->stop_mode;
     int feedback = by == BY_TASK && feedback_after(why), reading = by == BY_TASK && reading_after(why);
     int asked_brakes = 0, braked = 0, last = 0;
-    double begin = now(), reference[3 * N];
+    double begin = now(), ramp = mode == RAMP;
     int64_t count = 0, capacity = stop_capacity(set), cycle = by == BY_TASK ? r->read_cycle : 0;
     while (!last && !braked) {
         if (by == BY_TASK && atomic_load(&r->owner) != BY_TASK)
@@ -132,18 +110,10 @@ static void stop_sequence(run_state *r, enum owner by, const double *q0, const d
             feedback = feedback && found == FINISHED;
             reading = found != PLANT_LOST;
         }
-        stop_reference(set, q0, qd0, last ? set->stop_time : t, reference);
-        if (last && feedback) /* nothing corrects this command: gravity torques where the arm is */
-            memcpy(reference, out->q, sizeof out->q);
-        if (feedback && !last)
-            stop_torques(set, out->q, out->qd, reference, out->tau);
-        else
-            stop_torques(set, reference, reference + N, reference, out->tau);
-        if (mode == RAMP) {
-            double left = last ? 0.0 : 1.0 - t / set->stop_time;
-            for (int i = 0; i < N; ++i) /* bounded first, so that the bound goes to zero too */
-                out->tau[i] = left * bounded(out->tau[i], set->effort[i]);
-        }
+        /* nothing corrects the last command: gravity torques where the arm is */
+        double trusted = feedback && !last, until = last ? set->stop_time : t, still[N] = {0};
+        safe_stop(&until, last && feedback ? out->q : q0, last && feedback ? still : qd0, out->q, out->qd, &trusted, set->kp,
+                  set->kd, &set->stop_time, &ramp, set->speed, set->effort, out->tau);
         send_torques(r, by, out->tau);
         out->finish = now() - wake;
         ++count;

@@ -1,9 +1,4 @@
-"""The table of records: published operation counts, each with its source, beside what this library needs.
+"""Published operation counts as data, and polynomials of the number of joints; tables of a page.
 
-* ``published``: what others printed or what their programs gave, as data;
-* ``counts``: ours, counted live from the programs that run;
-* ``verdicts``: the counts that had to be beaten, and by how much they are;
-* ``papers``: the papers' own tables row by row, with our trace of the same algorithm;
-* ``crossovers``: from how many joints on one method is cheaper than another;
-* ``page``: all of it as ``docs/records.md``; ``python -m linkwise.records`` writes that page.
+What this library needs beside them, and the page ``docs/records.md``: ``research/records`` of the repository.
 """

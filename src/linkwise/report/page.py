@@ -138,13 +138,13 @@ class Section:
 
 def _figures(parts: Sequence[object]) -> list[Figure]:
     """All figures, also those in folds and grids."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for part in parts:
         if isinstance(part, Figure):
-            found.append(part)
+            figures.append(part)
         elif isinstance(part, (Fold, Grid)):
-            found += _figures(part.parts)
-    return found
+            figures += _figures(part.parts)
+    return figures
 
 
 @dataclass
@@ -196,10 +196,10 @@ def _cell(tag: str, content: object, right: bool) -> str:
 
 def _with_size(drawing: str) -> str:
     """Add an explicit size, which programs other than browsers need."""
-    found = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', drawing)
-    if found is None:
+    size = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', drawing)
+    if size is None:
         return drawing
-    return drawing.replace("<svg ", f'<svg width="{found[1]}" height="{found[2]}" ', 1)
+    return drawing.replace("<svg ", f'<svg width="{size[1]}" height="{size[2]}" ', 1)
 
 
 def _asset(name: str) -> str:

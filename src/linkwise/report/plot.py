@@ -46,11 +46,11 @@ class Plot:
         for figure in self.figures:
             text, y = _heading(figure, y)
             drawing = figure.file()
-            found = _SIZE.search(drawing)
-            assert found is not None
+            size = _SIZE.search(drawing)
+            assert size is not None
             drawing = drawing.replace("<svg ", f'<svg y="{y:g}" ', 1)
             parts += [*text, drawing]
-            y, width = y + float(found[2]), max(width, float(found[1]))
+            y, width = y + float(size[2]), max(width, float(size[1]))
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{y:g}" viewBox="0 0 {width:g} {y:g}" '
             f'style="{FONT};font-size:12px"><title>{escape(self.title)}</title>'

@@ -34,24 +34,24 @@ def shares(judged: Validation) -> dict[str, np.ndarray]:
     e = judged.residuals
     power = np.maximum((e**2).sum(axis=0), 1e-300)
     slow = judged.slow_residuals
-    found = {"fast": np.clip(1.0 - (slow**2).sum(axis=0) / power * (len(e) / len(slow)), 0.0, 1.0)}
-    found["time"] = _explained(np.arange(len(e))[:, None] * np.ones(e.shape[1]), e, SPANS)
+    parts = {"fast": np.clip(1.0 - (slow**2).sum(axis=0) / power * (len(e) / len(slow)), 0.0, 1.0)}
+    parts["time"] = _explained(np.arange(len(e))[:, None] * np.ones(e.shape[1]), e, SPANS)
     if judged.motion is not None:
         q, qd, qdd = judged.motion
-        found |= {"position": _explained(q, e, BINS), "speed": _explained(qd, e, BINS)}
-        found["acceleration"] = _explained(qdd, e, BINS)
-    return found
+        parts |= {"position": _explained(q, e, BINS), "speed": _explained(qd, e, BINS)}
+        parts["acceleration"] = _explained(qdd, e, BINS)
+    return parts
 
 
 def _explained(x: np.ndarray, e: np.ndarray, bins: int) -> np.ndarray:
     """Share of the power of e (N, n) in its mean over bins of equal counts of x, less what chance would give."""
-    found = np.zeros(e.shape[1])
+    share = np.zeros(e.shape[1])
     for j in range(e.shape[1]):
         order = np.argsort(x[:, j], kind="stable")
         parts = np.array_split(e[order, j], bins)
         means = sum(len(part) * float(part.mean()) ** 2 for part in parts if len(part))
-        found[j] = means / max(float((e[:, j] ** 2).sum()), 1e-300)
-    return np.clip(found - bins / max(len(e), 1), 0.0, 1.0)
+        share[j] = means / max(float((e[:, j] ** 2).sum()), 1e-300)
+    return np.clip(share - bins / max(len(e), 1), 0.0, 1.0)
 
 
 def residual_patterns(found: Identification) -> Section:

@@ -99,7 +99,7 @@ def _leaving(
     coordinates: Sequence[Coordinate], t: np.ndarray, values: np.ndarray, what: str, units: tuple[str, str]
 ) -> list[Warned]:
     """A sentence for every joint that leaves a limit: which one, when first, how far."""
-    found = []
+    sentences = []
     for k, each in enumerate(coordinates):
         low, high = each.limits.lower, each.limits.upper
         if what == "velocity":
@@ -111,14 +111,14 @@ def _leaving(
             continue
         scale, unit = (180.0 / np.pi, units[0]) if each.revolute else (1000.0, units[1])
         allowed = f"{short(scale * low, 4)} … {short(scale * high, 4)} {unit}"
-        found.append(
+        sentences.append(
             Warned(
                 f"{each.name} leaves its {what} of {allowed}: first at {short(float(t[outside[0]]), 3)} s, by at most "
                 f"{short(scale * float(beyond.max()), 3)} {unit}. Limits of the file are the dashed lines; they are "
                 "not enforced, and stops of joints are not modelled."
             )
         )
-    return found
+    return sentences
 
 
 def torques(
@@ -144,19 +144,19 @@ def torques(
 
 def _beyond_effort(joints: Sequence[Coordinate], t: np.ndarray, tau: np.ndarray) -> list[Warned]:
     """A sentence for every joint that needs more than its effort limit."""
-    found = []
+    sentences = []
     for k, joint in enumerate(joints):
         limit, own = joint.limits.largest_effort, np.abs(np.asarray(tau)[:, k])
         beyond = np.flatnonzero(own > limit * (1 + 1e-9))
         if beyond.size:
             unit = "N·m" if joint.revolute else "N"
-            found.append(
+            sentences.append(
                 Warned(
                     f"{joint.name} needs {short(float(own.max()))} {unit}, more than its limit of {short(limit)} "
                     f"{unit}: first at {short(float(t[beyond[0]]), 3)} s. A slower motion or less load needs less."
                 )
             )
-    return found
+    return sentences
 
 
 @dataclass(frozen=True)

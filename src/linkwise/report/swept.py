@@ -138,17 +138,17 @@ class _Panel:
     def _strokes(self, local: np.ndarray, radii: np.ndarray, tint: str) -> str:
         """All capsules (postures, capsules, 2, 3): one path for each capsule."""
         places = self.place(local)
-        found: list[str] = []
+        strokes: list[str] = []
         for k, radius in enumerate(radii):
             lines = "".join(
                 f"M{coordinate(a[0])} {coordinate(a[1])}L{coordinate(b[0])} {coordinate(b[1])}"
                 for a, b in places[:, k]
             )
             wide = 2 * radius / self.size * PANEL
-            found.append(
+            strokes.append(
                 f'<path d="{lines}" stroke="{tint}" stroke-width="{wide:.1f}" stroke-linecap="round" fill="none"/>'
             )
-        return "".join(found)
+        return "".join(strokes)
 
     def _ground(self, floor: float | None) -> str:
         if floor is None or self.shown[1] != 2:
@@ -172,13 +172,13 @@ class _Panel:
 
 def _placed(model: Model, capsules: Sequence[Capsule], q: np.ndarray) -> np.ndarray:
     """Ends of all capsules in all postures, (postures, capsules, 2, 3)."""
-    found = np.zeros((len(q), len(capsules), 2, 3))
+    ends = np.zeros((len(q), len(capsules), 2, 3))
     for row, position in enumerate(q):
         poses = [Transform.identity(), *body_poses(model, position)]
         for k, capsule in enumerate(capsules):
             pose = poses[capsule.body + 1]
-            found[row, k] = np.array([capsule.start, capsule.end]) @ pose.rotation.T + pose.translation
-    return found
+            ends[row, k] = np.array([capsule.start, capsule.end]) @ pose.rotation.T + pose.translation
+    return ends
 
 
 def _axes(model: Model) -> np.ndarray:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from linkwise.arguments.flags import flag
+from linkwise.core.products import times
 from linkwise.errors import ModelWarning, warn
 from linkwise.model import Model, Transform
 from linkwise.model.bodies import Body
-from linkwise.model.contacts import Ground, Part
+from linkwise.model.contacts import Contact, Ground, Part, stops_for
 from linkwise.robot.robot import Robot
 
 MOST_NOTES = 8
@@ -50,7 +54,8 @@ def load(
             MJCF. Files elsewhere are never opened.
         contact: whether contacts of the file are taken: of MJCF geoms as ``contype``, ``conaffinity``, ``condim``,
             ``friction`` and ``<contact>`` say, of URDF every collision element with the ground. Of many candidates with
-            the ground those that are nearest are taken; a ``ModelWarning`` says what is chosen or left out.
+            the ground those that are nearest are taken, and joints stop at the ends of their range; a ``ModelWarning``
+            says what is chosen or left out.
 
     Raises:
         ModelError: the file cannot be read, or is not a robot; the message names file, element and reason.
@@ -78,12 +83,44 @@ def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequen
     from linkwise.geometry.contact_files import read_contacts
 
     parts, notes = read_contacts(robot, source, folders)
+    parts = [_with_mass(robot, part) for part in parts]
+    if any(isinstance(part, Contact) and part.stiffness is not None for part in parts):
+        notes.append("contacts with a negative solref are springs for the mass that they move at the position zero")
+    if robot.constraints or any(relation is not None for relation in robot.followed):
+        stops: list[Part] = []
+        notes += ["joints do not stop at the ends of their range: the robot has constraints"]
+    else:
+        stops = list(stops_for(robot, True))
     if notes:
         shown = "; ".join(notes[:MOST_NOTES]) + (
             f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
         )
         warn(f"contacts of {robot.name}: {shown}", ModelWarning)
-    return robot.with_contacts(parts)
+    return robot.with_contacts([*parts, *stops])
+
+
+def _with_mass(robot: Robot, part: Part) -> Part:
+    """A soft contact whose stiffness and damping are those of one kilogram, with the mass that it moves."""
+    if not isinstance(part, Contact) or part.stiffness is None:
+        return part
+    moved = [robot.carrier(shape.frame)[0] for shape in part.shapes]
+    inverse = np.mean([_mobility(robot, body) for body in moved])
+    if part.other is not None:
+        inverse += _mobility(robot, robot.carrier(part.other)[0])
+    return replace(part, stiffness=part.stiffness / inverse, damping=part.damping / inverse)
+
+
+def _mobility(robot: Robot, body: int) -> float:
+    """How much the middle of mass of a link accelerates by a force, mean of all directions, at the position zero."""
+    if body < 0:
+        return 0.0
+    link = robot.moving_joints[body].child
+    inertia = next(each.inertia for each in robot.links if each.name == link)
+    rows = robot.jacobian(robot.neutral, frame=link)
+    arm = times(robot.pose(robot.neutral, frame=link)[:3, :3], np.asarray(inertia.com))
+    rows = rows[3:] - np.cross(arm, rows[:3], axisa=0, axisb=0, axisc=0)
+    moved = times(robot.inverse_mass_matrix(robot.neutral), rows.T)
+    return float(sum((a * b for a, b in zip(rows.ravel().tolist(), moved.T.ravel().tolist(), strict=True)))) / 3.0
 
 
 def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) -> None:

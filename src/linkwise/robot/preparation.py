@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
@@ -13,8 +13,10 @@ from linkwise.compiler.runtime import background as processes
 from linkwise.compiler.runtime import dispatch, host
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.table import FUNCTIONS
-from linkwise.robot.conveniences import Convenient
 from linkwise.robot.methods import OPTIONAL_INPUTS, Method
+
+if TYPE_CHECKING:
+    from linkwise.robot.robot import Robot
 
 DTYPES = ("float64", "float32")
 
@@ -79,54 +81,47 @@ def _can_be_sent(kernel: Kernel) -> bool:
     return True
 
 
-class Prepared(Convenient):
-    """The method of ``Robot`` that compiles."""
+def compile(
+    self: Robot,
+    functions: str | Kernel | ParametricKernel | Sequence[str | Kernel | ParametricKernel],
+    *,
+    background: bool = False,
+    dtype: str | Sequence[str] = "float64",
+    batches: bool = True,
+    **options: Any,
+) -> Preparation:
+    """Compile functions before they are called first, now or in another process.
 
-    __slots__ = ()
+    Args:
+        functions: names of methods ("inverse_dynamics"), kernels, or several of them.
+        background: whether to return at once and compile in another process. Calls that come
+            before it is done compile on their own.
+        dtype: "float64", "float32" or both.
+        batches: whether the code for batches is compiled, too.
+        **options: of the methods, for those that have them: ``algorithm``, ``friction``, ``frame``,
+            ``wrench_frame``; ``wrench=True`` where one will be given.
 
-    def compile(
-        self,
-        functions: str | Kernel | ParametricKernel | Sequence[str | Kernel | ParametricKernel],
-        *,
-        background: bool = False,
-        dtype: str | Sequence[str] = "float64",
-        batches: bool = True,
-        **options: Any,
-    ) -> Preparation:
-        """Compile functions before they are called first, now or in another process.
+    Returns:
+        A handle: ``done``, ``progress`` from 0 to 1, ``wait(timeout)``.
 
-        Args:
-            functions: names of methods ("inverse_dynamics"), kernels, or several of them.
-            background: whether to return at once and compile in another process. Calls that come
-                before it is done compile on their own.
-            dtype: "float64", "float32" or both.
-            batches: whether the code for batches is compiled, too.
-            **options: of the methods, for those that have them: ``algorithm``, ``friction``, ``frame``,
-                ``wrench_frame``; ``wrench=True`` where one will be given.
-
-        Returns:
-            A handle: ``done``, ``progress`` from 0 to 1, ``wait(timeout)``.
-
-        Raises:
-            UnknownNameError: no such function, algorithm, frame or precision.
-        """
-        background, batches = flag("background", background), flag("batches", batches)
-        listed = (
-            list(functions)
-            if isinstance(functions, Iterable) and not isinstance(functions, str)
-            else [functions]
-        )
-        precisions = (dtype,) if isinstance(dtype, str) else tuple(dtype)
-        for name in precisions:
-            if name not in DTYPES:
-                raise UnknownNameError(f"dtype: expected {' or '.join(DTYPES)}, got {name!r}")
-        _check_options(type(self), [each for each in listed if isinstance(each, str)], options)
-        kernels: list[Kernel] = []
-        for each in listed:
-            kernels += _kernels(self, each, options)
-        widths = {name: (1, host.lanes(name)) if batches else (1,) for name in precisions}
-        forms = [(kernel, name, width) for kernel in kernels for name in precisions for width in widths[name]]
-        return Preparation(forms, background)
+    Raises:
+        UnknownNameError: no such function, algorithm, frame or precision.
+    """
+    background, batches = flag("background", background), flag("batches", batches)
+    listed = (
+        list(functions) if isinstance(functions, Iterable) and not isinstance(functions, str) else [functions]
+    )
+    precisions = (dtype,) if isinstance(dtype, str) else tuple(dtype)
+    for name in precisions:
+        if name not in DTYPES:
+            raise UnknownNameError(f"dtype: expected {' or '.join(DTYPES)}, got {name!r}")
+    _check_options(type(self), [each for each in listed if isinstance(each, str)], options)
+    kernels: list[Kernel] = []
+    for each in listed:
+        kernels += _kernels(self, each, options)
+    widths = {name: (1, host.lanes(name)) if batches else (1,) for name in precisions}
+    forms = [(kernel, name, width) for kernel in kernels for name in precisions for width in widths[name]]
+    return Preparation(forms, background)
 
 
 def _kernels(robot: Any, wanted: Any, options: dict[str, Any]) -> list[Kernel]:

@@ -64,10 +64,22 @@ def _scrambled(stream: Sequence[Scalar], step: Scalar, channel: Scalar, kind: _W
     """The words of one block: (step, channel), mixed with the key."""
     low, high = _split(step, kind.size)
     counter = [low, high + channel] if len(kind.multipliers) == 1 else [low, channel, high, 0.0]
+    return mixed(counter, stream, kind)
+
+
+def mixed(counter: Sequence[Scalar], key: Sequence[Scalar], kind: _Words = WORDS["float32"]) -> list[Scalar]:
+    """The words of a counter under a key of two words; another counter gives other words.
+
+    Args:
+        counter: two words of 24 bits or four of twelve; of another size they are taken modulo that of a word.
+        key: two words.
+        kind: the size of words. Those of twelve bits give the same numbers in float32 and float64.
+    """
+    counter = list(counter)
     for round_ in range(ROUNDS):
         keys = [
             _centred(word + float(round_ * step_ % int(kind.size)), kind.size)
-            for word, step_ in zip(stream, kind.steps, strict=True)
+            for word, step_ in zip(key, kind.steps, strict=True)
         ]
         if len(kind.multipliers) == 1:
             (m,) = kind.multipliers

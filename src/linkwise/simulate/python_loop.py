@@ -21,7 +21,7 @@ from linkwise.model.constraints import TARGETS
 from linkwise.robot.kernels import evaluate, shared
 from linkwise.robot.robot import Robot
 from linkwise.simulate.integrators import INTEGRATORS, Space, space_of
-from linkwise.simulate.loop import CONTACT_NUMBERS, ClosedLoop
+from linkwise.simulate.loop import CONTACT_NUMBERS, TOUCH, ClosedLoop
 from linkwise.simulate.moving import PROJECTION, Motion
 from linkwise.simulate.noise import normal
 
@@ -47,6 +47,7 @@ def run_from_python(
     columns = {name: _columns(array) for name, array in values.items()}
     q, qd = (np.array(values[name]) for name in ("q", "qd"))
     memory, line, sensed = (columns.get(name, []) for name in ("memory", "line", "sensed"))
+    touch = values.get(TOUCH)
     advance = _advance(loop, columns)
     sensors, drives = loop.plant.sensors, loop.plant.drives
     rows: dict[str, list[np.ndarray]] = {name: [] for name in loop.record}
@@ -78,7 +79,7 @@ def run_from_python(
             for name in loop.record:
                 rows[name].append(np.array(recorded[name]))
         torque = loop.pushed(columns, lambda at, q, qd, sent=tau: _columns(sent), _columns(q), s * period)
-        q, qd = advance(q, qd, _array(torque(0.0, q, qd)))
+        q, qd, touch = advance(q, qd, _array(torque(0.0, q, qd)), touch)
         memory = following
     empty = {
         name: np.zeros((*batch, 0, *loop.interface.written[f"record_{name}"]), dtype) for name in loop.record
@@ -86,7 +87,7 @@ def run_from_python(
     written = {
         f"record_{name}": np.stack(found, axis=-2) if found else empty[name] for name, found in rows.items()
     }
-    return {"q": q, "qd": qd}, written
+    return {"q": q, "qd": qd} | ({} if touch is None else {TOUCH: touch}), written
 
 
 def _drawn(stream: list[Any], step: int, n: int, dtype: str) -> list[Any]:
@@ -98,8 +99,8 @@ def _drawn(stream: list[Any], step: int, n: int, dtype: str) -> list[Any]:
 
 def _advance(
     loop: ClosedLoop, columns: dict[str, list[np.ndarray]]
-) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """A function (q, qd, tau) -> (q, qd) one control period later."""
+) -> Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    """A function (q, qd, tau, touch) -> (q, qd, touch) one control period later; touch is None without contacts."""
     n = loop.dof
     names = [
         name
@@ -108,27 +109,34 @@ def _advance(
     ]
 
     def period(q, qd, tau, **values):
-        h = values["step"][0]
-        return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)[:2]
+        h, touch = values["step"][0], values.pop(TOUCH, ())
+        new = loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h, touch=touch)
+        return new if loop.touches else new[:2]
 
     if not loop.fits_a_kernel:
         values: dict[str, Any] = {name: columns[name] for name in names}
         own = loop.motion(values)
         if own.scene is not None:
-            own = TouchingMotion(own.links, own.friction, own.held, own.stabilization, own.scene)
+            own = TouchingMotion(
+                own.links, own.friction, own.held, own.stabilization, own.scene, own.accuracy
+            )
             object.__setattr__(own, "robot", loop.plant.robot)
         elif n <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):
             own = CompiledMotion.compiled(loop)
 
-        def on_arrays(q, qd, tau):
-            h, acting = values["step"][0], _columns(tau)
-            new = loop.advanced(values, lambda at, q, qd: acting, _columns(q), _columns(qd), h, own)
-            return _array(new[0]), _array(new[1])
+        def on_arrays(q, qd, tau, touch):
+            h, acting, left = values["step"][0], _columns(tau), [] if touch is None else _columns(touch)
+            new = loop.advanced(values, lambda at, q, qd: acting, _columns(q), _columns(qd), h, own, left)
+            return _array(new[0]), _array(new[1]), None if touch is None else _array(new[2])
 
         return on_arrays
     nq = loop.plant.robot.nq
     sizes = {"q": nq, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}
     shapes = {"next_q": (nq,), "next_qd": (n,)}
+    if loop.touches:
+        names.insert(0, TOUCH)
+        sizes = {"q": nq, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}
+        shapes["next_touch"] = (len(columns[TOUCH]),)
 
     def build(dtype: str):
         from linkwise.compiler.ir.program import trace
@@ -146,8 +154,14 @@ def _advance(
     content = (*content, loop.stabilization, loop.accuracy)
     key = hashlib.sha256(repr(content).encode()).digest()
     kernel = shared(plant.robot, Kernel("advance", sizes.items(), shapes.items(), "float64", build, key))
-    parameters = [_array(columns[name]) for name in names]
-    return lambda q, qd, tau: kernel(q, qd, tau, *parameters)
+    parameters = [_array(columns[name]) for name in names if name != TOUCH]
+
+    def compiled(q, qd, tau, touch):
+        if touch is None:
+            return (*kernel(q, qd, tau, *parameters), None)
+        return kernel(q, qd, tau, touch, *parameters)
+
+    return compiled
 
 
 class TouchingMotion(Motion):
@@ -156,13 +170,18 @@ class TouchingMotion(Motion):
 
     robot: Robot
 
-    def advanced(self, values, integrator, torque, q, qd, h):
-        tau = torque(0.0, q, qd)
+    def touched(self, values: Any, tau: Any, q: Any, qd: Any, h: Any, touch: Any = ()):
         given = {"q": _array(q), "qd": _array(qd), "tau": _array(tau), "time_step": _array([h])}
         given |= {name: _array(values[name]) for name in CONTACT_NUMBERS if name in values}
-        options = dict.fromkeys(given, True) | {"friction": self.friction}
-        new_q, new_qd, _ = evaluate("contact_step", self.robot.contact_setting(options), None, given)
-        return _columns(new_q), _columns(new_qd)
+        if len(touch) > 1:
+            given["start_impulse"] = _array(touch[:-1])
+        options = dict.fromkeys(given, True) | {"friction": self.friction, "accuracy": self.accuracy}
+        setting = self.robot.contact_setting(options)
+        new_q, new_qd, impulse = evaluate("contact_step", setting, None, given)
+        residual = evaluate("contact_residual", setting, None, given)
+        impulses = _columns(impulse.reshape(*impulse.shape[:-2], -1))
+        worst = np.maximum(touch[-1], residual) if len(touch) else residual
+        return _columns(new_q), _columns(new_qd), [*impulses, worst]
 
 
 class CompiledMotion(Motion, Space):

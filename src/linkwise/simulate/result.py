@@ -12,8 +12,8 @@ from linkwise.algorithms.contact.effort import DEFAULT_ACCURACY
 from linkwise.compiler.runtime.arrays import is_foreign
 from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.core.upper import upper
 from linkwise.model.coordinates import velocity_coordinates
-from linkwise.robot.conveniences import part
 from linkwise.robot.robot import Robot
 from linkwise.simulate.watch import (
     Divergence,
@@ -96,7 +96,7 @@ class Result(Summarised):
         which = (place if isinstance(place, tuple) else (place,)) if self.q.ndim > 2 else ()
         q, qd, tau = (_on_host(x)[which] for x in (self.q, self.qd, self.tau))
         error = None if self.reference is None else _on_host(self.error)[which]
-        return part("report").simulation_plot(self.robot, self.t, q, qd, tau, error)
+        return upper("report").simulation_plot(self.robot, self.t, q, qd, tau, error)
 
     @property
     def error(self) -> np.ndarray:

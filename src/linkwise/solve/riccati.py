@@ -11,11 +11,12 @@ forward over the covariance.
     gain:     K = −Quu⁻¹ (lux + Bᵀ V' A)               G = P⁻ Hᵀ S⁻¹
     update:   V = Qxx + Quxᵀ K                         P = P⁻ − G H P⁻
 
-A stage has rows of which only some are full matrices: δv' = G (δq, δv, δu), and δq' = δq + h δv' where the integrator
-is semi-implicit (``shifted`` rows; otherwise there are none and v is the whole state). In the coordinates (q, v') the
-value function of the next stage has the Hessian
+A stage has rows of which only some are full matrices: δv' = G (δq, δv, δu), and δq' = T δq + h S δv' where the
+integrator is semi-implicit (``shifted`` rows; otherwise there are none and v is the whole state). T and S are identities
+but for the blocks of orientations and floating bases (``turned``). In the coordinates (q, v') the value function of the
+next stage has the Hessian
 
-    Pqq = Vqq      Pqv = h Vqq + Vqv      Pvv = h² Vqq + h (Vqv + Vqvᵀ) + Vvv
+    Pqq = Tᵀ Vqq T     Pvq = (h Sᵀ Vqq + Vvq) T     Pvv = h² Sᵀ Vqq S + h (Sᵀ Vqv + Vvq S) + Vvv
 
 so that the products need the rows of G alone: Y = Pvv G + (Pvq, 0, 0), then
 
@@ -31,7 +32,7 @@ limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +60,8 @@ class Shape:
     """(i, j), i ≥ j, of (x, u)."""
     boxed: bool
     """Whether controls have limits."""
+    turned: tuple[range, ...] = ()
+    """Rows of the blocks of T and S that are not identities."""
 
     @property
     def states(self) -> int:
@@ -109,6 +112,7 @@ class Riccati:
         self.ahead = empty(v) if q else self.moved  # by q and v'
         self.Pqq, self.Pvq = empty(q, q), empty(v, q)
         self.Pvv = empty(v, v) if q else self.Vvv
+        self.leaned, self.crossed = (empty(q, q), empty(q, v)) if s.turned else (None, None)  # Sᵀ Vqq, Sᵀ Vqv
         self.Y = empty(v, s.width)
         self.Quu, self.qu = empty(m, m), empty(m)
         self.Qux, self.z, self.scaled = empty(m, n), empty(m, n), empty(m, n)
@@ -121,12 +125,13 @@ class Riccati:
         self.expected.value = self.gradient.value = self.largest.value = 0.0
         self.sound.value = 1.0
 
-    def next_value(self, gap: Any, mu: Any) -> None:
+    def next_value(self, gap: Any, mu: Any, turns: Sequence[Sequence[Any]] = ((), ())) -> None:
         """The value function of the stage that follows, seen from this one.
 
         Args:
             gap: f(x, u) less the state that follows (n,).
             mu: regularisation, in units of the diagonal of Pvv: new states stay near the old ones.
+            turns: (T, S), the blocks of each.
         """
         s = self.shape
         v, q, h = s.full, s.shifted, s.step
@@ -139,16 +144,47 @@ class Riccati:
             moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
         for i in span(q):
             self.ahead[i] = moved[q + i] + h * moved[i]
-        for i in span(q):
-            for j in span(q):
-                self.Pqq[i, j] = Vqq[i, j]
-                Pvq[j, i] = h * Vqq[i, j] + Vqv[i, j]
-        for i in span(q):
-            for j in span(i + 1):
-                Pvv[i, j] = Vvv[i, j] + h * (Pvq[j, i] + Vqv[j, i])
-                Pvv[j, i] = Pvv[i, j]
+        if s.turned:
+            self._turned(*turns)
+        else:
+            for i in span(q):
+                for j in span(q):
+                    self.Pqq[i, j] = Vqq[i, j]
+                    Pvq[j, i] = h * Vqq[i, j] + Vqv[i, j]
+            for i in span(q):
+                for j in span(i + 1):
+                    Pvv[i, j] = Vvv[i, j] + h * (Pvq[j, i] + Vqv[j, i])
+                    Pvv[j, i] = Pvv[i, j]
         for i in span(v):
             Pvv[i, i] = Pvv[i, i] + mu * abs(Pvv[i, i])
+
+    def _turned(self, T: Sequence[Any], S: Sequence[Any]) -> None:
+        """The value function by (q, v') where some blocks of T and S are not identities."""
+        s, n = self.shape, self.shape.shifted
+        h, moved, Pvv, Pvq, Pqq = s.step, self.moved, self.Pvv, self.Pvq, self.Pqq
+        held = empty(n)
+        for at, turn, gain in zip(s.turned, T, S, strict=True):
+            size = len(at)
+            for i in span(size):
+                self.ahead[at.start + i] = moved[n + at.start + i] + h * dot(
+                    gain[:, i], moved[at.start : at.stop]
+                )
+                held[i] = dot(turn[:, i], moved[at.start : at.stop])
+            for i in span(size):
+                moved[at.start + i] = held[i]
+        by_rows(self.leaned, s.turned, S, self.Vqq)
+        by_rows(self.crossed, s.turned, S, self.Vqv)
+        # h² Sᵀ Vqq S + h (Sᵀ Vqv + Vvq S) + Vvv, with Sᵀ Vqq S in place of Pqq for a while
+        by_columns(Pqq, s.turned, S, self.leaned)
+        for i in span(n):
+            for j in span(n, parallel=True):
+                Pvv[i, j] = self.Vvv[i, j] + h * (h * Pqq[i, j] + (self.crossed[i, j] + self.crossed[j, i]))
+        for i in span(n):
+            for j in span(n, parallel=True):
+                self.leaned[i, j] = h * self.leaned[i, j] + self.Vqv[j, i]
+        by_columns(Pvq, s.turned, T, self.leaned)
+        by_rows(self.leaned, s.turned, T, self.Vqq)
+        by_columns(Pqq, s.turned, T, self.leaned)
 
     def stage(self, G: Any, gradient: Any, H: Mapping[str, Any], room: Any, mu: Any, k: Any, K: Any) -> None:
         """k and K of δu = k + K δx, and the value function of this stage.
@@ -219,6 +255,28 @@ class Riccati:
 
         symmetric(self.Vqq, H.get("qq"), of_positions)
         symmetric(self.Vvv, H.get("vv"), of_velocities)
+
+
+def by_rows(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any) -> None:
+    """out = Sᵀ A, where S is an identity but for these blocks on its diagonal."""
+    for i in span(A.shape[0]):
+        for j in span(A.shape[1], parallel=True):
+            out[i, j] = A[i, j]
+    for at, S in zip(places, blocks, strict=True):
+        for i in span(len(at)):
+            for j in span(A.shape[1], parallel=True):
+                out[at.start + i, j] = dot(S[:, i], A[at.start : at.stop, j])
+
+
+def by_columns(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any) -> None:
+    """out = A S, where S is an identity but for these blocks on its diagonal."""
+    for i in span(A.shape[0]):
+        for j in span(A.shape[1], parallel=True):
+            out[i, j] = A[i, j]
+    for at, S in zip(places, blocks, strict=True):
+        for i in span(A.shape[0]):
+            for j in span(len(at)):
+                out[i, at.start + j] = dot(A[i, at.start : at.stop], S[:, j])
 
 
 def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:

@@ -228,8 +228,8 @@ def _extended(body: bytes, compressed: bool, title: str) -> bytes:
 
 
 def _single(headers: Headers, name: str) -> str | None:
-    found = headers.get_all(name)
-    return found[0] if len(found) == 1 else None
+    values = headers.get_all(name)
+    return values[0] if len(values) == 1 else None
 
 
 def _cookies(headers: Headers, name: str) -> list[str]:

@@ -35,11 +35,11 @@ def free_port(host: str, port: int) -> int:
 def _can_bind(host: str, port: int) -> bool:
     """Whether a server can listen there; False if another one does. Other problems are errors."""
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise LinkwiseError(f"host: {host!r} is no address: {_reason(error)}") from None
     problems: list[OSError] = []
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _, address in addresses:
         with socket.socket(family, kind, protocol) as server:
             try:
                 if os.name == "posix":  # as asyncio does
@@ -53,7 +53,7 @@ def _can_bind(host: str, port: int) -> bool:
                 if error.errno != errno.EADDRNOTAVAIL:  # a family of addresses that is switched off
                     raise LinkwiseError(f"host {host!r}, port {port}: {_reason(error)}") from None
                 problems.append(error)
-    if len(problems) == len(found):
+    if len(problems) == len(addresses):
         raise LinkwiseError(
             f"host: {host!r} is no address of this machine; 0.0.0.0 serves the page at all of its addresses"
         )

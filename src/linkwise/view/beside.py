@@ -57,7 +57,7 @@ class Beside:
 
 def beside(page: Page, robots: Sequence[Robot]) -> list[Beside]:
     """Put robots in a row, along the page's horizontal direction that is nearest to y."""
-    found: list[Beside] = []
+    row: list[Beside] = []
     low, high = page.scene.box(page.live.q)
     across = np.array([0.0, 1.0, 0.0]) if abs(page.up[1]) < 0.9 else np.array([1.0, 0.0, 0.0])
     place = float(high @ across)
@@ -69,5 +69,5 @@ def beside(page: Page, robots: Sequence[Robot]) -> list[Beside]:
         place += APART * made.scene.bones.reach - float(low @ across)
         made.scene.put(place * across)
         place += float(high @ across)
-        found.append(made)
-    return found
+        row.append(made)
+    return row

@@ -41,20 +41,20 @@ class Dial:
 
 def dials_of(robot: Robot) -> list[Dial]:
     """The sliders of a robot, joint by joint."""
-    found = []
+    dials = []
     for joint in robot.coordinate_joints:
         if not joint.free:
             lower = _bound(joint.limits.lower, -1.0, joint.turns)
             upper = max(_bound(joint.limits.upper, 1.0, joint.turns), lower + 1e-6)
-            found.append(Dial(joint.name, joint, joint.turns, lower, upper))
+            dials.append(Dial(joint.name, joint, joint.turns, lower, upper))
             continue
         if joint.type == "floating":
-            found += [Dial(f"{joint.name} {axis}", joint, False, -SLIDE, SLIDE) for axis in "xyz"]
-        found += [
+            dials += [Dial(f"{joint.name} {axis}", joint, False, -SLIDE, SLIDE) for axis in "xyz"]
+        dials += [
             Dial(f"{joint.name} {turn}", joint, True, -reach, reach)
             for turn, reach in zip(_TURNS, (TURN, TURN / 2, TURN), strict=True)
         ]
-    return found
+    return dials
 
 
 def _bound(limit: float, sign: float, revolute: bool) -> float:

@@ -47,11 +47,11 @@ def skeleton_parts(robot: Robot, bones: Skeleton, *, ghost: bool = False) -> lis
     """Capsules, hubs, rings and the base. A ghost is translucent and slightly thinner, so that it is hidden where it
     coincides with the robot."""
     size, opacity, shadow = (0.96, 0.3, False) if ghost else (1.0, None, True)
-    found = []
+    parts = []
     for k, rod in enumerate(bones.capsules):
         mesh = solids.capsule(rod.start, rod.end, size * rod.radius)
         colour = GHOST if ghost else METAL
-        found.append(
+        parts.append(
             ScenePart(
                 "skeleton",
                 rod.body,
@@ -64,31 +64,31 @@ def skeleton_parts(robot: Robot, bones: Skeleton, *, ghost: bool = False) -> lis
             )
         )
     if not ghost and not all(joint.type == "floating" for joint in _roots(robot)):
-        found.append(_plate(bones))
+        parts.append(_plate(bones))
     for hub in bones.hubs:
         pose = solids.from_z_to(hub.axis)
         mesh = _hub_mesh(hub).scaled((size,) * 3)
         colour, joint = (GHOST, None) if ghost else (DARK, hub.joint)
-        found.append(
+        parts.append(
             ScenePart("skeleton", hub.joint, "hub", mesh, colour, pose, joint, opacity=opacity, shadow=shadow)
         )
         if not ghost:
             ring = solids.ring(1.45 * hub.radius, 0.12 * hub.radius)
-            found.append(ScenePart("joints", hub.joint, "ring", ring, DARK, pose, joint, shadow=False))
-    return found
+            parts.append(ScenePart("joints", hub.joint, "ring", ring, DARK, pose, joint, shadow=False))
+    return parts
 
 
 def mesh_parts(robot: Robot, looks: Looks) -> list[ScenePart]:
     """The meshes of the file."""
     known = set(robot.link_names)
-    found = []
+    parts = []
     for k, visual in enumerate(v for v in looks.visuals if v.link in known):
         body, pose = robot.carrier(visual.link)
         colour = visual.part.colour or METAL
-        found.append(
+        parts.append(
             ScenePart("meshes", body, f"visual{k}", visual.part.mesh, colour, pose @ visual.pose, double=True)
         )
-    return found
+    return parts
 
 
 def mass_parts(robot: Robot, reach: float) -> list[ScenePart]:
@@ -98,22 +98,22 @@ def mass_parts(robot: Robot, reach: float) -> list[ScenePart]:
     """
     scale = ellipsoid_scale(robot, reach)
     heaviest = max((body.mass for body in robot.bodies()), default=0.0)
-    found = []
+    parts = []
     for k, body in enumerate(robot.bodies()):
         if body.mass <= 0:
             continue
         size = 0.028 * reach * (body.mass / heaviest) ** (1 / 3)
         centre = Transform(np.eye(3), body.com)
-        found.append(ScenePart("masses", k, "mass", solids.sphere(size), MASS, centre, shadow=False))
+        parts.append(ScenePart("masses", k, "mass", solids.sphere(size), MASS, centre, shadow=False))
         axes_and_rotation = ellipsoid(body)
         if axes_and_rotation is not None:
             axes, rotation = axes_and_rotation
             mesh = solids.sphere(1.0).scaled(scale * axes)
             pose = Transform(rotation, body.com)
-            found.append(
+            parts.append(
                 ScenePart("ellipsoids", k, "ellipsoid", mesh, ELLIPSOID, pose, opacity=0.45, shadow=False)
             )
-    return found
+    return parts
 
 
 def held_parts(robot: Robot, reach: float) -> list[ScenePart]:
@@ -130,16 +130,16 @@ def contact_shape_parts(robot: Robot) -> list[ScenePart]:
     shapes = list(
         dict.fromkeys(shape for pairing in pairings(robot.contact_parts) for shape in drawn_shapes(pairing))
     )
-    found: list[ScenePart] = []
+    parts: list[ScenePart] = []
     for k, shape in enumerate(shapes):
         if shape.kind not in DRAWN_SHAPES or min(shape.sizes) <= 0.0:
             continue
         body, pose = robot.locate(shape.frame)
         mesh = solids.Primitive(shape.kind, tuple(shape.sizes)).mesh()
-        found.append(
+        parts.append(
             ScenePart("contacts", body, f"contact{k}", mesh, TOUCHING, pose @ shape.pose, opacity=0.55)
         )
-    return found
+    return parts
 
 
 def drawn_shapes(pairing: Pairing) -> list[Shape]:
@@ -150,9 +150,7 @@ def drawn_shapes(pairing: Pairing) -> list[Shape]:
 def ellipsoid_scale(robot: Robot, reach: float) -> float:
     """The size at which ellipsoids are drawn, at most 1. Masses far from the centre of a link make its ellipsoid larger
     than the link; at full size it would reach through the floor."""
-    largest = max(
-        (found[0].max() for found in map(ellipsoid, robot.bodies()) if found is not None), default=0.0
-    )
+    largest = max((axes[0].max() for axes in map(ellipsoid, robot.bodies()) if axes is not None), default=0.0)
     return min(1.0, LARGEST_ELLIPSOID * reach / largest) if largest > 0 else 1.0
 
 

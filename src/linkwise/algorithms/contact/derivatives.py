@@ -27,7 +27,7 @@ from linkwise.scalar import Scalar, like, sqrt, where
 
 Rows = list[list[Scalar]]
 NEAR = 1e-9
-"""ε relative to G_kk: the relative error of derivatives."""
+"""ε relative to G_kk. Errors of derivatives are ε, and 1e-16/ε by round-off, times the condition of the contacts."""
 SOLVED = 1e-6
 """Residual, relative to velocities without impulses, up to which impulses count as a solution."""
 Law = tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]

@@ -19,23 +19,32 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
-SINGLE = (Effort(1, 1), Effort(2, 1), Effort(1, 2), Effort(2, 2), Effort(3, 2), Effort(4, 3), Effort(6, 3))
+SINGLE = (
+    Effort(1, 1),
+    Effort(1, 1, 1),
+    Effort(1, 1, 2),
+    Effort(2, 1, 1),
+    Effort(2, 1, 2),
+    Effort(3, 2, 1),
+    Effort(4, 3, 1),
+    Effort(6, 3, 1),
+)
 """In the order of their cost."""
-UNMEASURED = (SINGLE[4], SINGLE[-1])
+UNMEASURED = (SINGLE[5], SINGLE[-1])
 """For the default accuracy and for a better one, where there are no numbers to measure."""
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 33)),
-    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 33)),
-    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 33)),
-    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 33)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, 48)),
+    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, 48)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, 48)),
+    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, 48)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""
 HELD = {
-    1e-2: Effort(6, 2, 1, (0.5,)),
-    1e-3: Effort(6, 3, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
-    1e-6: Effort(6, 5, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-3, 1e-6, 1e-9)),
-    1e-12: Effort(8, 10, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
+    1e-2: Effort(6, 2, 0, 1, (0.5,), (1e-3, 1e-9)),
+    1e-3: Effort(6, 3, 0, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
+    1e-6: Effort(6, 5, 0, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-3, 1e-6, 1e-9)),
+    1e-12: Effort(8, 10, 0, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
 }
 """The same for robots with constraints or coupled joints, whose rows are eliminated from the matrix first."""
 FEW_JOINTS = 8

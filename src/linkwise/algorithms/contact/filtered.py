@@ -23,6 +23,7 @@ for the others of its group without changing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,11 +31,27 @@ from linkwise.algorithms import dense
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.contact import derivatives, solver
 from linkwise.algorithms.contact.derivatives import Law
+from linkwise.algorithms.contact.patches import Patch, dot
 from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk
 from linkwise.joint_laws import is_zero
-from linkwise.scalar import Condition, Scalar, all_of, like, maximum, negated, stage, where, while_loop
+from linkwise.scalar import (
+    Condition,
+    Scalar,
+    all_of,
+    like,
+    maximum,
+    minimum,
+    negated,
+    stage,
+    where,
+    while_loop,
+)
 
 Rows = list[list[Scalar]]
+ADAPTED = 10.0
+"""Steps whose ε depends on what the last one did."""
+FALLING = 22.0
+"""The step from which ε falls a second time, more slowly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +78,14 @@ class Touching:
     compliance: Sequence[Scalar]
     """R of every contact: 0 where it is rigid."""
     turning: Sequence[Turning] = ()
+    patches: Sequence[Patch] = ()
+    """Contacts that belong to one link."""
+
+    @property
+    def alone(self) -> list[int]:
+        """Contacts that are in no patch."""
+        together = {k for patch in self.patches for k in patch.contacts}
+        return [k for k in range(len(self.friction)) if k not in together]
 
     @property
     def before_turning(self) -> int:
@@ -77,23 +102,42 @@ class Touching:
 
     def velocities(self, v: Sequence[Scalar], biased: bool = True) -> list[Scalar]:
         """w = J v + bias of the contacts, then the velocities of the joint rows; J v alone if not ``biased``."""
-        bias = self.bias if biased else [0.0] * len(self.bias)
-        touching = [
-            _dot(row, v) if is_zero(b) else b + _dot(row, v) for b, row in zip(bias, self.rows, strict=True)
-        ]
-        turning = [_dot(row, v) for each in self.turning for row in each.rows]
-        return [*touching, *(v[k] for k in self.coordinates), *turning]
+        w: list[Scalar] = [0.0] * len(self.rows)
+        for k in self.alone:
+            w[3 * k : 3 * k + 3] = [dot(row, v) for row in self.rows[3 * k : 3 * k + 3]]
+        for patch in self.patches:
+            for k, own in zip(patch.contacts, patch.velocities(v), strict=True):
+                w[3 * k : 3 * k + 3] = [*own]
+        if biased:
+            w = [x if is_zero(b) else b + x for b, x in zip(self.bias, w, strict=True)]
+        turning = [dot(row, v) for each in self.turning for row in each.rows]
+        return [*w, *(v[k] for k in self.coordinates), *turning]
 
     def pushed(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Jᵀ p."""
         total: list[Scalar] = [0.0] * len(self.M)
+        own = [(self.rows[i], p[i]) for k in self.alone for i in range(3 * k, 3 * k + 3)]
+        own += [pair for patch in self.patches for pair in zip(patch.rows, patch.wrench(p), strict=True)]
         turning = [row for each in self.turning for row in each.rows]
-        own = [*zip(self.rows, p, strict=False), *zip(turning, p[self.before_turning :], strict=True)]
+        own += zip(turning, p[self.before_turning :], strict=True)
         for row, x in own:
             total = [t if is_zero(j) else t + j * x for t, j in zip(total, row, strict=True)]
         for k, x in zip(self.coordinates, p[len(self.rows) :], strict=False):
             total[k] = total[k] + x
         return total
+
+    def informed(self, laws: Sequence[Law]) -> Rows:
+        """M + Jᵀ K J, with K of contacts, joint rows and friction against turning."""
+        matrix, contacts = [list(row) for row in self.M], len(self.friction)
+        for k in self.alone:
+            _add_information(matrix, self.rows[3 * k : 3 * k + 3], laws[k])
+        for patch in self.patches:
+            patch.add_information(matrix, laws)
+        for law, k in zip(laws[contacts:], self.coordinates, strict=False):
+            matrix[k][k] = matrix[k][k] + law[0]
+        for law, each in zip(laws[contacts + len(self.joints) :], self.turning, strict=True):
+            _add_information(matrix, [*each.rows, self.rows[3 * each.contact + 2]], law, turning=True)
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -110,17 +154,24 @@ class Schedule:
     enough: float
     most: int
 
-    def proximal(self, count: Scalar, last: Scalar) -> Scalar:
+    def proximal(self, count: Scalar, last: Scalar, falls: Scalar) -> Scalar:
         """ε of the next step.
 
-        The first steps are nearly those of Newton, and suffice for most states. Where they run in circles, ε falls
-        slowly from a tenth, and a second time from 0.3: contacts that give way a little find their places one by one.
+        Where a step makes the residual smaller, the next one is nearer to Newton's; where it does not, contacts give
+        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1 and then from 0.3.
+        Round-off of a step is 1/ε times that of its change, so the first one, with the largest change, has a large ε.
+
+        Args:
+            count: steps so far.
+            last: ε of the last one.
+            falls: whether it halved the smallest residual.
         """
-        slow, slower = 1e-5 ** (1.0 / 11.0), (1e-5 / 0.3) ** (1.0 / 15.0)
-        first = where(count < 2.0, 1e-2, where(count < 3.0, 1e-4, 1e-6))
-        second = where(count < 6.0, 0.1, slow * last)
-        third = where(count < 18.0, 0.3, slower * last)
-        return maximum(where(count < 5.0, first, where(count < 17.0, second, third)), constraints.softening())
+        next_one = where(falls > 0.5, maximum(last * last, 1e-7), minimum(10.0 * last, 0.1))
+        first = where(count < 1.0, 1e-2, next_one)
+        second = where(count < ADAPTED + 1.0, 0.1, 0.2 * last)
+        third = where(count < FALLING + 1.0, 0.3, 0.5 * last)
+        later = where(count < FALLING, second, third)
+        return maximum(where(count < ADAPTED, first, later), constraints.softening())
 
 
 def solve(
@@ -148,30 +199,37 @@ def solve(
     v = list(free)
     if start is not None:
         p, v = list(start[0]), list(start[1])
+    w = problem.velocities(v)
     n, size = len(p), len(v)
-    merit = _evaluated(problem, stiff, soft, p, problem.velocities(v)).merit
+    merit = _evaluated(problem, stiff, soft, p, w).merit
     floor = max(schedule.goal, 100.0 * constraints.round_off())
     square = dense.dot(without, without)
     goal, enough = (floor * floor) * square, max(schedule.enough, floor) ** 2 * square
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        p, v, best_p = list(state[:n]), state[n : n + size], state[n + size :]
-        near = schedule.proximal(count, near)
-        at = _evaluated(problem, stiff, soft, p, problem.velocities(v))
+        p, v, w, best_p = _split(state, n, size, n)
+        near = schedule.proximal(count, near, falls)
+        at = _evaluated(problem, stiff, soft, p, w, falls < 0.5)
         with stage("contact Newton steps"):
-            p, v = _stepped(problem, stiff, soft, at, v, near, least)
-        merit = _evaluated(problem, stiff, soft, p, problem.velocities(v)).merit
+            p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
+        merit = _evaluated(problem, stiff, soft, p, w).merit
         better, falls = merit < best, where(merit < 0.25 * best, 1.0, 0.0)
         best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
-        return (count + 1.0, near, where(better, merit, best), falls, *p, *v, *best_p)
+        return (count + 1.0, near, where(better, merit, best), falls, *p, *v, *w, *best_p)
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
         rounded = all_of(best <= enough, falls < 0.5)
         return all_of(all_of(best > goal, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * merit
-    _, _, _, _, *state = while_loop(active, body, (zero, zero, merit, zero + 1.0, *p, *v, *p))
-    return [like(x, 0.0) for x in state[n + size :]]
+    _, _, _, _, *state = while_loop(active, body, (zero, zero, merit, zero + 1.0, *p, *v, *w, *p))
+    return [like(x, 0.0) for x in state[-n:]]
+
+
+def _split(values: Sequence[Scalar], *sizes: int) -> list[list[Scalar]]:
+    """Parts of these sizes, and the rest."""
+    ends = [0, *itertools.accumulate(sizes), len(values)]
+    return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
 
 
 def changes_of(
@@ -205,18 +263,8 @@ def changes_of(
         laws.append((*law, laws[each.contact][5]))
         changes += change
     # (M + Jᵀ K J) dv = Jᵀ (−K dw + dp_μ), dw at constant impulses
-    matrix = [list(row) for row in problem.M]
-    contacts = len(problem.friction)
-    for k, law in enumerate(laws[:contacts]):
-        _add_information(matrix, problem.rows[3 * k : 3 * k + 3], law)
-    for law, k in zip(laws[contacts:], problem.coordinates, strict=False):
-        matrix[k][k] = matrix[k][k] + law[0]
-    for b, each in enumerate(problem.turning):
-        own = [*each.rows, problem.rows[3 * each.contact + 2]]
-        _add_information(matrix, own, laws[contacts + len(problem.joints) + b], turning=True)
-    right = problem.pushed(changes)
-    moved = eliminated(derivatives.constants(matrix), right)
-    change = _impulse_changes(problem, laws, changes, moved)
+    moved = eliminated(derivatives.constants(problem.informed(laws)), problem.pushed(changes))
+    change = _impulse_changes(problem, laws, changes, problem.velocities(moved, biased=False))
     return derivatives.of_solutions(change, at.merit, problem.velocities(free, biased=False))
 
 
@@ -234,9 +282,10 @@ def _evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
+    careful: Condition | None = None,
 ) -> Point:
     w = problem.softened(w, p)
-    at = solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
+    at = solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w, careful)
     if not problem.turning:
         return at
     held, directions, residuals = list(at.held), list(at.directions), list(at.residuals)
@@ -258,55 +307,81 @@ def _stepped(
     soft: Sequence[Scalar],
     at: Point,
     v: Sequence[Scalar],
+    w: Sequence[Scalar],
     near: Scalar,
     least: Scalar,
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(p, v) after a step (2)."""
-    p, w, contacts = at.p, at.w, len(problem.friction)
-    matrix = [list(row) for row in problem.M]
-    often = 1.0 / near
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """(p, v, w) after a step (2)."""
+    p, often = at.p, 1.0 / near
     missing: list[Scalar] = []  # r
     laws: list[Law] = []
     for k, friction in enumerate(problem.friction):
-        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
-        kappa, pressed, (u, s) = at.held[k], at.pressed[k], at.directions[k]
+        x, z = 3 * k, 3 * k + 2
         # ε of a contact is relative to the mean of its three G_kk; 1/ε of one that nothing moves is zero
-        mean = (1.0 / 3.0) * (stiff[x] + stiff[y] + stiff[z])
+        mean = (1.0 / 3.0) * (stiff[x] + stiff[x + 1] + stiff[z])
         own = near * mean
-        R = problem.compliance[k]
+        R, pressed = problem.compliance[k], at.pressed[k]
         press = (pressed * often) * inverse_above(mean, least) if is_zero(R) else pressed / (own + R)
-        loose = stiff[x] * (1.0 - kappa) + kappa * own
-        hold = kappa * inverse_above(loose, near * least)
-        xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
-        along, across = friction * u, friction * s
-        normal = pressed * p[z] - press * w[z]
-        pull = own * p[x] - w[x], own * p[y] - w[y]
-        missing += [
-            (xx * pull[0] + xy * pull[1]) + along * normal - p[x],
-            (xy * pull[0] + yy * pull[1]) + across * normal - p[y],
-            normal - p[z],
-        ]
-        laws.append((xx, xy, yy, along, across, press))
-        _add_information(matrix, problem.rows[x : z + 1], laws[-1])
-    _add_joints(problem, at, near, stiff, soft, matrix, missing, laws)
-    for b, each in enumerate(problem.turning):
-        x, z = problem.before_turning + 2 * b, 3 * each.contact + 2
-        kappa, (u, s) = at.held[contacts + b], at.directions[contacts + b]
-        own = near * stiff[x]
-        hold = kappa * inverse_above(stiff[x] * (1.0 - kappa) + kappa * own, near * least)
-        xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
-        along, across, press = each.coefficient * u, each.coefficient * s, laws[each.contact][5]
+        normal = pressed * p[z] - press * at.w[z]
+        law, tangents = _friction_step(at, k, x, friction, own, normal, stiff[x], near * least)
+        missing += [*tangents, normal - p[z]]
+        laws.append((*law, press))
+    _add_joints(problem, at, near, stiff, soft, missing, laws)
+    for place, each in enumerate(problem.turning):
+        x, z = problem.before_turning + 2 * place, 3 * each.contact + 2
         normal = missing[z] + p[z]
-        pull = own * p[x] - w[x], own * p[x + 1] - w[x + 1]
-        missing += [
-            (xx * pull[0] + xy * pull[1]) + along * normal - p[x],
-            (xy * pull[0] + yy * pull[1]) + across * normal - p[x + 1],
-        ]
-        laws.append((xx, xy, yy, along, across, press))
-        _add_information(matrix, [*each.rows, problem.rows[z]], laws[-1], turning=True)
-    change = eliminated(matrix, problem.pushed(missing))
-    new = [a + b for a, b in zip(p, _impulse_changes(problem, laws, missing, change), strict=True)]
-    return new, [a + b for a, b in zip(v, change, strict=True)]
+        law, turned = _friction_step(
+            at,
+            len(problem.friction) + place,
+            x,
+            each.coefficient,
+            near * stiff[x],
+            normal,
+            stiff[x],
+            near * least,
+        )
+        missing += turned
+        laws.append((*law, laws[each.contact][5]))
+    change = eliminated(problem.informed(laws), problem.pushed(missing))
+    faster = problem.velocities(change, biased=False)
+    return (
+        _sums(p, _impulse_changes(problem, laws, missing, faster)),
+        _sums(v, change),
+        _sums(w, faster),
+    )
+
+
+def _friction_step(
+    at: Point,
+    place: int,
+    x: int,
+    coefficient: Scalar,
+    own: Scalar,
+    normal: Scalar,
+    stiff: Scalar,
+    floor: Scalar,
+) -> tuple[tuple[Scalar, Scalar, Scalar, Scalar, Scalar], list[Scalar]]:
+    """(K without the normal, r) of two impulses on a disk: of sliding, or of turning.
+
+    Args:
+        at: the iterate.
+        place: of its choices.
+        x: the first of the two rows.
+        coefficient: radius of the disk relative to the normal impulse.
+        own: ε.
+        normal: p_n − w_n/ε.
+        stiff: G_kk.
+        floor: what counts as nothing of ε.
+    """
+    p, w, kappa, (u, s) = at.p[x : x + 2], at.w[x : x + 2], at.held[place], at.directions[place]
+    hold = kappa * inverse_above(stiff * (1.0 - kappa) + kappa * own, floor)
+    xx, xy, yy = hold * (1.0 - u * u), -(hold * u) * s, hold * (1.0 - s * s)
+    along, across = coefficient * u, coefficient * s
+    pull = own * p[0] - w[0], own * p[1] - w[1]
+    return (xx, xy, yy, along, across), [
+        (xx * pull[0] + xy * pull[1]) + along * normal - p[0],
+        (xy * pull[0] + yy * pull[1]) + across * normal - p[1],
+    ]
 
 
 def _add_joints(
@@ -315,14 +390,12 @@ def _add_joints(
     near: Scalar,
     stiff: Sequence[Scalar],
     soft: Sequence[Scalar],
-    matrix: Rows,
     missing: list[Scalar],
     laws: list[Law],
 ) -> None:
     """What stops and dry friction of joints add to a step (2)."""
     p, w, often = at.p, at.w, 1.0 / near
-    for k, (kappa, value, yielding) in enumerate(at.joints):
-        row, coordinate = 3 * len(problem.friction) + k, problem.coordinates[k]
+    for row, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(problem.friction)):
         if is_zero(yielding):
             gain = (kappa * often) * soft[row]
         else:
@@ -330,36 +403,34 @@ def _add_joints(
         # κ = 1: w⁺ + R p⁺ = value, κ = 0: p⁺ = value
         held = p[row] + gain * (value - w[row] - yielding * p[row])
         missing.append(where(kappa > 0.0, held, value) - p[row])
-        matrix[coordinate][coordinate] = matrix[coordinate][coordinate] + gain
         laws.append((gain, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 def _impulse_changes(
-    problem: Touching, laws: Sequence[Law], missing: Sequence[Scalar], change: Sequence[Scalar]
+    problem: Touching, laws: Sequence[Law], missing: Sequence[Scalar], faster: Sequence[Scalar]
 ) -> list[Scalar]:
-    """Δp = r − K J Δv."""
-    contacts = len(problem.friction)
-    found: list[Scalar] = []
-    for k, (xx, xy, yy, along, across, press) in enumerate(laws[:contacts]):
-        a, b, c = (_dot(row, change) for row in problem.rows[3 * k : 3 * k + 3])
-        normal = press * c
-        found += [
-            missing[3 * k] - (xx * a + xy * b) - along * normal,
-            missing[3 * k + 1] - (xy * a + yy * b) - across * normal,
-            missing[3 * k + 2] - normal,
-        ]
-    for k, coordinate in enumerate(problem.coordinates):
-        found.append(missing[3 * contacts + k] - laws[contacts + k][0] * change[coordinate])
-    for b, each in enumerate(problem.turning):
-        x = problem.before_turning + 2 * b
-        xx, xy, yy, along, across, press = laws[contacts + len(problem.joints) + b]
-        a, d = (_dot(row, change) for row in each.rows)
-        normal = press * _dot(problem.rows[3 * each.contact + 2], change)
-        found += [
-            missing[x] - (xx * a + xy * d) - along * normal,
-            missing[x + 1] - (xy * a + yy * d) - across * normal,
-        ]
+    """Δp = r − K J Δv, with J Δv of all rows."""
+    contacts, joints = len(problem.friction), len(problem.joints)
+    places = [(3 * k, law, 3 * k + 2) for k, law in enumerate(laws[:contacts])]
+    before = [(3 * contacts + k, law) for k, law in enumerate(laws[contacts : contacts + joints])]
+    turning = [
+        (problem.before_turning + 2 * k, law, 3 * each.contact + 2)
+        for k, (law, each) in enumerate(zip(laws[contacts + joints :], problem.turning, strict=True))
+    ]
+    found = list(missing)
+    for k, law in before:
+        found[k] = missing[k] - law[0] * faster[k]
+    for x, (xx, xy, yy, along, across, press), z in [*places, *turning]:
+        a, b, normal = faster[x], faster[x + 1], press * faster[z]
+        found[x] = missing[x] - (xx * a + xy * b) - along * normal
+        found[x + 1] = missing[x + 1] - (xy * a + yy * b) - across * normal
+    for _, law, z in places:
+        found[z] = missing[z] - law[5] * faster[z]
     return found
+
+
+def _sums(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: bool = False) -> None:
@@ -382,18 +453,25 @@ def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: b
 
 
 def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
-    """x with A x = right, eliminated from the last coordinate to the first: structural zeros stay zeros."""
+    """x with A x = right, eliminated from the last coordinate to the first: structural zeros stay zeros, and entries
+    that are the same on both sides of the diagonal are computed once."""
     A, x, n = [list(row) for row in matrix], list(right), len(matrix)
     inverses: list[Scalar] = [0.0] * n
     for k in reversed(range(n)):
         inverses[k] = 1.0 / A[k][k]
         columns = [j for j in range(k) if not is_zero(A[k][j])]
+        mirrored = {j for j in columns if A[j][k] is A[k][j]}
         for i in range(k):
             if is_zero(A[i][k]):
                 continue
             factor = A[i][k] * inverses[k]
             for j in columns:
+                twin = i in mirrored and j in mirrored and A[i][j] is A[j][i]
+                if twin and j < i:
+                    continue
                 A[i][j] = A[i][j] - factor * A[k][j]
+                if twin:
+                    A[j][i] = A[i][j]
             x[i] = x[i] - factor * x[k]
     for k in range(n):
         for j in range(k):
@@ -401,8 +479,3 @@ def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
                 x[k] = x[k] - A[k][j] * x[j]
         x[k] = inverses[k] * x[k]
     return x
-
-
-def _dot(row: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
-    products = [a * b for a, b in zip(row, v, strict=True) if not is_zero(a)]
-    return sum(products[1:], start=products[0]) if products else 0.0

@@ -18,6 +18,9 @@ A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, 
 
     w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
 
+Viscous friction of joints acts with the velocities after the step, too, however strong it is: its slopes D take the
+matrix M + h D to the place of M in (1), as r(v⁺) = r − D (v⁺ − v).
+
 A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
@@ -35,9 +38,10 @@ from linkwise.algorithms import coupling, dense, equation, factorised, joint_ter
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import filtered, solver
+from linkwise.algorithms.contact import filtered, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
+from linkwise.algorithms.contact.patches import FEWEST, Patch
 from linkwise.algorithms.contact.point import JointRow
 from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.joint_laws import is_zero
@@ -134,8 +138,10 @@ def step(
     h, rates = given.h, coupling.leaders(links, qd)
     v = _in_axes_of_the_start(links, rates, h)
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=scene.friction)
+    if scene.friction:
+        M = joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)])
     mobility = _Mobility.of(links, M)
-    torques = [h * r for r in coupling.reduced(links, flat(net), (True,))]
+    torques = [h * r for r in _with_spin(links, rates, coupling.reduced(links, flat(net), (True,)), h)]
     touches = geometry.touches(links, q, scene.candidates, given.height)
     rows, contacts = [row for touch in touches for row in touch.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
@@ -154,9 +160,10 @@ def step(
             _places(joint_rows),
             compliance,
             _turning(links, q, scene.candidates, touches),
+            _patches(links, q, scene.candidates, touches),
         )
         p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
-        velocities = [dense.dot(row, after) for row in rows]
+        velocities = problem.velocities(after, biased=False)
     else:
         p, after, velocities, residual = _by_delassus(
             [*rows, *joint_rows],
@@ -256,14 +263,7 @@ def _filtered(
     with stage("velocities without contact"):
         free = moved(torques)
     with stage("contact scales"):
-        units: Rows = [[1.0 if i == k else 0.0 for i in range(len(v))] for k in problem.coordinates]
-        turns = [row for each in problem.turning for row in each.rows]
-        halves = [mobility.half(row) for row in [*problem.rows, *units, *turns]]
-        stiff = [dense.dot(half, mobility.scaled(half)) for half in halves]
-        for k in range(0, len(problem.rows), 3):
-            stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
-        for k in range(problem.before_turning, len(stiff), 2):
-            stiff[k] = stiff[k + 1] = stiff[k] if is_zero(stiff[k + 1]) else 0.5 * (stiff[k] + stiff[k + 1])
+        stiff = _stiffnesses(problem, mobility)
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
@@ -292,6 +292,55 @@ def _filtered(
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
+    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub 1/D_k, which is not
+    above it: what moves them while all joints inside of them stand still."""
+
+    def own(row: Sequence[Scalar]) -> Scalar:
+        half = mobility.half(row)
+        return dense.dot(half, mobility.scaled(half))
+
+    stiff: list[Scalar] = [0.0] * len(problem.rows)
+    for k in problem.alone:
+        stiff[3 * k : 3 * k + 3] = [own(row) for row in problem.rows[3 * k : 3 * k + 3]]
+    for patch in problem.patches:
+        halves = [mobility.half(row) for row in patch.rows]
+        scaled = [mobility.scaled(half) for half in halves]
+        for k, diagonal in zip(patch.contacts, patch.diagonals(halves, scaled), strict=True):
+            stiff[3 * k : 3 * k + 3] = diagonal
+    for k in range(0, len(stiff), 3):
+        stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
+    for k, joint in zip(problem.coordinates, problem.joints, strict=True):
+        stops = joint.lower is not None or joint.upper is not None
+        unit: list[Scalar] = [1.0 if i == k else 0.0 for i in range(len(problem.M))]
+        stiff.append(own(unit) if stops else mobility.inverse[k])
+    for each in problem.turning:
+        x, y = (own(row) for row in each.rows)
+        stiff += 2 * [x if is_zero(y) else 0.5 * (x + y)]
+    return stiff
+
+
+def _patches(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    candidates: Sequence[Candidate],
+    touches: Sequence[geometry.Touch],
+) -> list[Patch]:
+    """Links with many points that may touch the ground."""
+    members: dict[int, list[int]] = {}
+    for k, each in enumerate(candidates):
+        if each.other is None and not each.pool:
+            members.setdefault(each.body, []).append(k)
+    found: list[Patch] = []
+    for own in members.values():
+        if len(own) < FEWEST:
+            continue
+        reference = touches[own[0]]
+        rows = [*reference.rows, *geometry.turning_rows(links, q, candidates[own[0]], reference)]
+        found.append(Patch(own, rows, [touches[k].point - reference.point for k in own]))
+    return found
 
 
 def _turning(
@@ -487,6 +536,19 @@ def _in_axes_of_the_start(links: Mechanism, qd: Sequence[Scalar], h: Scalar) -> 
             v[at + 3 : at + 6] = [*(moving + h * turning.cross(moving))]
         at += len(link.axes)
     return v
+
+
+def _with_spin(links: Mechanism, qd: Sequence[Scalar], net: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+    """Net torques, with gyroscopic moments of the whole step for bodies that move by themselves, see ``spinning``."""
+    found, at = list(net), 0
+    for link in links:
+        if link.follows is not None:
+            continue
+        if link.floating and not link.children:
+            more = spinning.correction(link, qd[at : at + 6], h)
+            found[at : at + 3] = [a + b for a, b in zip(found[at : at + 3], more, strict=True)]
+        at += len(link.axes)
+    return found
 
 
 def _moved(

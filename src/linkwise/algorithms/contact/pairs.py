@@ -5,7 +5,8 @@ is half way between the two surfaces. A candidate that a pair does not need in s
 edges cross) has a gap that is larger by the sizes of the shapes: it is open.
 
 Spheres, capsules and planes are exact. A capsule along a face of a box gets the two ends of the part that lies along it
-(``distance.nearest_part_to_box``), else its nearest point twice. Boxes among each other: ``boxes``.
+(``distance.nearest_part_to_box``), else its nearest point twice. Boxes among each other: ``boxes``. Cylinders,
+ellipsoids and hulls with other solids: ``convex``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from linkwise.algorithms.contact import boxes
+from linkwise.algorithms.contact import boxes, convex
 from linkwise.algorithms.contact import distance as apart
 from linkwise.algorithms.contact.boxes import Meeting, add, lowest_corner, minus, scaled
+from linkwise.algorithms.contact.convex import axes
 from linkwise.algorithms.contact.distance import Point, Segment, dot
 from linkwise.algorithms.kinematics import Pose
-from linkwise.model.shapes import Shape, candidates_of
+from linkwise.model.shapes import CANDIDATES, WORLD_ONLY, Shape, candidates_of
 from linkwise.scalar import Scalar, maximum, minimum, sqrt, where
 from linkwise.spatial import Vector
 
@@ -107,18 +109,6 @@ def meetings(first: Placed, second: Placed) -> list[Meeting]:
     return found[: candidates_of(first.shape, second.shape)]
 
 
-def axes(normal: Point) -> tuple[Point, Point, Point]:
-    """(t, u, n): unit vectors across and along a normal; those of the world for a normal along z.
-
-    T. Duff et al., "Building an orthonormal basis, revisited", 2017.
-    """
-    x, y, z = normal
-    side = where(z < 0.0, -1.0, 1.0)
-    a = -1.0 / (side + z)
-    b = x * y * a
-    return (1.0 + side * x * x * a, side * b, -(side * x)), (b, side + y * y * a, -y), normal
-
-
 # -- against planes and height fields ---------------------------------------------------------------------------------
 
 
@@ -161,11 +151,8 @@ def _box_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
 def _hull_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
     """The deepest corner and three around it."""
     normal, surface = _plane(plane)
-    points = [first.out((x, y, z)) for x, y, z in first.shape.points]
     t, u, _ = axes(normal)
-    flat = [(dot(t, p), dot(u, p), surface(p).gap) for p in points]
-    size = 2.0 * max(math.dist(p, q) for p in first.shape.points for q in first.shape.points)
-    chosen = boxes.spread(flat, [True] * len(flat), size)
+    chosen = _chosen_corners(first, normal, lambda point: surface(point).gap)
     height = dot(normal, plane.middle)
     return [
         Meeting(
@@ -177,9 +164,22 @@ def _hull_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
     ]
 
 
+def _chosen_corners(first: Placed, normal: Point, height: Callable[[Point], Scalar]) -> list[Point]:
+    """Four corners of a hull, as places along two axes across the normal and heights."""
+    points = [first.out((x, y, z)) for x, y, z in first.shape.points]
+    t, u, _ = axes(normal)
+    flat = [(dot(t, p), dot(u, p), height(p)) for p in points]
+    size = 2.0 * max(math.dist(p, q) for p in first.shape.points for q in first.shape.points)
+    return boxes.spread(flat, [True] * len(flat), size)
+
+
 def _cylinder_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
-    """The lowest points of both rims, and two more on the lower one, a third of a turn away."""
     normal, surface = _plane(plane)
+    return _below(_points_of_rims(first, normal), surface)
+
+
+def _points_of_rims(first: Placed, normal: Point) -> list[tuple[Point, float]]:
+    """The lowest points of both rims, and two more on the lower one, a third of a turn away."""
     radius, length = first.sizes
     x, y, z = first.own(normal)
     down = where(z > 0.0, -0.5 * length, 0.5 * length)
@@ -194,16 +194,20 @@ def _cylinder_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
         (c * a - s * b, s * a + c * b, down),
         (c * a + s * b, c * b - s * a, down),
     ]
-    return _below([(first.out(point), 0.0) for point in points], surface)
+    return [(first.out(point), 0.0) for point in points]
 
 
 def _ellipsoid_on_plane(first: Placed, plane: Placed) -> list[Meeting]:
     normal, surface = _plane(plane)
+    return _below([(_lowest_of_ellipsoid(first, normal), 0.0)], surface)
+
+
+def _lowest_of_ellipsoid(first: Placed, normal: Point) -> Point:
     way = first.own(normal)
     stretched = tuple(s * w for s, w in zip(first.sizes, way, strict=True))
     scale = -1.0 / apart.length(stretched)
-    lowest = tuple(scale * s * w for s, w in zip(first.sizes, stretched, strict=True))
-    return _below([(first.out(lowest), 0.0)], surface)
+    lowest: Any = tuple(scale * s * w for s, w in zip(first.sizes, stretched, strict=True))
+    return first.out(lowest)
 
 
 def _field(field: Placed) -> Callable[[Point], Surface]:
@@ -246,6 +250,32 @@ def _round_on_field(first: Placed, field: Placed) -> list[Meeting]:
 
 def _box_on_field(first: Placed, field: Placed) -> list[Meeting]:
     return _below(_corners(first, field.turned((0.0, 0.0, 1.0))), _field(field))
+
+
+def _on_field(first: Placed, field: Placed) -> tuple[Point, Callable[[Point], Surface]]:
+    """(the normal of a field below a solid's middle, the field): lowest points are those along it."""
+    surface = _field(field)
+    return surface(first.middle).normal, surface
+
+
+def _cylinder_on_field(first: Placed, field: Placed) -> list[Meeting]:
+    normal, surface = _on_field(first, field)
+    return _below(_points_of_rims(first, normal), surface)
+
+
+def _ellipsoid_on_field(first: Placed, field: Placed) -> list[Meeting]:
+    normal, surface = _on_field(first, field)
+    return _below([(_lowest_of_ellipsoid(first, normal), 0.0)], surface)
+
+
+def _hull_on_field(first: Placed, field: Placed) -> list[Meeting]:
+    normal, surface = _on_field(first, field)
+    middle = first.middle
+    lowest = _chosen_corners(first, normal, lambda point: dot(normal, minus(point, middle)))
+    t, u, _ = axes(normal)
+    height = dot(normal, middle)
+    points = [(add(add(scaled(x, t), scaled(y, u)), scaled(height + z, normal)), 0.0) for x, y, z in lowest]
+    return _below(points, surface)
 
 
 # -- solids among each other ------------------------------------------------------------------------------------------
@@ -318,6 +348,15 @@ def _box_box(first: Placed, second: Placed) -> list[Meeting]:
     return boxes.meetings(first.box, second.box)
 
 
+def _convex(first: Placed, second: Placed) -> list[Meeting]:
+    """Any two solids, in the axes of the second one."""
+    R = second.pose.rotation.transposed().times(first.pose.rotation)
+    pair = convex.Pair(first.shape, second.shape, R, second.inside(first.middle))
+    return [
+        Meeting(gap, second.turned(normal), second.out(point)) for gap, normal, point in convex.meetings(pair)
+    ]
+
+
 def _sum(terms: Any) -> Any:
     total: Any = None
     for term in terms:
@@ -335,10 +374,21 @@ _METHODS: dict[tuple[str, str], Callable[[Placed, Placed], list[Meeting]]] = {
     ("sphere", "height_field"): _round_on_field,
     ("capsule", "height_field"): _round_on_field,
     ("box", "height_field"): _box_on_field,
+    ("cylinder", "height_field"): _cylinder_on_field,
+    ("ellipsoid", "height_field"): _ellipsoid_on_field,
+    ("hull", "height_field"): _hull_on_field,
     ("sphere", "sphere"): _round_round,
     ("sphere", "capsule"): _round_round,
     ("capsule", "capsule"): _round_round,
     ("sphere", "box"): _round_box,
     ("capsule", "box"): _round_box,
     ("box", "box"): _box_box,
+    **dict.fromkeys(
+        (
+            pair
+            for pair in CANDIDATES
+            if {"cylinder", "ellipsoid", "hull"} & {*pair} and not {*WORLD_ONLY} & {*pair}
+        ),
+        _convex,
+    ),
 }

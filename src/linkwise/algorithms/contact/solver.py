@@ -45,7 +45,11 @@ from linkwise.scalar import Condition, Scalar, all_of, like, like_all, maximum, 
 
 Rows = list[list[Scalar]]
 SLIDING_STEPS = 2
-"""Steps towards the root of a sliding contact in a sweep; the next sweep goes on from there."""
+"""Steps towards the root of a sliding contact in a sweep."""
+LEAST_SLIDING = 0.02
+"""a at which these begin at least, relative to the scale of the tangents."""
+NO_IMPULSE = 1e-15
+"""[N·s]: limits of friction below it are none."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
 
@@ -68,6 +72,7 @@ class Effort:
     Args:
         sweeps: before the first of Newton's steps.
         newton_steps: how many.
+        repeats: further steps after each of them with the same matrix, which cost little.
         sweeps_between: after each of them.
         shorter: parts of a step that are tried besides the whole one.
         proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
@@ -77,9 +82,10 @@ class Effort:
 
     sweeps: int = 4
     newton_steps: int = 3
+    repeats: int = 0
     sweeps_between: int = 0
     shorter: tuple[float, ...] = ()
-    proximal: tuple[float, ...] = (1e-3, 1e-9)
+    proximal: tuple[float, ...] = (1e-6, 1e-9)
     filtered: Any = None
 
 
@@ -101,15 +107,16 @@ def solve(
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
-    damping = [0.5 * scales.stiff[3 * k] + scales.least for k in range(len(problem.friction))]
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
-            p, damping = _swept(problem, scales, p, damping)
+            p = _swept(problem, scales, p)
     at = _evaluated(problem, scales, p)
     for k in range(effort.newton_steps):
         with stage("contact Newton steps"):
             near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
-            whole = _newton(problem, scales, at, near)
+            matrix, right = _linearised(problem, scales, at, near)
+            factors, chosen = _factorised(matrix, at.pressed), at
+            whole = _solved(factors, right)
             new = _evaluated(problem, scales, whole)
             best = at.unless(new.merit < at.merit, new)
             if effort.shorter:
@@ -118,11 +125,15 @@ def solve(
                     new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
                     best = best.unless(new.merit < best.merit, new)
             at = best
+            for _ in range(effort.repeats):
+                change = _solved(factors, _missing(problem, scales, chosen, at))
+                new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
+                at = at.unless(new.merit < at.merit, new)
         if effort.sweeps_between:
             with stage("contact sweeps"):
                 p = at.p
                 for _ in range(effort.sweeps_between):
-                    p, damping = _swept(problem, scales, p, damping)
+                    p = _swept(problem, scales, p)
             at = _evaluated(problem, scales, p)
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
@@ -135,7 +146,7 @@ def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: flo
         at = _evaluated(problem, scales, p)
         laws, right = derivatives.linearised(at, problem.friction, scales.stiff, scales.least, smoothing)
         matrix = derivatives.constants(derivatives.unit_plus_product(laws, problem.G))
-        return derivatives.of_solutions(_eliminated(matrix, right), at.merit, problem.c)
+        return derivatives.of_solutions(_solved(_factorised(matrix), right), at.merit, problem.c)
 
     return like_all(p, changes)
 
@@ -172,11 +183,9 @@ def _inverse(S: Rows) -> Rows:
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(
-    problem: Problem, scales: _Scales, p: Sequence[Scalar], damping: Sequence[Scalar]
-) -> tuple[list[Scalar], list[Scalar]]:
-    """One Gauss–Seidel sweep over all contacts and joint rows: (p, a of every contact), see ``_sliding``."""
-    G, c, p, damping = problem.G, problem.c, list(p), list(damping)
+def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
+    """One Gauss–Seidel sweep over all contacts and joint rows."""
+    G, c, p = problem.G, problem.c, list(p)
     for k, friction in enumerate(problem.friction):
         own = slice(3 * k, 3 * k + 3)
         block = [row[own] for row in G[own]]
@@ -185,25 +194,24 @@ def _swept(
             x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
         ]  # without its own impulse
         stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
-        sliding, a = _sliding(block, scales.soft[3 * k + 2], free, friction, damping[k])
+        sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
         sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
         # what parts without an impulse gets none, even where one that wedges it would be another solution
         p[own] = selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
-        damping[k] = where(sticks, damping[k], where(parts, damping[k], a))
     for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
-    return p, damping
+    return p
 
 
-def _sliding(
-    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, a: Scalar
-) -> tuple[list[Scalar], Scalar]:
-    """(p, a) of a contact that slides, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n.
+def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar) -> list[Scalar]:
+    """p of a contact that slides, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n.
 
     With p_n from w_n = 0 the tangents have the matrix S = G_tt − G_tn G_nt/G_nn, and p_t = −(S + a)⁻¹ r. A large a
-    gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them ψ(a) = |p_t| − μ p_n has a
-    root. Newton's steps approach it; the derivative of p_t is −(S + a)⁻¹ p_t. Sweeps over the normal and the tangents
-    by themselves would cycle where these are coupled strongly, as in light feet.
+    gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them is a root. As 1/|p_t| is
+    nearly a straight line over a, Newton's steps on μ p_n/|p_t| − 1 approach it quickly (J. J. Moré and D. C. Sorensen,
+    "Computing a trust region step", 1983); the derivative of p_t is −(S + a)⁻¹ p_t. They begin at the root for an S
+    that is the same in all directions. Sweeps over the normal and the tangents by themselves would cycle where these
+    are coupled strongly, as in light feet.
     """
     across = [soft * block[i][2] for i in (0, 1)]
     xx, xy, yy = (block[i][j] - across[i] * block[2][j] for i, j in ((0, 0), (0, 1), (1, 1)))
@@ -217,13 +225,17 @@ def _sliding(
         normal = -(soft * free[2] + across[0] * x + across[1] * y)
         return [x, y, normal, inverse * (second * x - xy * y), inverse * (first * y - xy * x)]
 
+    limit = -friction * (soft * free[2])
+    stiff = xx + yy
+    length = sqrt(r[0] * r[0] + r[1] * r[1] + TINY)
+    a = maximum(length / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
     for _ in range(SLIDING_STEPS):
         x, y, normal, u, v = slid(a)
-        size = sqrt(x * x + y * y + TINY)
-        outside = size - friction * normal
-        falls = x * u + y * v + (friction * size) * (across[0] * u + across[1] * v)  # −ψ' |p_t|
-        known = falls > 0.0
-        step = 1.0 + (outside * size) / (a * where(known, falls, 1.0))
+        square = x * x + y * y + TINY
+        outside = sqrt(square) - friction * normal
+        rises = friction * (square * (across[0] * u + across[1] * v) + normal * (x * u + y * v))
+        known = rises > 0.0
+        step = 1.0 + (outside * square) / (a * where(known, rises, 1.0))
         change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
     x, y, normal, _, _ = slid(a)
@@ -232,7 +244,7 @@ def _sliding(
     # the normal of what is left of p_t, and as much of that as it still holds
     held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
     part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
-    return [part * x, part * y, held], a
+    return [part * x, part * y, held]
 
 
 def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
@@ -286,6 +298,7 @@ def evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
+    careful: Condition | None = None,
 ) -> Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
@@ -296,6 +309,7 @@ def evaluated(
         soft: ρ = 1/G_kk.
         p: impulses.
         w: velocities after the step.
+        careful: where joints choose as ``_joint_choice`` says.
     """
     with stage("contact residuals"):
         pressed: list[Scalar] = []
@@ -314,7 +328,7 @@ def evaluated(
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
         joints: Rows = []
         for k, row in enumerate(joint_rows, start=3 * len(frictions)):
-            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k])
+            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k], careful)
             joints.append(choice)
             residuals.append(residual)
         merit = dense.dot(residuals, residuals)
@@ -322,9 +336,13 @@ def evaluated(
 
 
 def _joint_choice(
-    row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar
+    row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar, careful: Condition | None = None
 ) -> tuple[list[Scalar], Scalar]:
-    """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0."""
+    """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0.
+
+    Where ``careful`` holds, friction goes from one of its limits to the other by way of sticking: with a scale ρ that
+    is too large it would go to and fro between them.
+    """
     residual = stiff * (p - _of_joint(row, p, w, stiff, soft))
     left = w - stiff * p
     kappa: Scalar = 0.0
@@ -335,6 +353,8 @@ def _joint_choice(
         tried = -left * inverse
         rubbed = minimum(maximum(tried, -row.forward), row.backward)
         sticks = all_of(tried > -row.forward, tried < row.backward)
+        if careful is not None:
+            sticks = sticks | all_of(careful, tried * p < 0.0)
         left = left + stiff * rubbed
         kappa, value = where(sticks, 1.0, 0.0), where(sticks, 0.0, rubbed)
     for bound, below in ((row.lower, True), (row.upper, False)):
@@ -345,8 +365,8 @@ def _joint_choice(
     return [kappa, value, yielding], residual
 
 
-def _newton(problem: Problem, scales: _Scales, at: Point, proximal: Scalar) -> list[Scalar]:
-    """p⁺ of (2)–(4): a linear system with as many rows as there are impulses."""
+def _linearised(problem: Problem, scales: _Scales, at: Point, proximal: Scalar) -> tuple[Rows, list[Scalar]]:
+    """(A, b) with A p⁺ = b of (2)–(4). Rows of normals are those of closed contacts, see ``_factorised``."""
     G, soft, size = problem.G, scales.soft, len(problem.c)
     # proximal: G p⁺ + c + ε (p⁺ − p)
     c = [x - proximal * p for x, p in zip(problem.c, at.p, strict=True)]
@@ -364,33 +384,62 @@ def _newton(problem: Problem, scales: _Scales, at: Point, proximal: Scalar) -> l
         second[x], second[y] = second[x] + kappa * (u * v), second[y] + (1.0 - kappa * (1.0 - v * v))
         first[z], second[z] = first[z] - friction * u, second[z] - friction * v
         right += [-(across[0] * c[x] + across[1] * c[y]), -(across[1] * c[x] + across[2] * c[y])]
-        weight = at.pressed[k] * soft[z]
-        third = [weight * g for g in near[z]]
-        third[z] = third[z] + (1.0 - at.pressed[k])
-        right.append(-weight * c[z])
-        matrix += [first, second, third]
+        right.append(-c[z])
+        matrix += [first, second, near[z]]
     for k, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(problem.friction)):
         weight = kappa * soft[k]
         row = [weight * g for g in near[k]]
         row[k] = row[k] + (1.0 - kappa) + weight * yielding
         matrix.append(row)
         right.append(weight * (value - c[k]) + (1.0 - kappa) * value)
-    return _eliminated(matrix, right)
+    return matrix, right
 
 
-def _eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
-    """x with A x = right by Gaussian elimination without pivoting: the diagonal is positive in (2)–(4)."""
-    rows, x, n = [list(row) for row in matrix], list(right), len(matrix)
+def _missing(problem: Problem, scales: _Scales, chosen: Point, at: Point) -> list[Scalar]:
+    """b − A p of ``_linearised`` at another point, with what that one chooses but the matrix of the first one.
+
+    As w_n⁺ = 0 is a row of its own, those of the tangents have p_n⁺ in the place of p_n⁺ − ρ w_n⁺.
+    """
+    soft, r = scales.soft, at.residuals
+    right: list[Scalar] = []
+    for k, friction in enumerate(problem.friction):
+        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+        u, v = chosen.directions[k]
+        pressed = friction * (soft[z] * r[z])
+        right += [pressed * u - soft[x] * r[x], pressed * v - soft[x] * r[y], -r[z]]
+    for k, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(problem.friction)):
+        held = (kappa * soft[k]) * (value - at.w[k] - yielding * at.p[k])
+        right.append(held + (1.0 - kappa) * (value - at.p[k]))
+    return right
+
+
+def _factorised(matrix: Rows, pressed: Sequence[Scalar] = ()) -> tuple[Rows, list[Scalar]]:
+    """(factors, inverses of the pivots) by Gaussian elimination without pivoting: the diagonal is positive in (2)–(4).
+
+    Args:
+        matrix: its rows.
+        pressed: 0 for contacts whose normal row and column are left out, else 1: a pivot that is infinitely large.
+    """
+    rows, n = [list(row) for row in matrix], len(matrix)
     inverses: list[Scalar] = []
     for k in range(n):
-        inverses.append(1.0 / rows[k][k])
+        inverse = 1.0 / rows[k][k]
+        inverses.append(pressed[k // 3] * inverse if k % 3 == 2 and k < 3 * len(pressed) else inverse)
         for i in range(k + 1, n):
-            factor = rows[i][k] * inverses[k]
+            rows[i][k] = rows[i][k] * inverses[k]
             for j in range(k + 1, n):
-                rows[i][j] = rows[i][j] - factor * rows[k][j]
-            x[i] = x[i] - factor * x[k]
-    for k in reversed(range(n)):
-        for j in range(k + 1, n):
+                rows[i][j] = rows[i][j] - rows[i][k] * rows[k][j]
+    return rows, inverses
+
+
+def _solved(factors: tuple[Rows, list[Scalar]], right: Sequence[Scalar]) -> list[Scalar]:
+    """x with A x = right."""
+    (rows, inverses), x = factors, list(right)
+    for k in range(len(x)):
+        for i in range(k + 1, len(x)):
+            x[i] = x[i] - rows[i][k] * x[k]
+    for k in reversed(range(len(x))):
+        for j in range(k + 1, len(x)):
             x[k] = x[k] - rows[k][j] * x[j]
         x[k] = inverses[k] * x[k]
     return x

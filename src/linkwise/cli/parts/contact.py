@@ -92,10 +92,10 @@ def summary(found: Result) -> None:
 
 def _places(robot: Robot) -> list[tuple[int, int]]:
     """Numbers of position and velocity of joints with one axis."""
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     q = v = 0
     for joint in robot.coordinate_joints:
         if joint.nq == 1:
-            found.append((q, v))
+            places.append((q, v))
         q, v = q + joint.nq, v + joint.dof
-    return found
+    return places

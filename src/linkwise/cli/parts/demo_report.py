@@ -108,8 +108,10 @@ def _timings(robot: Robot) -> Section:
     plain = without_drives(robot)
     busy = is_busy()
     with tempfile.TemporaryDirectory() as folder, one_core():
-        found, missing = find(Subject.of(plain, Path(folder)), ("linkwise", "pinocchio"))
-        timed = [t for name in TIMED for t in compare(plain, found, Group(name, STATES, "float64"), ROUNDS)]
+        installed, missing = find(Subject.of(plain, Path(folder)), ("linkwise", "pinocchio"))
+        timed = [
+            t for name in TIMED for t in compare(plain, installed, Group(name, STATES, "float64"), ROUNDS)
+        ]
     rows = [
         sections.Timing(t.group.function, f"{t.who} {t.version}", t.nanoseconds)
         for t in timed
@@ -144,12 +146,12 @@ def _tracking(robot: Robot, first: np.ndarray, last: np.ndarray, duration: float
             warnings.simplefilter(
                 "ignore", SimulationWarning
             )  # the paper's motion leaves the ranges of the file
-            found = simulate(loaded, law, reference, duration=duration, step=PERIOD, every=5)
-        errors[f"{name}, 2 kg unknown to the model"] = found.error
-        t = found.t
-    found = sections.tracking(robot, t, errors)
+            simulation = simulate(loaded, law, reference, duration=duration, step=PERIOD, every=5)
+        errors[f"{name}, 2 kg unknown to the model"] = simulation.error
+        t = simulation.t
+    simulation = sections.tracking(robot, t, errors)
     words = "The motion is the paper's and leaves the ranges of some joints; joint stops are not simulated."
-    return Section(found.title, [*found.parts, Text(words)])
+    return Section(simulation.title, [*simulation.parts, Text(words)])
 
 
 def _versions() -> str:

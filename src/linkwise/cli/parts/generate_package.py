@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = (
     *("period", "frequency", "damping", "torque_limits", "controller", "stop", "stop_time"),
-    *("horizon", "step", "iterations"),
+    *("horizon", "step", "iterations", "weights"),
 )
 
 

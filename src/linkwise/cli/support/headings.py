@@ -121,7 +121,7 @@ class Command(WithExamples):
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Parameter]]:
         """The options by heading, in the order in which they are shown; within one as the heading names them."""
         own = [*self.headings, *(name for name in COMMON if name not in self.headings)]
-        found: dict[str, list[click.Parameter]] = {
+        groups: dict[str, list[click.Parameter]] = {
             name: [] for name in (REQUIRED, OTHERS, *sorted(own, key=lambda name: name in COMMON))
         }
         order: dict[str, tuple[str, int]] = {}
@@ -132,8 +132,8 @@ class Command(WithExamples):
         options.sort(key=lambda option: order.get(name_of(option), ("", 0))[1])
         for option in options:
             heading, _ = order.get(name_of(option), (OTHERS, 0))
-            found[REQUIRED if option.required else heading].append(option)
-        return found
+            groups[REQUIRED if option.required else heading].append(option)
+        return groups
 
 
 def _robot_first(args: list[str]) -> list[str]:

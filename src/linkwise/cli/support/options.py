@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import click
 from click import shell_completion
 
 from linkwise.cli.support.headings import PAGE, TABLE, open_option
+from linkwise.errors import suggest
 
 if TYPE_CHECKING:
     from linkwise.robot.robot import Robot
@@ -134,9 +134,7 @@ class OneOf(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in self.names:
-            close = difflib.get_close_matches(value, self.names, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            self.fail(f"no {value!r}; {hint}valid: {', '.join(self.names)}", param, ctx)
+            self.fail(f"no {value!r}; {suggest(value, self.names)}", param, ctx)
         return value
 
     def shell_complete(

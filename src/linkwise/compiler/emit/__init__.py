@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from linkwise.core.upper import upper
 from linkwise.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -13,19 +13,12 @@ if TYPE_CHECKING:
     from linkwise.compiler.rollout import RolloutProgram
 
 DIFFERENTIATED = ("casadi", "acados")  # targets that write derivatives too, see ``Kernel.derivatives``
-TARGETS = {
-    "c": ("c", "source"),
-    "cuda": ("cuda.source", "source"),
-    "python": ("formulas", "python_source"),
-    "wasm": ("wasm", "source"),
-    "casadi": ("external", "source"),
-    "acados": ("acados", "source"),
-}
+# what writes them is registered (``linkwise.registered``): it needs shapes of programs, which are above kernels
+TARGETS = ("c", "cuda", "python", "wasm", "casadi", "acados")
 
 
 def source(program: Program | SweptProgram | RolloutProgram, target: str, **options: Any) -> str:
     """The program as source code of a target."""
     if target not in TARGETS:
         raise UnknownNameError(f"target: no {target!r}; expected one of {', '.join(TARGETS)}")
-    module, function = TARGETS[target]
-    return getattr(importlib.import_module(f"linkwise.compiler.emit.{module}"), function)(program, **options)
+    return upper(f"source in {target}")(program, **options)

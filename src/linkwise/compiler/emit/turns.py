@@ -2,19 +2,21 @@
 columns of a matrix.
 
 Every lane takes a turn of its own and does the same operations as a loop would: the bits are the same. The last vector
-ends with the last turn, so that it may repeat turns of the one before.
+ends with the last turn, so that it may repeat turns of the one before. Turns that must not run twice (``repeatable``)
+are left to a plain loop where they do not fill a vector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from linkwise.compiler.emit import alike, transpose
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
 from linkwise.compiler.ir.graph import Node
-from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Whole, slope
+from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Whole, slope, whole
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
@@ -26,6 +28,9 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     width = alike.VECTOR_BITS // outer.lanes.bits
     if first is None or stop is None or loop.step.number != 1 or stop - first < width:
         return False
+    end = stop
+    if not loop.repeatable:
+        stop -= (stop - first) % width
     writer, number = outer.writer, outer.loops
     outer.loops += 1
     name = f"turns{number}"
@@ -53,6 +58,8 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     writer.effect(f"br i1 {more}, label %{name}, label %{name}.end")
     writer.lines.insert(place, f"  %{name}.turn = phi i64 [ {first}, %{before} ], [ {following}, %{last} ]")
     writer.start_block(f"{name}.end")
+    if stop < end:
+        outer.loop(replace(loop, first=whole(stop), side_by_side=False))
     return True
 
 

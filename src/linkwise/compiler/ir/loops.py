@@ -236,9 +236,8 @@ class For:
     body: Sequence[Statement]
     step: Whole = Whole("number", (1,))
     parallel: bool = False
-    repeatable: bool = (
-        False  # turns may run side by side in lanes, where one state leaves lanes unused, and one twice
-    )
+    side_by_side: bool = False  # turns may run side by side in lanes, where one state leaves lanes unused
+    repeatable: bool = False  # and one of them twice
 
     @property
     def turns(self) -> bool | None:

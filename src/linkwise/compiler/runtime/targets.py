@@ -1,26 +1,23 @@
 """Where a call is computed: NumPy arrays on this machine's processors, arrays of other libraries where they are.
 
-``linkwise.frameworks`` is above the compiler in the order of the package, so it is named here and not imported; it is
+``linkwise.frameworks`` is above the compiler in the order of the package, so it is registered (``core.upper``) and
 loaded with the first array of CuPy, PyTorch or JAX. Rollouts are loops over time and have an entry of their own there.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Iterable
 from typing import Any
 
 from linkwise.compiler.runtime.arrays import is_foreign
-
-_OTHER_LIBRARIES = "linkwise.frameworks"
-_TORCH_CALLS = f"{_OTHER_LIBRARIES}.torch"
+from linkwise.core.upper import upper
 
 
 @functools.cache
 def _other_libraries() -> Any:
-    return importlib.import_module(_OTHER_LIBRARIES)
+    return upper("frameworks")
 
 
 def are_foreign(values: Iterable[Any]) -> bool:
@@ -73,7 +70,7 @@ _torch_calls: Any = None
 
 def _load_torch_calls() -> None:
     global _torch_calls
-    _torch_calls = importlib.import_module(_TORCH_CALLS)
+    _torch_calls = upper("torch_calls")
 
 
 # PyTorch's tracer cannot follow imports; it calls functions with this mark, and reads the variable afterwards.

@@ -11,6 +11,7 @@ from linkwise.compiler.ir.graph import CONDITIONS, Graph, Node
 from linkwise.compiler.ir.loops import Array, Declare, Element, For, Place, Register, Statement, Step, whole
 from linkwise.compiler.ir.program import Dtype
 from linkwise.compiler.trace.procedure import Procedure
+from linkwise.compiler.trace.repeated import may_repeat
 from linkwise.compiler.trace.rolled import Block, Key, OpenStep, Rolled, StraightPart, TracedLoop, tracing
 from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index
 from linkwise.errors import TraceError
@@ -161,9 +162,11 @@ class Finished:
                 if inside:
                     bounds = (item.first.whole, item.stop.whole)
                     alone = item.parallel and item.step == 1
-                    body.append(
-                        For(item.name, *bounds, inside, whole(item.step), parallel=alone, repeatable=alone)
+                    made = For(
+                        item.name, *bounds, inside, whole(item.step), parallel=alone, side_by_side=alone
                     )
+                    made.repeatable = alone and may_repeat(item, self._read_by)
+                    body.append(made)
             elif isinstance(item, StraightPart):
                 body += self._straight(item)
             elif item.writes or item.kept:
@@ -171,6 +174,9 @@ class Finished:
                     body.append(Declare(dict.fromkeys(item.kept.values(), 0.0)))
                 body.append(self._lowered(item))
         return body
+
+    def _read_by(self, step: OpenStep) -> Iterable[Key]:
+        return self._of_step[step.number].values()
 
     def _straight(self, part: StraightPart) -> list[Statement]:
         reads, writes = (

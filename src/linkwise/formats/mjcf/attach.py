@@ -111,14 +111,14 @@ def _renamed(child: Any, renamed: Callable[[str], str]) -> Iterator[Element]:
 
 def _renamed_tendons(child: Any, renamed: Callable[[str], str]) -> dict[str, Element]:
     """The fixed tendons whose joints were all read, with the new names of these."""
-    found: dict[str, Element] = {}
+    tendons: dict[str, Element] = {}
     for name, tendon in child.tendons().items():
         if _whole(tendon, child):
             copy = _with_names(tendon, ("name",), renamed)
             for each in tendon:
                 copy.append(_with_names(each, ("joint",), renamed))
-            found[renamed(name)] = copy
-    return found
+            tendons[renamed(name)] = copy
+    return tendons
 
 
 def _whole(tendon: Element, child: Any) -> bool:

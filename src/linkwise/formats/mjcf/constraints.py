@@ -81,7 +81,7 @@ def read_motors(
 ) -> list[Motor]:
     """Fixed tendons with springs, friction or armature: motors that turn with a weighted sum of joint positions; only
     those ``of_read_joints``, where a part of a model is attached."""
-    found: list[Motor] = []
+    motors: list[Motor] = []
     acting = _acting(settings)
     for given in [each for section in root if section.tag == "tendon" for each in section]:
         tendon = defaults.resolve(given, kind="tendon")
@@ -104,10 +104,10 @@ def read_motors(
                 raise each.error(f"no joint {name!r}; {suggest(name, joints)}")
             moved[name] = moved.get(name, 0.0) + each.number("coef")
         loss = numbers["frictionloss"]
-        name = tendon.get("name") or f"tendon_{len(found) + 1}"
+        name = tendon.get("name") or f"tendon_{len(motors) + 1}"
         terms = _tendon_spring(tendon, numbers["stiffness"], moved, joints) if numbers["stiffness"] else {}
-        found.append(Motor(name, moved, numbers["armature"], numbers["damping"], (loss, loss), terms))
-    return found
+        motors.append(Motor(name, moved, numbers["armature"], numbers["damping"], (loss, loss), terms))
+    return motors
 
 
 def _tendon_spring(

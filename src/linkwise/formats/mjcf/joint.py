@@ -113,10 +113,10 @@ def _damping(joint: Element) -> float:
 
 def _limits(joint: Element, hinge: bool, settings: MjcfSettings) -> Limits:
     lower, upper, effort = -math.inf, math.inf, math.inf
-    if (found := _range(joint, "range", "limited", settings)) is not None:
-        lower, upper = (settings.angle(end) for end in found) if hinge else found
-    if (found := _range(joint, "actuatorfrcrange", "actuatorfrclimited", settings)) is not None:
-        effort = max(abs(force) for force in found)
+    if (ends := _range(joint, "range", "limited", settings)) is not None:
+        lower, upper = (settings.angle(end) for end in ends) if hinge else ends
+    if (ends := _range(joint, "actuatorfrcrange", "actuatorfrclimited", settings)) is not None:
+        effort = max(abs(force) for force in ends)
     return Limits(lower, upper, effort=effort)
 
 
@@ -140,10 +140,10 @@ def _ball_range(joint: Element, settings: MjcfSettings) -> None:
     """The range of a ball joint limits the angle of its rotation, which is not kept."""
     if "range" not in joint.attrib:
         return
-    found = _range(joint, "range", "limited", settings)
-    if found is not None and found[0] != 0.0:
+    ends = _range(joint, "range", "limited", settings)
+    if ends is not None and ends[0] != 0.0:
         raise joint.error(f"range={joint.get('range')!r}: the first number is 0 for a ball joint")
-    if found is not None:
+    if ends is not None:
         joint.warn("the range of a ball joint is not kept")
 
 

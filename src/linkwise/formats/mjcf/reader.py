@@ -309,10 +309,10 @@ class _Reader:
         if body:
             yield self._find(attach, body)
         elif frame:
-            found = [each for each in self.root.iter("frame") if each.get("name") == frame]
-            if not found:
+            frames = [each for each in self.root.iter("frame") if each.get("name") == frame]
+            if not frames:
                 raise attach.error(f"no frame {frame!r} in {self.where}")
-            element = found[0]
+            element = frames[0]
             assert isinstance(element, Element)
             if element.parent is not None and element.parent.tag != "worldbody":
                 raise attach.error(f"frame {frame!r}: only frames of the <worldbody> can be attached")

@@ -97,14 +97,14 @@ def check_unique(root: Element) -> None:
 
 def _named(root: Element) -> dict[str, list[Element]]:
     """The elements with a name, by what MuJoCo takes as one kind."""
-    found: dict[str, list[Element]] = {}
+    elements: dict[str, list[Element]] = {}
     for section in root:
         for element in section.iter():
             assert isinstance(element, Element)
             if element.get("name") and element is not section:
                 kind = section.tag if section.tag in SECTIONS_OF_ONE_KIND else element.tag
-                found.setdefault(kind, []).append(element)
-    return found
+                elements.setdefault(kind, []).append(element)
+    return elements
 
 
 def _valid(name: str, known: Iterable[str]) -> str:

@@ -196,13 +196,13 @@ def _shares(model: Model) -> dict[str, float]:
         links = [link for link in model.links if model.carrier(link.name)[0] == k and link.inertia.mass > 0]
         columns = [link.inertia.expressed_in(model.carrier(link.name)[1]).parameters[:4] for link in links]
         weights = np.array(columns).reshape(-1, 4).T
-        found = np.linalg.lstsq(weights, carried, rcond=None)[0]
-        if np.abs(weights @ found - carried).max() > SHARE * np.abs(carried).max():
+        solution = np.linalg.lstsq(weights, carried, rcond=None)[0]
+        if np.abs(weights @ solution - carried).max() > SHARE * np.abs(carried).max():
             raise ModelError(
                 f"joint {joint.name!r}: its carried weight is no sum of shares of the weights of its links, as MuJoCo "
                 "needs; save the robot as .toml or .urdf"
             )
-        shares |= {link.name: float(share) for link, share in zip(links, found, strict=True)}
+        shares |= {link.name: float(share) for link, share in zip(links, solution, strict=True)}
     return shares
 
 

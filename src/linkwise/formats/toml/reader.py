@@ -73,14 +73,14 @@ def _header(top: RobotSettings) -> dict[str, Any]:
 
 def _tables(top: RobotSettings, kind: str) -> list[RobotSettings]:
     """The tables [[kind]], each named in messages by its own name where it has one."""
-    found: Any = top.values.get(kind, [])
-    if not isinstance(found, list) or not all(isinstance(e, dict) for e in cast("list[Any]", found)):
+    tables: Any = top.values.get(kind, [])
+    if not isinstance(tables, list) or not all(isinstance(e, dict) for e in cast("list[Any]", tables)):
         raise top.fail("", f"expected {kind!r} to be tables [[{kind}]]")
     return [
         RobotSettings(
             entry, f"{top.path}: [[{kind}]] {entry['name'] if isinstance(entry.get('name'), str) else k}"
         )
-        for k, entry in enumerate(cast("list[dict[str, Any]]", found), start=1)
+        for k, entry in enumerate(cast("list[dict[str, Any]]", tables), start=1)
     ]
 
 

@@ -152,9 +152,9 @@ class RobotSettings(Settings):
         gear = self.number("gear_ratio", 1.0)
         if gear == 0:
             raise self.fail("gear_ratio", "expected a number other than 0")
-        found: dict[str, Any] = {}
+        terms: dict[str, Any] = {}
         for name, motor in (("rotor_inertia", "motor_inertia"), ("viscous_friction", "motor_viscous")):
-            found[name] = (
+            terms[name] = (
                 gear**2 * self.number(motor) if self.one_of(name, motor) == motor else self.number(name, 0.0)
             )
         given = self.one_of("coulomb_friction", "motor_coulomb")
@@ -164,9 +164,9 @@ class RobotSettings(Settings):
             raise self.fail(
                 "motor_coulomb", "expected magnitudes (no sign) for forward and backward motion of the joint"
             )
-        found["coulomb_friction"] = (scale * forward, scale * backward)
-        found["terms"] = {name: self.number(name) for name in TERMS if self.has(name)}
-        return found
+        terms["coulomb_friction"] = (scale * forward, scale * backward)
+        terms["terms"] = {name: self.number(name) for name in TERMS if self.has(name)}
+        return terms
 
     def _pair(self, key: str) -> tuple[float, float]:
         value = self.values[key]

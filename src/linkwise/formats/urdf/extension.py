@@ -49,22 +49,22 @@ AGREEMENT = 1e-9  # relative; far above round-off, far below what anyone edits
 
 def read_robot(root: Element) -> dict[str, Any]:
     """gravity, reduced and frames, as far as the file states them."""
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "frames": [_read_frame(e) for e in root if e.tag == PREFIX + "frame"],
         "constraints": [_read_constraint(e) for e in root if e.tag == PREFIX + "constraint"],
         "passive": [e.text_of("joint") for e in root if e.tag == PREFIX + "passive"],
     }
     surrounding = root.only(PREFIX + "fluid")
     if surrounding is not None:
-        found["fluid"] = _read_fluid(surrounding, [e for e in root if e.tag == PREFIX + "drag"])
+        settings["fluid"] = _read_fluid(surrounding, [e for e in root if e.tag == PREFIX + "drag"])
     robot = root.only(PREFIX + "robot")
     if robot is None:
-        return found
+        return settings
     if robot.get("gravity") is not None:
-        found["gravity"] = robot.numbers("gravity", 3)
+        settings["gravity"] = robot.numbers("gravity", 3)
     if robot.get("reduced") is not None:
-        found["reduced"] = _flag(robot, "reduced")
-    return found
+        settings["reduced"] = _flag(robot, "reduced")
+    return settings
 
 
 def _read_fluid(element: Element, bodies: Sequence[Element]) -> Fluid:

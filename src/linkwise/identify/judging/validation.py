@@ -14,7 +14,6 @@ from linkwise.identify.estimation.regression import Carried, axes_of
 from linkwise.identify.recordings.derivatives import Motion, low_pass
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.signals import Signals
-from linkwise.robot.conveniences import part
 from linkwise.robot.directions import torques_along
 from linkwise.robot.robot import Robot
 
@@ -54,7 +53,9 @@ class Validation(Summarised):
 
     def plot(self) -> Plot:
         """Measured and predicted torques of every joint over time."""
-        return part("report").torque_plot(self.t, self.measured, self.predicted)
+        from linkwise import report
+
+        return report.torque_plot(self.t, self.measured, self.predicted)
 
     @property
     def residuals(self) -> np.ndarray:

@@ -155,7 +155,7 @@ def _wrist(arm: _Arm, rotation: np.ndarray) -> list[tuple[np.ndarray, np.ndarray
     # first · e^{5} third fixes q5; e^{4} then turns e^{5} third onto the goal
     one = np.ones(len(rotation))
     normal = np.cross(second, third)
-    found = []
+    angles = []
     for q5 in _angles(first @ third * one, first @ normal * one, goal @ first, clip=True):
         bent = np.einsum("bij,j->bi", turn_about(q5[:, np.newaxis] * second), third)
         q4 = _angle_between(bent, goal, first)
@@ -163,8 +163,8 @@ def _wrist(arm: _Arm, rotation: np.ndarray) -> list[tuple[np.ndarray, np.ndarray
         rest = rest @ np.swapaxes(turn_about(q4[:, np.newaxis] * first), -1, -2) @ rotation
         probe = np.broadcast_to(second, goal.shape)
         q6 = _angle_between(probe, np.einsum("bij,bj->bi", rest, probe), third)
-        found.append((q4, q5, q6))
-    return found
+        angles.append((q4, q5, q6))
+    return angles
 
 
 def _angles(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, clip: bool = False) -> list[np.ndarray]:

@@ -77,7 +77,7 @@ class Branch:
 
         None where joints move far between grid points, or the correction does not succeed within the joint limits.
         """
-        grid, found = self.grid, [q]
+        grid, positions = self.grid, [q]
         h = grid[1]
         rates = self._rates(np.linspace(0.0, 1.0, 2 * GRID_POINTS - 1))
         for first, between, last in zip(rates[:-1:2], rates[1::2], rates[2::2], strict=True):
@@ -89,8 +89,8 @@ class Branch:
             if not np.abs(step).max() < FAR:
                 return None
             q = q + step
-            found.append(q)
-        corrected, left = self._corrected(np.array(found), grid)
+            positions.append(q)
+        corrected, left = self._corrected(np.array(positions), grid)
         smallest = np.linalg.svd(self.robot.jacobian(corrected, self.frame), compute_uv=False)[:, -1]
         good = (left <= REACHED).all() and self._allowed(corrected) and (smallest >= SINGULAR).all()
         return corrected if good and np.abs(np.diff(corrected, axis=0)).max() < FAR else None
@@ -104,16 +104,16 @@ class Branch:
         s, q = [0.0], [first]
         self.at_grid = [first]
         for before, after in pairwise(self.grid.tolist()):
-            inner, found = [after], [self._next(q[-1], before, after)]
-            if np.abs(found[0] - q[-1]).max() > FAR:
-                inner, found = np.linspace(before, after, FINER + 1), [q[-1]]
+            inner, positions = [after], [self._next(q[-1], before, after)]
+            if np.abs(positions[0] - q[-1]).max() > FAR:
+                inner, positions = np.linspace(before, after, FINER + 1), [q[-1]]
                 for one, following in pairwise(inner.tolist()):
-                    found.append(self._next(found[-1], one, following))
-                inner, found = inner[1:].tolist(), found[1:]
-            if np.abs(found[-1] - q[-1]).max() > JUMP:
+                    positions.append(self._next(positions[-1], one, following))
+                inner, positions = inner[1:].tolist(), positions[1:]
+            if np.abs(positions[-1] - q[-1]).max() > JUMP:
                 raise SingularPathError(f"the joints would have to jump at {after:.0%} of the way")
             s += inner
-            q += found
+            q += positions
             self.at_grid.append(q[-1])
         self.s = np.array(s)
         return np.array(q)
@@ -124,11 +124,11 @@ class Branch:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = rotation, position
         try:
-            found = inverse_kinematics(self.robot, pose, frame=self.frame, start=start, starts=starts)
+            solution = inverse_kinematics(self.robot, pose, frame=self.frame, start=start, starts=starts)
         except UnreachableError as error:
             raise UnreachableError(f"no joint positions for {s:.0%} of the way: {error}") from None
-        self._check_regular(float(found.smallest_singular_value), s)
-        return found.q
+        self._check_regular(float(solution.smallest_singular_value), s)
+        return solution.q
 
     def _check_regular(self, smallest: float, s: float) -> None:
         if smallest < SINGULAR:
@@ -142,12 +142,12 @@ class Branch:
         h = following - s
         rates = self._rates(np.array([s, s + 0.5 * h]))
         guess = q + h * self._least(q + 0.5 * h * self._least(q, rates[0]), rates[1])
-        found, left = self._corrected(guess[np.newaxis], np.array([following]))
-        if left[0] > REACHED or not self._allowed(found):
+        positions, left = self._corrected(guess[np.newaxis], np.array([following]))
+        if left[0] > REACHED or not self._allowed(positions):
             return self._found(following, np.clip(guess, self.lower, self.upper), 1)
-        smallest = np.linalg.svd(self.robot.jacobian(found[0], self.frame), compute_uv=False)[-1]
+        smallest = np.linalg.svd(self.robot.jacobian(positions[0], self.frame), compute_uv=False)[-1]
         self._check_regular(float(smallest), following)
-        return found[0]
+        return positions[0]
 
     def _least(self, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """The least joint rates with which the frame has this velocity."""
@@ -218,14 +218,14 @@ class Branch:
 
     def _curve(self, cell: np.ndarray, local: np.ndarray) -> list[np.ndarray]:
         """g, g′ and g″."""
-        found, c, t = [], self.pieces[cell], local[..., np.newaxis]
+        values, c, t = [], self.pieces[cell], local[..., np.newaxis]
         for _ in range(3):
             value = c[..., -1, :]
             for k in reversed(range(c.shape[-2] - 1)):
                 value = value * t + c[..., k, :]
-            found.append(value)
+            values.append(value)
             c = np.arange(1, c.shape[-2])[:, np.newaxis] * c[..., 1:, :]
-        return found
+        return values
 
     def at(self, s: np.ndarray) -> Moment:
         """q and its first two derivatives by s, (..., n)."""

@@ -113,9 +113,9 @@ def inverse_kinematics(
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
     if not batch:
-        found = _one(robot, target, frame, start, task, limits, (starts, iterations, tolerance, seed))
-        if found is not None:
-            return found
+        solution = _one(robot, target, frame, start, task, limits, (starts, iterations, tolerance, seed))
+        if solution is not None:
+            return solution
     problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
     first = _first_start(robot, start, batch, problem)
     q, error = problem.solve(first, start is not None, starts, iterations, seed)
@@ -268,8 +268,8 @@ class _Problem:
         known = starting.by_closed_form(
             self.robot, self.targets[left], self.frame, best[0][left], self.limits
         )
-        found = ~np.isnan(known).any(axis=-1)
-        self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
+        exists = ~np.isnan(known).any(axis=-1)
+        self.keep_better(best, left[exists], self.improved(known[exists], left[exists], iterations))
         return self.left(best)
 
     def left(self, best: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -307,8 +307,8 @@ class _Problem:
             if not going.size:
                 break
             steps = min(PATIENCE, iterations - done)
-            found = self.iterated(q[going], rows[going], trust[going, np.newaxis], steps)
-            q[going], error[going], trust[going] = found
+            stepped = self.iterated(q[going], rows[going], trust[going, np.newaxis], steps)
+            q[going], error[going], trust[going] = stepped
         return q, error
 
 

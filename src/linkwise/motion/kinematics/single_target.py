@@ -95,9 +95,9 @@ def known_search(robot: Robot, key: tuple[Any, ...], make: Any) -> SingleTarget:
         make: what makes it.
     """
     known: dict[Any, SingleTarget] = vars(robot).setdefault("_searches", {})
-    found = known.get(key)
-    if found is None:
+    search = known.get(key)
+    if search is None:
         if len(known) >= starting.MOST_LIBRARIES:
             known.clear()
-        found = known[key] = make()
-    return found
+        search = known[key] = make()
+    return search

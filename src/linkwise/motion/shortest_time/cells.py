@@ -311,13 +311,13 @@ class PathCells(Cells):
 
 def _composed(coefficients: np.ndarray, start: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Coefficients of polynomials p(start + scale·x), by Horner's rule on polynomials."""
-    found = np.zeros_like(coefficients)
+    composed = np.zeros_like(coefficients)
     for column in coefficients.T[::-1]:
-        ahead = found * scale[:, np.newaxis]
-        found = found * start[:, np.newaxis]
-        found[:, 1:] += ahead[:, :-1]
-        found[:, 0] += column
-    return found
+        ahead = composed * scale[:, np.newaxis]
+        composed = composed * start[:, np.newaxis]
+        composed[:, 1:] += ahead[:, :-1]
+        composed[:, 0] += column
+    return composed
 
 
 def nearest(order: np.ndarray) -> np.ndarray:

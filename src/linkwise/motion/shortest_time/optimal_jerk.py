@@ -118,11 +118,11 @@ class _Barrier:
         y, slope, bend = (part[..., np.newaxis] for part in (y, slope, bend))
         speeds = self.strips.speeds[0][..., np.newaxis]
         zero = np.zeros_like(speeds)
-        found = [(one - speeds * y, -speeds, zero, zero)]
+        kinds = [(one - speeds * y, -speeds, zero, zero)]
         a, b, scale = 0.5 * self.strips.a[0], self.strips.b[0], self.strips.scale
         value, none = a * slope + b * y, np.zeros_like(a)
-        found.append(((self.high - value) / scale, -b / scale, -a / scale, none))
-        found.append(((value - self.low) / scale, b / scale, a / scale, none))
+        kinds.append(((self.high - value) / scale, -b / scale, -a / scale, none))
+        kinds.append(((value - self.low) / scale, b / scale, a / scale, none))
         joints = np.flatnonzero(np.isfinite(self.jerk))
         one, two, three = (
             part[..., joints] / self.jerk[joints] for part in (0.5 * self.one, 1.5 * self.two, self.three)
@@ -131,10 +131,10 @@ class _Barrier:
             room = (1 - KEPT) / np.sqrt(y)
         rate = one * bend + two * slope + three * y
         for side in (-1.0, 1.0):
-            found.append((room + side * rate, -0.5 * room / y + side * three, side * two, side * one))
+            kinds.append((room + side * rate, -0.5 * room / y + side * three, side * two, side * one))
         return [tuple(np.where(np.isfinite(self._wide(k)), part, default)
                       for part, default in zip(each, (1.0, 0.0, 0.0, 0.0), strict=True))
-                for k, each in enumerate(found)]  # fmt: skip
+                for k, each in enumerate(kinds)]  # fmt: skip
 
     def _wide(self, kind: int) -> np.ndarray:
         """The limits of a kind, infinite where there is none."""
@@ -355,7 +355,7 @@ class JerkLimited(TimeOptimal):
         """q and its first three derivatives by time."""
         flat = np.atleast_1d(t).ravel()
         place = np.clip(np.searchsorted(self.grid, flat, side="right") - 1, 0, len(self.grid) - 2)
-        found = [np.empty((len(flat), self.dof)) for _ in range(4)]
+        values = [np.empty((len(flat), self.dof)) for _ in range(4)]
         for k, (smooth, c) in enumerate(zip(self.stretches, self.laws, strict=True)):
             mine = place // self.count == k
             if mine.any():
@@ -363,11 +363,11 @@ class JerkLimited(TimeOptimal):
                 rho, (y, slope, bend) = self._solved(c, local, flat[mine] - self.grid[place[mine]])
                 r, one, two, three = smooth.at((local + rho) / self.count)
                 root = np.sqrt(y)
-                found[0][mine] = r
-                found[1][mine] = one * root
-                found[2][mine] = 0.5 * one * slope + two * y
-                found[3][mine] = root * (0.5 * one * bend + 1.5 * two * slope + three * y)
-        return [part.reshape(*np.shape(t), self.dof) for part in found]
+                values[0][mine] = r
+                values[1][mine] = one * root
+                values[2][mine] = 0.5 * one * slope + two * y
+                values[3][mine] = root * (0.5 * one * bend + 1.5 * two * slope + three * y)
+        return [part.reshape(*np.shape(t), self.dof) for part in values]
 
     def _solved(self, c: np.ndarray, cell: np.ndarray, time: np.ndarray):
         """Where in their cells times after the beginning are, by Newton's method; and y, y′ and y″ there."""
@@ -420,6 +420,6 @@ def _bends(cells: Cells) -> np.ndarray:
     bend = cells.samples().qdd
     jump = np.abs(bend[1:, 0] - bend[:-1, -1]).max(axis=-1)
     inside = np.abs(bend[:, 1:] - bend[:, :-1]).max(axis=(1, 2))
-    found = np.zeros(len(cells.lengths) + 1, dtype=bool)
-    found[1:-1] = jump > 1e-6 * np.abs(bend).max() + 1e-3 * np.minimum(inside[1:], inside[:-1]) + 1e-9
-    return found
+    bends = np.zeros(len(cells.lengths) + 1, dtype=bool)
+    bends[1:-1] = jump > 1e-6 * np.abs(bend).max() + 1e-3 * np.minimum(inside[1:], inside[:-1]) + 1e-9
+    return bends

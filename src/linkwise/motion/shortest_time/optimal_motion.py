@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.core.upper import upper
 from linkwise.motion.limits import LimitError
 from linkwise.motion.shortest_time.cells import Cells
 from linkwise.motion.shortest_time.path_limits import Limits
 from linkwise.motion.trajectory import Moment, Trajectory
-from linkwise.robot.conveniences import part
 
 if TYPE_CHECKING:
     from linkwise.report import Plot
@@ -104,7 +104,7 @@ class TimeOptimal(Trajectory):
         moment, limits = self.at(t), self.limits
         tau = self.robot.inverse_dynamics(*moment, friction=limits.friction)
         low, high = limits.torque
-        found = {
+        fractions = {
             "torque": np.maximum(tau / high, tau / low),
             "velocity": np.abs(moment.qd) / limits.velocity,
             "acceleration": np.abs(moment.qdd) / limits.acceleration,
@@ -112,8 +112,8 @@ class TimeOptimal(Trajectory):
         if np.isfinite(limits.tip_speed):
             jacobian = self.robot.jacobian(moment.q, limits.frame)[..., 3:, :]
             tip = np.linalg.norm(np.einsum("...ij,...j->...i", jacobian, moment.qd), axis=-1)
-            found["tip speed"] = tip / limits.tip_speed
-        return found
+            fractions["tip speed"] = tip / limits.tip_speed
+        return fractions
 
     @property
     def active(self) -> list[ActiveLimit]:
@@ -121,7 +121,7 @@ class TimeOptimal(Trajectory):
         middle = self.grid[:-1, np.newaxis] + np.diff(self.grid)[:, np.newaxis] * np.array(
             [1e-6, 0.5, 1 - 1e-6]
         )
-        found = []
+        intervals = []
         for quantity, values in self.usage(middle).items():
             columns = values.max(axis=1).reshape(len(middle), -1).T
             names = self.robot.joint_names if len(columns) == self.dof else ["tip"]
@@ -129,11 +129,11 @@ class TimeOptimal(Trajectory):
                 edges = np.flatnonzero(
                     np.diff(np.concatenate([[False], column > ACTIVE, [False]]).astype(int))
                 )
-                found += [
+                intervals += [
                     ActiveLimit(float(self.grid[a]), float(self.grid[b]), name, quantity)
                     for a, b in edges.reshape(-1, 2)
                 ]
-        return sorted(found, key=lambda each: (each.begin, each.end))
+        return sorted(intervals, key=lambda each: (each.begin, each.end))
 
     def plot_limits(self, points: int = 401) -> Plot:
         """Fractions of the limits in use over time, a curve for each joint.
@@ -142,7 +142,7 @@ class TimeOptimal(Trajectory):
             points: number of samples.
         """
         t = np.linspace(self.begin, self.end, points)
-        return part("report").usage_plot(t, self.usage(t), self.robot)
+        return upper("report").usage_plot(t, self.usage(t), self.robot)
 
 
 Found = tuple[float, Callable[[], TimeOptimal]]
@@ -177,10 +177,10 @@ class TimeOptimalMotions(Summarised):
         return len(self._found)
 
     def __getitem__(self, k: int) -> TimeOptimal:
-        found = self._found[k]
-        if isinstance(found, InfeasiblePathError):
-            raise found
-        return found[1]()
+        motion = self._found[k]
+        if isinstance(motion, InfeasiblePathError):
+            raise motion
+        return motion[1]()
 
     def __iter__(self) -> Iterator[TimeOptimal]:
         return (self[k] for k in range(len(self)))

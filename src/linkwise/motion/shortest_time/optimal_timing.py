@@ -126,26 +126,26 @@ def time_optimal(
 
 
 def _jerks(robot: Robot, jerk: Any, speeds: tuple[float, float]) -> np.ndarray:
-    found = arguments.limits("jerk", jerk, robot.dof)
-    if not (found > 0).all():
+    jerks = arguments.limits("jerk", jerk, robot.dof)
+    if not (jerks > 0).all():
         raise ValueError(f"jerk: expected positive limits, got {jerk!r}")
     if any(speeds):
         raise ValueError("start_speed, end_speed: with jerk= a path starts and ends at rest")
-    return found
+    return jerks
 
 
 def _smooth(limits: Limits, path: Any, jerk: np.ndarray, cells: int, grid: np.ndarray | None) -> Any:
     """Motions with limited jerk, one by one."""
     many = isinstance(path, np.ndarray) and path.ndim == 3
     if many or (isinstance(path, (list, tuple)) and path and not _are_numbers(path)):
-        found: list[Any] = []
+        motions: list[Any] = []
         for one in path:
             try:
                 single = _smooth(limits, one, jerk, cells, grid)
-                found.append((single.duration, partial(_same, single)))
+                motions.append((single.duration, partial(_same, single)))
             except InfeasiblePathError as error:
-                found.append(error)
-        return TimeOptimalMotions(found)
+                motions.append(error)
+        return TimeOptimalMotions(motions)
     along = _cells(limits.robot, path, cells, grid, "path")
     return JerkLimited(limits, along, jerk, max(12, round(LAW * cells)))
 
@@ -164,10 +164,16 @@ def _are_numbers(path: Sequence[Any]) -> bool:
 
 
 def _checked_grid(grid: Any) -> np.ndarray:
-    found = arguments.finite("grid", grid)
-    if found.ndim != 1 or len(found) < 3 or found[0] != 0 or found[-1] != 1 or not (np.diff(found) > 0).all():
+    points = arguments.finite("grid", grid)
+    if (
+        points.ndim != 1
+        or len(points) < 3
+        or points[0] != 0
+        or points[-1] != 1
+        or not (np.diff(points) > 0).all()
+    ):
         raise ValueError("grid: expected at least three fractions, ascending from 0 to 1")
-    return found
+    return points
 
 
 def _cells(robot: Robot, path: Any, count: int, grid: np.ndarray | None, name: str) -> Cells:
@@ -186,7 +192,7 @@ def _cells(robot: Robot, path: Any, count: int, grid: np.ndarray | None, name: s
 
 def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOptimal:
     """The motion along one path, on a finer grid where limits could not be kept."""
-    found: verified.Excess | None = None
+    beyond: verified.Excess | None = None
     x = np.zeros(0)
     for attempt in range(ATTEMPTS):
         cells = _turning(limits, cells)
@@ -208,26 +214,28 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
             cells = cells.halved(np.arange(len(cells.lengths)))
             continue
         most = np.zeros(1) if any(speeds) else np.full(1, MUCH_SLOWER if last else SLOWER)
-        x, kept, found = verified.slower(limits, _along(cells), problem.x, cells.lengths[np.newaxis], most, 1)
+        x, kept, beyond = verified.slower(
+            limits, _along(cells), problem.x, cells.lengths[np.newaxis], most, 1
+        )
         still = (x[0, :-1] == 0) & (x[0, 1:] == 0)  # such cells are never left
         if kept[0] and not still.any():
             return TimeOptimal(limits, cells, x[0])
-        passed = _passed_too_fast(cells, x[0], found)
+        passed = _passed_too_fast(cells, x[0], beyond)
         if passed.size and not last:
             ends = np.isin(passed, (0, len(cells.lengths)))
             if ends.any():
                 raise _bent_end(passed[ends][0] == 0)
             cells = cells.with_stops(passed)
         elif not last:
-            cells = cells.halved(np.flatnonzero((found.part > 0) | still))
+            cells = cells.halved(np.flatnonzero((beyond.part > 0) | still))
         elif kept[0]:
             fraction = float(cells.fractions[int(np.argmax(still))])
             raise InfeasiblePathError(
                 f"no motion was found that passes {fraction:.1%} of the path with a speed above zero",
                 fraction,
             )
-    if found is not None:
-        raise not_kept(limits, cells, x[0], found)
+    if beyond is not None:
+        raise not_kept(limits, cells, x[0], beyond)
     raise InfeasiblePathError(
         f"the limits of {limits.robot.name} were not kept along the path with {len(cells.lengths)} cells; "
         "is a derivative of the path not continuous?"
@@ -308,24 +316,24 @@ class Problem:
         last = rounds + (SETTLING if rubs else 0) - 1
         for turn in range(last + 1):
             rows = strips.rows(self.margin, u, inside, sloping=turn > 0)
-            found = passes(*rows, speeds, strips.lengths, most, self.ends, strips.threads)
-            failed = self._failed(found) & ~kept
+            passed = passes(*rows, speeds, strips.lengths, most, self.ends, strips.threads)
+            failed = self._failed(passed) & ~kept
             open_ = ~(kept | failed)
             if turn == 0 or failed.any():
-                self.least, self.greatest, self.failed = found.least, found.greatest, failed
-            found.x[~open_] = x[~open_]
+                self.least, self.greatest, self.failed = passed.least, passed.greatest, failed
+            passed.x[~open_] = x[~open_]
             settled = True
             if rubs:
-                u, inside = strips.at_samples(found.x)
-                before, times = times, grid_times(np.maximum(found.x, CREEP), strips.lengths)[:, -1]
+                u, inside = strips.at_samples(passed.x)
+                before, times = times, grid_times(np.maximum(passed.x, CREEP), strips.lengths)[:, -1]
                 settled = np.abs(times - before) < SETTLED * times if turn <= SETTLING else True
-            good, slower = self._slowed(found, first=turn == 0)
+            good, slower = self._slowed(passed, first=turn == 0)
             good &= open_ & settled
             x[good], kept = slower[good], kept | good
             if (kept | failed).all() or turn == last:
                 break
             if turn >= (SETTLING if rubs else 0) or np.all(settled):
-                self._keep_margins(found.x, open_ & ~good, most)
+                self._keep_margins(passed.x, open_ & ~good, most)
         self.x, self.kept = x, kept
 
     def _slowed(self, found: Found, *, first: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -430,7 +438,7 @@ def _many_splines(
     if limits.turns or near.any() or not len(points):
         made = [_cells(limits.robot, one, count, grid, f"path[{k}]") for k, one in enumerate(points)]
         return _many(limits, made, speeds, threads)
-    found: list[Any] = []
+    motions: list[Any] = []
     for start in range(0, len(points), BLOCK):
         splines = Splines(points[start : start + BLOCK])
         nodes = spline_nodes(splines, count, grid)
@@ -455,15 +463,15 @@ def _many_splines(
             return cubics(table[cell][:, np.newaxis], inside[..., np.newaxis])
 
         along = verified.Along(at, np.zeros(0, dtype=int), lambda cell, points: np.zeros((len(cell), points)))
-        found += _block(limits, moment, lengths, stops, made, along, speeds, threads)
-    return TimeOptimalMotions(found)
+        motions += _block(limits, moment, lengths, stops, made, along, speeds, threads)
+    return TimeOptimalMotions(motions)
 
 
 def _many(
     limits: Limits, made: list[Cells], speeds: tuple[float, float], threads: int | None
 ) -> TimeOptimalMotions:
     """Motions along paths of any kind: all get as many cells as the one with the most."""
-    found: list[Any] = []
+    motions: list[Any] = []
     made = [_turning(limits, cells) for cells in made]
     size = max((len(cells.lengths) for cells in made), default=0)
     for start in range(0, len(made), BLOCK):
@@ -488,8 +496,8 @@ def _many(
 
         resting = np.concatenate([k * size + cells.resting for k, cells in enumerate(some)])
         along = verified.Along(at, resting, beside_rest)
-        found += _block(limits, moment, lengths, stops, same, along, speeds, threads)
-    return TimeOptimalMotions(found)
+        motions += _block(limits, moment, lengths, stops, same, along, speeds, threads)
+    return TimeOptimalMotions(motions)
 
 
 def _with(cells: Cells, size: int) -> Cells:
@@ -525,20 +533,20 @@ def _block(
     problem.x, sound, _ = verified.slower(limits, along, problem.x, lengths, most, threads)
     durations = grid_times(problem.x, lengths)[:, -1]
     problem.kept &= sound & np.isfinite(durations)
-    found: list[Any] = []
+    motions: list[Any] = []
     for k, cells in enumerate(made):
         if problem.failed[k] and not problem.faster[k]:
-            found.append(explained(problem, cells(), k))
+            motions.append(explained(problem, cells(), k))
             continue
         try:
             if problem.kept[k]:
-                found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
+                motions.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
             else:
                 single = _single(limits, cells(), speeds)
-                found.append((single.duration, partial(_same, single)))
+                motions.append((single.duration, partial(_same, single)))
         except InfeasiblePathError as error:
-            found.append(error)
-    return found
+            motions.append(error)
+    return motions
 
 
 def _motion(limits: Limits, cells: Callable[[], Cells], x: np.ndarray) -> TimeOptimal:

@@ -140,8 +140,8 @@ class Strips:
             b = robot.inverse_dynamics(*flat, friction=False, threads=threads)
             a -= c
             b -= c
-            for mine, found in ((self.a, a), (self.b, b), (self.c, c)):
-                mine[..., :k] = found.reshape(q.shape)[..., torques if k < n else slice(None)]
+            for mine, given in ((self.a, a), (self.b, b), (self.c, c)):
+                mine[..., :k] = given.reshape(q.shape)[..., torques if k < n else slice(None)]
         self.a[..., k:], self.b[..., k:] = first[..., accelerations], second[..., accelerations]
         most = limits.acceleration[accelerations]
         self.low = np.concatenate([limits.torque[0][torques], -most])
@@ -180,13 +180,13 @@ class Strips:
         """The greatest x at grid points, (paths, cells + 1)."""
         with np.errstate(divide="ignore"):
             first, last = 1 / self.speeds[..., 0], 1 / self.speeds[..., -1]
-        found = np.empty((len(first), first.shape[1] + 1))
-        found[:, 0], found[:, -1] = first[:, 0], last[:, -1]
-        np.minimum(first[:, 1:], last[:, :-1], out=found[:, 1:-1])
+        greatest = np.empty((len(first), first.shape[1] + 1))
+        greatest[:, 0], greatest[:, -1] = first[:, 0], last[:, -1]
+        np.minimum(first[:, 1:], last[:, :-1], out=greatest[:, 1:-1])
         inner = self.rests[:, 1:-1]
         if inner.any():
-            found[:, 1:-1][inner] = 0.0
-        return found
+            greatest[:, 1:-1][inner] = 0.0
+        return greatest
 
     def at_samples(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """u of the cells and x at their samples, (paths, cells, 1) and (paths, cells, samples), of x at grid points."""

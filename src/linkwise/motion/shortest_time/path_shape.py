@@ -152,10 +152,10 @@ def _zeros(path: JointPath, s: np.ndarray, speed: np.ndarray, largest: float) ->
         a, b = (np.linalg.norm(path.at(x).qd, axis=-1) for x in inner)
         low, high = np.where(a > b, inner[0], low), np.where(a > b, high, inner[1])
     middle = 0.5 * (low + high)
-    found = (
+    zeros = (
         np.linalg.norm(path.at(middle).qd, axis=-1) < 1e-5 * largest if k.size else np.zeros(0, dtype=bool)
     )
-    return middle[found]
+    return middle[zeros]
 
 
 def _kinds(path: JointPath, points: np.ndarray, largest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -271,10 +271,10 @@ def _hidden(path, nodes, dense, bend) -> np.ndarray:
     points = nodes[:-1, np.newaxis] + np.diff(nodes)[:, np.newaxis] * np.linspace(0, 1, 9)
     seen = np.abs(path.at(points).qdd).max(axis=1)
     hidden = (most > (1 + SEEN) * seen + SEEN * bend.max(axis=0)).any(axis=1)
-    found = hidden.copy()
-    found[1:] |= hidden[:-1]
-    found[:-1] |= hidden[1:]
-    return found
+    cells = hidden.copy()
+    cells[1:] |= hidden[:-1]
+    cells[:-1] |= hidden[1:]
+    return cells
 
 
 def _weights(path: JointPath, nodes: np.ndarray, kinds: Kinds, floor: _Floor) -> np.ndarray:
@@ -293,10 +293,10 @@ def _weights(path: JointPath, nodes: np.ndarray, kinds: Kinds, floor: _Floor) ->
     inner = ~breaks[1:-1]
     fall[:-1][inner] = np.maximum(fall[:-1], low[1:])[inner]
     rise[1:][inner] = np.minimum(rise[1:], high[:-1])[inner]
-    found = np.zeros((len(span), max(4, int(order.max()) + len(FITTED) + 3) if order.any() else 4))
+    coefficients = np.zeros((len(span), max(4, int(order.max()) + len(FITTED) + 3) if order.any() else 4))
     one, end, up, down = span * w0, span * w1, span * span * rise, span * span * fall
     with np.errstate(invalid="ignore"):
-        found[:, :4] = np.stack(
+        coefficients[:, :4] = np.stack(
             [one, up, 3 * (end - one) - 2 * up - down, 2 * (one - end) + up + down], axis=1
         )
     for cell in np.flatnonzero(order):
@@ -305,10 +305,10 @@ def _weights(path: JointPath, nodes: np.ndarray, kinds: Kinds, floor: _Floor) ->
         inside = np.append(nearest(order[cell]), FITTED)
         s = nodes[cell + 1] - span[cell] * inside if mirrored else nodes[cell] + span[cell] * inside
         values = span[cell] * _rate(path, floor, s, 1)[0] / inside**k
-        found[cell] = 0.0
+        coefficients[cell] = 0.0
         made = _quotient(inside, values, value, slope - k * value)
-        found[cell, k : k + len(made)] = made
-    return found
+        coefficients[cell, k : k + len(made)] = made
+    return coefficients
 
 
 def _rate(path: JointPath, floor: _Floor, s: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -324,6 +324,6 @@ def _quotient(eta: np.ndarray, values: np.ndarray, value: float, slope: float) -
     """Coefficients of P/ηᵏ: through values at η, with a value and a slope at η = 1; a constant if that is negative."""
     powers = np.arange(len(eta) + 2)
     rows = np.concatenate([eta[:, np.newaxis] ** powers, [np.ones(len(powers)), powers]])
-    found = np.linalg.solve(rows, np.concatenate([values, [value, slope]]))
-    dense = np.polynomial.polynomial.polyval(np.linspace(0, 1, 65), found)
-    return found if dense.min() > 0.2 * min(values.min(), value) else np.array([value])
+    coefficients = np.linalg.solve(rows, np.concatenate([values, [value, slope]]))
+    dense = np.polynomial.polynomial.polyval(np.linspace(0, 1, 65), coefficients)
+    return coefficients if dense.min() > 0.2 * min(values.min(), value) else np.array([value])

@@ -102,15 +102,15 @@ def function_path(function: Callable[[Any], Any], dof: int) -> JointPath:
     try:
         traced = kernel(s=1)(lambda s: {"q": np.asarray(function(s[0]), dtype=object)})
         first = traced.jacobian("s")
-        found: JointPath = FunctionPath((traced, first, first.jacobian("s")), dof)
+        path: JointPath = FunctionPath((traced, first, first.jacobian("s")), dof)
     except LinkwiseError:
-        found = TrajectoryPath(_through_values(function))
-    middle = found.at(np.array([0.5])).q
+        path = TrajectoryPath(_through_values(function))
+    middle = path.at(np.array([0.5])).q
     if middle.shape != (1, dof):
         raise ShapeError(f"path: the function gives {middle.shape[1:]}, expected {dof} positions")
     if not np.isfinite(middle).all():
         raise ValueError("path: the function gives positions that are not finite numbers at s = 0.5")
-    return found
+    return path
 
 
 def _through_values(function: Callable[[Any], Any]) -> PiecewisePolynomial:
@@ -197,16 +197,16 @@ def joint_path(robot: Robot, path: Any, name: str = "path") -> JointPath:
     while isinstance(path, Trajectory) and path.along is not path:
         path = path.along
     if isinstance(path, JointPath):
-        found = path
+        checked = path
     elif isinstance(path, Trajectory):
-        found = TrajectoryPath(path)
+        checked = TrajectoryPath(path)
     elif callable(path):
-        found = function_path(path, robot.dof)
+        checked = function_path(path, robot.dof)
     else:
         raise TypeError(
             f"{name}: expected way-points (m, {robot.dof}), a motion or a function of a number from 0 to 1, "
             f"got {type(path).__name__}"
         )
-    if found.dof != robot.dof:
-        raise ValueError(f"{name}: it has {found.dof} joints, {robot.name} has {robot.dof}")
-    return found
+    if checked.dof != robot.dof:
+        raise ValueError(f"{name}: it has {checked.dof} joints, {robot.name} has {robot.dof}")
+    return checked

@@ -215,9 +215,9 @@ def _backward(samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]) 
     strips = _Cell(samples, cell, interval[0], interval[1])
     high, width = strips.outermost(strips.most, -1.0)
     low, _ = strips.outermost(0.0 * high, 1.0)
-    found = all_of(width >= 0.0, high >= 0.0)
-    high = where(found, high, EMPTY[1])
-    low = where(found, where(low < high, low, high), EMPTY[0])
+    exists = all_of(width >= 0.0, high >= 0.0)
+    high = where(exists, high, EMPTY[1])
+    low = where(exists, where(low < high, low, high), EMPTY[0])
     return {"next_interval": [low, high], "reached": [low, high]}
 
 

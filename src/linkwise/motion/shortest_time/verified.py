@@ -59,7 +59,7 @@ def excess(
     only: np.ndarray | None = None,
 ) -> Excess:
     """How far limits are exceeded; ``x`` at both ends of all cells, (cells, 2); ``only`` in these cells."""
-    found = Excess(np.zeros(len(lengths)), np.full(len(lengths), -1), np.zeros(len(lengths)))
+    worst = Excess(np.zeros(len(lengths)), np.full(len(lengths), -1), np.zeros(len(lengths)))
     rho, q = np.zeros((0, 0)), np.zeros((0, 0, 0))
     low, high, scale = limit_rows(limits)
     every = np.arange(len(lengths)) if only is None else only
@@ -78,11 +78,11 @@ def excess(
         for peaks in exceeded(partial(values_at, beside=beside), low, high, scale, chosen):
             k, place = peaks.local, peaks.place
             part = slower_part(limits, q[k, place], peaks.row, peaks.value, peaks.over)
-            worse = part > found.part[peaks.cell]
+            worse = part > worst.part[peaks.cell]
             cell, k, place = peaks.cell[worse], k[worse], place[worse]
-            found.part[cell], found.row[cell] = part[worse], peaks.row[worse]
-            found.rho[cell] = rho[k, place]
-    return found
+            worst.part[cell], worst.row[cell] = part[worse], peaks.row[worse]
+            worst.rho[cell] = rho[k, place]
+    return worst
 
 
 class Peaks(NamedTuple):
@@ -167,9 +167,9 @@ def slower(
     paths, cells = lengths.shape
     flat, only = lengths.ravel(), None
     x, total = x.copy(), np.zeros(paths)
-    found = excess(limits, along, _both(x), flat, threads)
+    beyond = excess(limits, along, _both(x), flat, threads)
     for _ in range(SLOWINGS):
-        part = found.part.reshape(paths, cells).max(axis=1)
+        part = beyond.part.reshape(paths, cells).max(axis=1)
         open_ = (part > 0) & (total + 1.1 * part <= most)
         if not open_.any():
             break
@@ -177,12 +177,12 @@ def slower(
         x[open_] *= (1 - 1.1 * part - 1e-7)[open_, np.newaxis]
         chosen = np.repeat(open_, cells)
         if not limits.rubs:
-            chosen &= found.part > 0
+            chosen &= beyond.part > 0
         only = np.flatnonzero(chosen)
         again = excess(limits, along, _both(x), flat, threads, only)
-        for old, new in zip(found, again, strict=True):
+        for old, new in zip(beyond, again, strict=True):
             old[only] = new[only]
-    return x, found.part.reshape(paths, cells).max(axis=1) <= 0, found
+    return x, beyond.part.reshape(paths, cells).max(axis=1) <= 0, beyond
 
 
 def _both(x: np.ndarray) -> np.ndarray:
@@ -213,10 +213,10 @@ def _moving(path: Moment, x: np.ndarray, lengths: np.ndarray, rho: np.ndarray) -
 def labels(limits: Limits) -> list[tuple[str, str]]:
     """Quantity and joint of the rows of ``Excess``."""
     names = limits.robot.joint_names
-    found = [("torque", names[k]) for k in limits.torques]
-    found += [("acceleration", names[k]) for k in limits.accelerations]
-    found += [("velocity", names[k]) for k in _with_speeds(limits)]
-    return [*found, ("tip speed", "tip")] if np.isfinite(limits.tip_speed) else found
+    rows = [("torque", names[k]) for k in limits.torques]
+    rows += [("acceleration", names[k]) for k in limits.accelerations]
+    rows += [("velocity", names[k]) for k in _with_speeds(limits)]
+    return [*rows, ("tip speed", "tip")] if np.isfinite(limits.tip_speed) else rows
 
 
 def _with_speeds(limits: Limits) -> np.ndarray:
@@ -257,10 +257,10 @@ def _bound(over: np.ndarray) -> np.ndarray:
         top = np.where((bend < 0) & (np.abs(slope) < -bend), here - 0.5 * slope * slope / bend, here)
     top = np.maximum(top, np.maximum(before, after))
     off = PARABOLA * np.abs(np.diff(bend, axis=0))
-    found = np.maximum((top[1:] + off).max(axis=0), (top[:-1] + off).max(axis=0))
+    greatest = np.maximum((top[1:] + off).max(axis=0), (top[:-1] + off).max(axis=0))
     odd = np.abs(over[1::2] - _between(over[::2]))  # what every second point would not have told
     rough = np.where(odd > ROUGH, top[::2] + odd, -np.inf)
-    return np.maximum(found, rough.max(axis=0))
+    return np.maximum(greatest, rough.max(axis=0))
 
 
 def _between(values: np.ndarray) -> np.ndarray:
@@ -278,9 +278,9 @@ def slower_part(
 ) -> np.ndarray:
     """The part by which x and u must be smaller where values of rows are beyond their limits by ``over``."""
     torques = limits.torques
-    found = over / (1 + over)  # accelerations are proportional to x and u
+    part = over / (1 + over)  # accelerations are proportional to x and u
     speeds = row >= torques.size + limits.accelerations.size
-    found[speeds] = 1 - 1 / np.square(1 + over[speeds])
+    part[speeds] = 1 - 1 / np.square(1 + over[speeds])
     mine = row < torques.size
     if mine.any():
         joint = torques[row[mine]]
@@ -288,5 +288,5 @@ def slower_part(
         low, high = limits.torque[0][joint], limits.torque[1][joint]
         room = np.where(value[mine] > hold, high - hold, hold - low) / limits.torque_scale[row[mine]]
         over = over[mine]
-        found[mine] = np.where(room > 0, over / (over + np.maximum(room, 1e-300)), 1.0)
-    return found
+        part[mine] = np.where(room > 0, over / (over + np.maximum(room, 1e-300)), 1.0)
+    return part

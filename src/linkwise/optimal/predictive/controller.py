@@ -21,9 +21,8 @@ from linkwise.core.once import once
 from linkwise.errors import ShapeError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
-from linkwise.optimal.iteration import REPORT
-from linkwise.optimal.predictive import watching
-from linkwise.optimal.predictive.guard import Bounds, Guard, finite_torques
+from linkwise.optimal.predictive import plans, watching
+from linkwise.optimal.predictive.guard import FAR, Bounds, Guard, finite_torques
 from linkwise.optimal.predictive.progress import NOT_MOVING, WANDERING, Progress
 from linkwise.optimal.predictive.standard import (
     CRUISE,
@@ -40,10 +39,6 @@ from linkwise.robot.robot import Robot
 
 PLANNED, KEPT, STOPPED, NOT_CONVERGING = "planned", "kept", "stopped", "not converging"
 """Where torques come from: the newest plan, an older one, the stop, the stop because the target is not approached."""
-STUBBORN = 1.0
-"""Regularisation at which a plan that is still refused is tried without any again, in the next sample."""
-CLOSED = 0.1
-"""Sum of |gaps| below which a plan that could not be improved still belongs to the measured state."""
 PENALTY = 1e4
 """Of limits of states and tips: their multipliers stay zero in real-time iteration."""
 REASONS = {
@@ -88,7 +83,7 @@ class Predictive:
         *,
         iterations: int = 1,
         first: int = 20,
-        steps: tuple[float, ...] = (1.0, 0.5, 0.25),
+        steps: tuple[float, ...] = plans.STEPS,
         oldest: float | None = None,
         follow: bool = True,
         position_limits: Any = True,
@@ -122,6 +117,7 @@ class Predictive:
         self._limits = self.bounds.numbers()
         self._reach = np.minimum(target_distance(self.bounds.speed, self._frequency), 1e9)
         self._tip_reach = tip_distance(problem, self.bounds.speed, self._frequency) if self.tip else None
+        self._far = np.full(problem.nu, FAR)
         self._aimed, self._p = problem, problem.p.copy()
         self._goals = self._targets(problem.p)
         self.reset()
@@ -135,7 +131,7 @@ class Predictive:
         self.plan: TimedPlan | None = None
         self.status, self.reason, self.failures, self.samples = PLANNED, "", 0, 0
         self.settled = False
-        self.report = dict.fromkeys(REPORT, math.nan)
+        self.report = dict.fromkeys(plans.REPORT, math.nan)
         self.progress = Progress()
         self._mu, self._short = 0.0, ""
         n = self.robot.dof
@@ -266,49 +262,43 @@ class Predictive:
         self._set_numbers(x, disturbance)
         if self.plan is None or t - self.plan.time > self.oldest:
             states = np.tile(x, (self.problem.horizon + 1, 1))
-            torques, turns = np.tile(self._holding(x), (self.problem.horizon, 1)), self.first
+            torques, turns, late = np.tile(self._held, (self.problem.horizon, 1)), self.first, 0.0
         else:
             late = (t - self.plan.time) / self.problem.step
-            states, torques = shifted(self.plan.states, late), shifted(self.plan.torques, late)
-            turns = self.iterations
-        found = None
+            states, torques, turns = self.plan.states, self.plan.torques, self.iterations
+        newest = None
         for _ in range(turns):
-            new_states, new_torques, gains, report = self._iterate(x, states, torques)
-            self.report = dict(zip(REPORT, report.tolist(), strict=True))
-            if not self._usable(new_states, new_torques, gains):
-                more = self.report["regularisation"]
-                self._mu = more if more < STUBBORN else 0.0
-                continue
+            new_states, new_torques, gains, report = self._iterate(x, states, torques, late)
+            self.report = dict(zip(plans.REPORT, report.tolist(), strict=True))
             self._mu = self.report["regularisation"]
-            # where no step was taken the states that the gains belong to are those of the shifted plan
-            states = new_states if self.report["step"] > 0.0 else states
-            torques = new_torques
-            found = TimedPlan(t, states, torques, gains)
-        return found
+            if self.report["usable"] > 0.5:
+                newest = TimedPlan(t, new_states, new_torques, gains)
+                states, torques, late = new_states, new_torques, 0.0
+        return newest
 
-    def _usable(self, *parts: np.ndarray) -> bool:
-        """Whether the last iteration gave a plan: finite, and improved or such that it starts at the measured state."""
-        improved = self.report["step"] > 0.0 or self.report["gap"] <= CLOSED
-        sound = self.report["sound"] > 0.5 and math.isfinite(self.report["regularisation"])
-        return improved and sound and all(np.isfinite(part).all() for part in parts)
-
-    def _iterate(self, x: np.ndarray, states: np.ndarray, torques: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _iterate(
+        self, x: np.ndarray, states: np.ndarray, torques: np.ndarray, late: float
+    ) -> tuple[np.ndarray, ...]:
         given = [
             x,
             self._p.ravel(),
             *self._multipliers,
             states.ravel(),
             torques.ravel(),
+            np.array([late]),
             np.array([self._mu]),
         ]
         return self.kernel(*(np.asarray(part, self.dtype) for part in given))
 
     @once
     def kernel(self) -> Any:
-        """One iteration in machine code."""
-        from linkwise.optimal.iteration import iteration
+        """From one plan to the next in machine code."""
+        return plans.plan_kernel(self.problem, steps=self.steps)
 
-        return iteration(self.problem, iterations=1, steps=self.steps)
+    @once
+    def _feedback(self) -> Any:
+        """Torques of a plan."""
+        return plans.torques_kernel(self.problem)
 
     @once
     def _multipliers(self) -> list[np.ndarray]:
@@ -350,10 +340,6 @@ class Predictive:
         p, where = self._aimed.p[0], self.problem.where
         return self.guard.tip(x, p[where(f"{TIP}.position")], p[where(f"{TIP}.orientation")], self._tip_reach)
 
-    def _holding(self, x: np.ndarray) -> np.ndarray:
-        """Torques of the model that hold the arm (m,)."""
-        return self._held
-
     # -- torques ------------------------------------------------------------------------------------------------------
 
     def _commanded(self, t: float, x: np.ndarray, stop: bool) -> np.ndarray:
@@ -365,9 +351,17 @@ class Predictive:
         if not stop and plan is not None:
             at = (t - plan.time) / problem.step
             k = min(int(at), problem.horizon - 1)
-            part = min(at - k, 1.0)
-            wanted = (1.0 - part) * plan.states[k] + part * plan.states[k + 1]
-            u = plan.torques[k] + plan.gains[k] @ (x - wanted)
+            near, far = plan.states[k : k + 2]
+            u, _ = self._feedback(
+                x,
+                near,
+                far,
+                np.array([at - k]),
+                plan.torques[k],
+                plan.gains[k].ravel(),
+                -self._far,
+                self._far,
+            )
             if self.status == PLANNED and self._standard:
                 self.reason = self._short
         low, high = self._torque_limits()
@@ -392,17 +386,3 @@ def fixed_multipliers(problem: Problem) -> list[np.ndarray]:
     table = np.zeros((problem.horizon + 1, problem.nm))
     table[1:, -2], table[1:, -1] = PENALTY, 1.0 / PENALTY
     return [table]
-
-
-def shifted(table: np.ndarray, steps: float) -> np.ndarray:
-    """Rows some steps later: between two rows interpolated, the last one kept.
-
-    Args:
-        table: shape (rows, size).
-        steps: how many, not negative.
-    """
-    last = len(table) - 1
-    at = np.minimum(np.arange(len(table)) + steps, float(last))
-    low = at.astype(int)
-    part = (at - low)[:, np.newaxis]
-    return (1.0 - part) * table[low] + part * table[np.minimum(low + 1, last)]

@@ -369,10 +369,10 @@ def _poses(robot: Robot) -> Any:
     links = mechanism_of(robot)
 
     def poses(q: Any) -> list[list[Any]]:
-        found = kinematics.link_poses(links, coupling.expanded(links, q, positions=True))
+        placed = kinematics.link_poses(links, coupling.expanded(links, q, positions=True))
         rows = []
         for k in range(len(links)):
-            pose = kinematics.frame_pose(links, found, k, Transform.identity())
+            pose = kinematics.frame_pose(links, placed, k, Transform.identity())
             R, p = pose.rotation, pose.position
             rows.append([R.xx, R.xy, R.xz, p.x, R.yx, R.yy, R.yz, p.y, R.zx, R.zy, R.zz, p.z])
         return rows
@@ -382,7 +382,7 @@ def _poses(robot: Robot) -> Any:
 
 def _sources(robot: Robot, tip: str) -> dict[str, str]:
     """C of the functions that people ask for, where it is not too long."""
-    found = {}
+    sources = {}
     for name in C_FUNCTIONS if robot.dof else ():
         frame = tip if name in ("pose", "jacobian") else None
         try:
@@ -390,5 +390,5 @@ def _sources(robot: Robot, tip: str) -> dict[str, str]:
         except LinkwiseError:  # no such function for this robot
             continue
         if len(text) <= MOST_SOURCE:
-            found[name] = text
-    return found
+            sources[name] = text
+    return sources

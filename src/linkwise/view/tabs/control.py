@@ -102,12 +102,12 @@ class ControlTab(Tab):
         motion = motions.to_and_fro(model, page.live.q)
         duration = round(min(motion.duration, LONGEST) / (STEP * ROWS)) * STEP * ROWS
         law = controller(self.controller.value, model, self.frequency.value)
-        found = simulate(plant, law, motion, duration=duration, step=STEP, every=ROWS, warn=False)
-        assert found.reference is not None
-        wanted = np.broadcast_to(found.reference[0], found.q.shape)
-        if found.divergence is not None:
-            raise LinkwiseError(str(found.divergence))
-        return Recording(found.t, found.q, found.tau, wanted)
+        simulation = simulate(plant, law, motion, duration=duration, step=STEP, every=ROWS, warn=False)
+        assert simulation.reference is not None
+        wanted = np.broadcast_to(simulation.reference[0], simulation.q.shape)
+        if simulation.divergence is not None:
+            raise LinkwiseError(str(simulation.divergence))
+        return Recording(simulation.t, simulation.q, simulation.tau, wanted)
 
     def load(self, recording: Recording) -> None:
         robot = self.page.robot

@@ -190,7 +190,7 @@ class JointsTab(Tab):
 
             target, task = np.eye(4), "pose"
             target[:3, :3], target[:3, 3] = matrix_from_quaternion(wxyz), position
-        found = inverse_kinematics(
+        solution = inverse_kinematics(
             self.page.robot,
             target,
             frame=live.tip,
@@ -201,7 +201,7 @@ class JointsTab(Tab):
             tolerance=1e-5,
             strict=False,
         )
-        return np.clip(found.q, live.lower, live.upper)
+        return np.clip(solution.q, live.lower, live.upper)
 
     def _placed(self, position: np.ndarray, wxyz: np.ndarray) -> np.ndarray:
         """The present position with the link behind the ball or floating joint put at a pose."""

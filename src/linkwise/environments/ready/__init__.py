@@ -1,0 +1,1 @@
+"""Ready tasks, one file each: the published definitions, written over scalars."""

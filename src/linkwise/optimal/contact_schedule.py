@@ -1,0 +1,148 @@
+"""Which frames are held by the ground, and when: the schedule of contacts of a problem, and its equations. Over any
+scalar.
+
+A frame that is held has no velocity after the step: with w = q̇ + h q̈ its rows are
+
+    J(q) w = 0                                   (``hold="velocity"``)
+
+which stops a foot that comes down within that step, as an inelastic impact does, so a phase begins with its impact and
+needs no stage of its own. The other rule is that of accelerations,
+
+    J q̈ + J̇ q̇ + d J q̇ = 0                        (``hold="acceleration"``)
+
+which leaves a foot the velocity with which it came down, up to the rate d at which it decays. Together with
+M q̈ + b = S u + Jᵀ f they are one system of equations for accelerations and forces. Whether a frame is held is a number
+of the stage, 1 or 0, so that all phases are one program: rows of frames that are not held are replaced by f = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algorithms import dense
+from linkwise.optimal import arguments
+from linkwise.optimal.arguments import ProblemError
+from linkwise.scalar import Scalar
+
+if TYPE_CHECKING:
+    from linkwise.algorithms.dense import Rows
+    from linkwise.optimal.dynamics import Dynamics
+    from linkwise.robot.robot import Robot
+
+ACTIVE = "contacts.active"
+POINT, SURFACE = 3, 6
+HOLDS = ("velocity", "acceleration")
+
+
+@dataclass(frozen=True, eq=False)
+class ContactSchedule:
+    """Frames that the ground holds, stage by stage.
+
+    Args:
+        frames: links or named frames, whose origins are held.
+        active: which are held in which stage: (horizon, number of frames) of 0 and 1, one row for all stages, or
+            {frame: [(first, stop), …]} in stages; frames that are not named there are never held.
+        surface: False: points, three components of force each; True: flat feet, which do not turn either, with three
+            components of the moment about the frame's origin as well.
+        hold: "velocity" or "acceleration", see the module.
+        damping: rate at which the velocity of a held frame decays [1/s], for ``hold="acceleration"``.
+    """
+
+    frames: Sequence[str]
+    active: Any = 1.0
+    surface: bool = False
+    hold: str = "velocity"
+    damping: float = 50.0
+
+    def __post_init__(self):
+        if isinstance(self.frames, str) or not self.frames:
+            raise ProblemError(f"contacts: frames: expected a list of names, got {self.frames!r:.80}")
+        object.__setattr__(self, "frames", tuple(self.frames))
+        for name in self.frames:
+            if self.frames.count(name) > 1:
+                raise ProblemError(f"contacts: frames: {name!r} is named twice")
+        if self.hold not in HOLDS:
+            raise ProblemError(f"contacts: hold: expected one of {', '.join(HOLDS)}, got {self.hold!r}")
+        arguments.number("contacts: damping", self.damping, least=0.0)
+
+    @property
+    def size(self) -> int:
+        """Rows of one frame: 3 or 6."""
+        return SURFACE if self.surface else POINT
+
+    @property
+    def rows(self) -> int:
+        """Rows of all frames: numbers of their forces."""
+        return self.size * len(self.frames)
+
+    def check(self, robot: Robot) -> None:
+        """Refuse frames that the robot does not have."""
+        for name in self.frames:
+            robot.locate(name)
+
+    def table(self, horizon: int) -> np.ndarray:
+        """``active`` as (horizon + 1, number of frames); the last row repeats the one before."""
+        count = len(self.frames)
+        if isinstance(self.active, Mapping):
+            table = np.zeros((horizon, count))
+            for name, spans in self.active.items():
+                if name not in self.frames:
+                    raise ProblemError(f"contacts: active: no frame {name!r} among {', '.join(self.frames)}")
+                for first, stop in spans:
+                    table[first:stop, self.frames.index(name)] = 1.0
+        else:
+            given = arguments.table("contacts: active", self.active, count, horizon)
+            table = np.array(np.broadcast_to(given, (horizon, count)))
+        if not np.isin(table, (0.0, 1.0)).all():
+            raise ProblemError("contacts: active: expected 0 (not held) or 1 (held)")
+        return np.vstack([table, table[-1:]])
+
+    def key(self) -> tuple[Any, ...]:
+        """What decides the code."""
+        return (self.frames, self.surface, self.hold, float(self.damping))
+
+    # -- equations
+
+    def flags(self, active: Sequence[Scalar]) -> list[Scalar]:
+        """Whether it is held, for every row."""
+        return [value for value in active for _ in range(self.size)]
+
+    def jacobian(self, dynamics: Dynamics, q: Sequence[Scalar]) -> Rows:
+        """J (rows, n): linear, then angular velocity of every frame; of points in base axes, of surfaces in the
+        frame's own."""
+        columns = []
+        for name in self.frames:
+            J = dynamics.frame_function("jacobian", name, q=q)
+            columns.append([self._ordered(dynamics, name, q, column) for column in zip(*J, strict=True)])
+        return [list(row) for own in columns for row in zip(*own, strict=True)]
+
+    def _ordered(
+        self, dynamics: Dynamics, name: str, q: Sequence[Scalar], six: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """The rows of a frame of its (angular, linear) velocity or acceleration."""
+        if not self.surface:
+            return list(six[3:])
+        T = dynamics.frame_function("pose", name, q=q)
+        R = [row[:3] for row in T[:3]]
+        return [dense.dot([row[k] for row in R], part) for part in (six[3:], six[:3]) for k in range(3)]
+
+    def rates(
+        self, dynamics: Dynamics, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """What is zero for every frame that is held: J q̈ + γ(q, q̇) [m/s² and rad/s²]."""
+        h, found = dynamics.step, []
+        for name in self.frames:
+            if self.hold == "velocity":
+                after = [v + h * a for v, a in zip(qd, qdd, strict=True)]
+                rates = [v * (1.0 / h) for v in dynamics.frame_function("velocity", name, q=q, qd=after)]
+            else:
+                speed = dynamics.frame_function("velocity", name, q=q, qd=qd)
+                drift = dynamics.frame_function("jacobian_rate", name, q=q, qd=qd)
+                own = dynamics.frame_function("velocity", name, q=q, qd=qdd)
+                rates = [a + b + self.damping * v for a, b, v in zip(own, drift, speed, strict=True)]
+            found += self._ordered(dynamics, name, q, rates)
+        return found

@@ -1,0 +1,265 @@
+"""Gaits of legged robots as problems of optimal motion: which feet stand when, where they step, how the trunk moves.
+
+``trot``, ``walk``, ``pace``, ``bound`` and ``jump`` give a ``Problem`` with a ``ContactSchedule``: solve it, or change its
+values and costs first. The feet come down where the commanded velocity carries them; everything between is the
+solver's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.optimal import arguments
+from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.contact_schedule import ContactSchedule
+from linkwise.optimal.contact_terms import FrictionCone
+from linkwise.optimal.costs import Effort, JointTracking, TipTracking
+from linkwise.optimal.problem import Problem
+from linkwise.robot.robot import Robot
+
+__all__ = ["bound", "jump", "pace", "trot", "walk"]
+
+FEET = ("front left", "front right", "rear left", "rear right")
+PATTERNS = {
+    "trot": (("front left", "rear right"), ("front right", "rear left")),
+    "pace": (("front left", "rear left"), ("front right", "rear right")),
+    "bound": (("front left", "front right"), ("rear left", "rear right")),
+    "walk": (("rear right",), ("front right",), ("rear left",), ("front left",)),
+    "jump": (FEET,),
+}
+"""Feet that swing at the same time, one group after the other."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Stages of a gait: which feet stand, and where each foot shall be."""
+
+    active: np.ndarray
+    """(horizon, 4)."""
+    places: np.ndarray
+    """(horizon + 1, 4, 3) [m]."""
+    swings: np.ndarray
+    """(horizon + 1, 4), 1 where a place is asked for."""
+
+
+def trot(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: Any) -> Problem:
+    """Diagonal pairs of feet swing in turn.
+
+    Args:
+        robot: a robot with a floating base and four feet.
+        velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
+        **options: see ``walk``.
+    """
+    return _problem("trot", robot, velocity, **options)
+
+
+def pace(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: Any) -> Problem:
+    """The feet of one side swing in turn with those of the other.
+
+    Args:
+        robot: a robot with a floating base and four feet.
+        velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
+        **options: see ``walk``.
+    """
+    return _problem("pace", robot, velocity, **options)
+
+
+def bound(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: Any) -> Problem:
+    """The front feet swing in turn with the rear ones.
+
+    Args:
+        robot: a robot with a floating base and four feet.
+        velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
+        **options: see ``walk``.
+    """
+    return _problem("bound", robot, velocity, **options)
+
+
+def jump(robot: Robot, velocity: Sequence[float] = (0.0, 0.0, 0.0), **options: Any) -> Problem:
+    """All feet leave the ground at once.
+
+    Args:
+        robot: a robot with a floating base and four feet.
+        velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
+        **options: see ``walk``.
+    """
+    return _problem("jump", robot, velocity, **options)
+
+
+def walk(robot: Robot, velocity: Sequence[float] = (0.25, 0.0, 0.0), **options: Any) -> Problem:
+    """One foot swings at a time.
+
+    Args:
+        robot: a robot with a floating base and four feet.
+        velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
+        **options: ``feet``: names of the four frames, in any order; by default those of ``robot.contacts``.
+            ``start``: positions (nq,) in which the robot stands; by default ``robot.neutral``. ``cycles``: how often
+            every foot swings, 1 by default. ``swing`` and ``stance``: durations of a swing and of the time on all feet
+            before it [s]. ``height``: of the feet above the ground in a swing [m]. ``step``: of the problem [s].
+            ``friction``: coefficient of the ground. ``torque_limits``: as for ``Problem``.
+    """
+    return _problem("walk", robot, velocity, **options)
+
+
+def _problem(
+    gait: str,
+    robot: Robot,
+    velocity: Sequence[float],
+    *,
+    feet: Sequence[str] | None = None,
+    start: Any = None,
+    cycles: int = 1,
+    swing: float = 0.24,
+    stance: float = 0.08,
+    height: float = 0.06,
+    step: float = 0.02,
+    friction: float = 0.7,
+    torque_limits: Any = True,
+) -> Problem:
+    rates = arguments.numbers("velocity", velocity, (3,))
+    q = arguments.numbers("start", robot.neutral if start is None else start, (robot.nq,))
+    names = _named(robot, feet, q)
+    plan = _planned(
+        gait,
+        np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names]),
+        rates,
+        arguments.whole("cycles", cycles, 1),
+        tuple(
+            max(1, round(arguments.number(name, value, above=0.0) / step))
+            for name, value in (("swing", swing), ("stance", stance))
+        ),
+        arguments.number("height", height, least=0.0),
+        step,
+        q[:3],
+    )
+    horizon = len(plan.active)
+    target, moving = _trunk(robot, q, rates, horizon, step)
+    n = robot.dof
+    weight = np.concatenate([[20.0] * 3, [5.0, 5.0, 40.0], np.full(n - 6, 1.0)])
+    speeds = np.concatenate([[1.0] * 6, np.full(n - 6, 0.02)])
+    costs: list[Any] = [
+        JointTracking(target, weight, velocity=moving, velocity_weight=speeds, name="trunk"),
+        Effort(1e-3),
+    ]
+    for k, name in enumerate(names):
+        asked = np.repeat(2e3 * plan.swings[:, k : k + 1], 3, axis=1)
+        costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
+    end = JointTracking(
+        target[-1], 10.0 * weight, velocity=moving[-1], velocity_weight=10.0 * speeds, name="end"
+    )
+    return Problem(
+        robot,
+        horizon=horizon,
+        step=step,
+        start=(q, np.zeros(n)),
+        costs=costs,
+        terminal=[end],
+        limits=[FrictionCone(friction)],
+        torque_limits=torque_limits,
+        contacts=ContactSchedule(names, plan.active),
+    )
+
+
+def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]:
+    """The frames in the order of ``FEET``, by where they are beside the base."""
+    if robot.coordinate_joints[0].type != "floating":
+        raise ProblemError(f"{robot.name} has no floating base; load it with base='floating'")
+    if feet is None:
+        feet = list(dict.fromkeys(contact.frame for contact in robot.contacts or ()))
+        if len(feet) != 4:
+            raise ProblemError(
+                f"feet: give the names of four frames; {robot.name} has {len(feet)} contacts to take them from"
+            )
+    if len(feet) != 4:
+        raise ProblemError(f"feet: expected four frames, got {len(feet)}")
+    base = np.linalg.inv(np.asarray(robot.pose(q, frame=robot.coordinate_joints[0].child)))
+    places = {name: (base @ np.asarray(robot.pose(q, frame=name)))[:2, 3] for name in feet}
+    front = sorted(feet, key=lambda name: -places[name][0])
+    return [
+        name for pair in (front[:2], front[2:]) for name in sorted(pair, key=lambda name: -places[name][1])
+    ]
+
+
+def _planned(
+    gait: str,
+    feet: np.ndarray,
+    rates: np.ndarray,
+    cycles: int,
+    stages: tuple[int, int],
+    height: float,
+    step: float,
+    base: np.ndarray,
+) -> _Plan:
+    groups, (swing, stance) = PATTERNS[gait], stages
+    active, places, swings = [], [], []
+    now = feet.copy()
+    period = len(groups) * (swing + stance) * step
+
+    def add(held: np.ndarray, at: np.ndarray, count: int) -> None:
+        for s in range(count):
+            active.append(held)
+            part = (s + 1) / count
+            lift = np.where(held > 0.5, 0.0, height * math.sin(math.pi * part) ** 2)
+            places.append(now + part * (at - now) + lift[:, None] * [0.0, 0.0, 1.0])
+            swings.append(1.0 - held)
+
+    for cycle in range(cycles):
+        for number, group in enumerate(groups):
+            add(np.ones(4), now, stance)
+            held = np.array([0.0 if foot in group else 1.0 for foot in FEET])
+            # a foot comes down where it stands under its hip half a period later
+            elapsed = cycle * period + (number + 1) * (swing + stance) * step
+            reached = _carried(feet, base, rates, elapsed + 0.5 * period - 0.5 * swing * step)
+            then = np.where(held[:, None] > 0.5, now, reached)
+            add(held, then, swing)
+            now = then
+    add(np.ones(4), now, stance)
+    first = [feet]
+    return _Plan(np.array(active), np.array(first + places), np.array([np.zeros(4), *swings]))
+
+
+def _carried(points: np.ndarray, base: np.ndarray, rates: np.ndarray, time: float) -> np.ndarray:
+    """Points on the ground that move with the trunk for a time."""
+    angle = rates[2] * time
+    c, s = math.cos(angle), math.sin(angle)
+    turned = (points - base)[:, :2] @ np.array([[c, s], [-s, c]])
+    moved = points.copy()
+    moved[:, :2] = turned + base[:2] + _travelled(rates, time)
+    return moved
+
+
+def _travelled(rates: np.ndarray, time: float) -> np.ndarray:
+    """Where the trunk is after a time, whose velocity turns with it [m]."""
+    x, y, turn = rates
+    angle = turn * time
+    if abs(angle) < 1e-6:
+        return np.array([x, y]) * time
+    c, s = math.sin(angle) / turn, (1.0 - math.cos(angle)) / turn
+    return np.array([c * x - s * y, s * x + c * y])
+
+
+def _trunk(
+    robot: Robot, q: np.ndarray, rates: np.ndarray, horizon: int, step: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets of positions (horizon + 1, nq) and velocities (horizon + 1, n)."""
+    target = np.tile(q, (horizon + 1, 1))
+    moving = np.zeros((horizon + 1, robot.dof))
+    for k in range(horizon + 1):
+        time = k * step
+        target[k, :2] += _travelled(rates, time)
+        half = 0.5 * rates[2] * time
+        target[k, 3:7] = _turned(math.sin(half), math.cos(half), q[3:7])
+    moving[:, 2] = rates[2]
+    moving[:, 3:5] = rates[:2]
+    return target, moving
+
+
+def _turned(s: float, c: float, q: np.ndarray) -> np.ndarray:
+    """A turn about the vertical before the orientation q (x, y, z, w)."""
+    x, y, z, w = q
+    return np.array([c * x - s * y, c * y + s * x, c * z + s * w, c * w - s * z])

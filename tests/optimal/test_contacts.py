@@ -1,0 +1,308 @@
+"""Optimal motion of robots that the ground holds: equations, derivatives, gaits, limits of forces, bad input."""
+
+import importlib.metadata
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pinocchio
+import pytest
+
+import linkwise as lw
+from linkwise import optimal
+from linkwise.algorithms.constrained.constraints import computed_in
+from linkwise.bench.peers.built import pinocchio_model
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.trace.traced_function import TracedFunction
+from linkwise.optimal import gaits
+from linkwise.optimal.contact_schedule import ACTIVE
+from linkwise.optimal.descent import forces_of, step_of
+from linkwise.optimal.iteration import input_shapes, stage_shape
+from linkwise.optimal.phase_iteration import PhaseIterations
+
+QUADRUPEDS = {
+    "go2": (["FL_foot", "FR_foot", "RL_foot", "RR_foot"], np.tile([0.0, 0.8, -1.5], 4)),
+    "solo12": (
+        ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"],
+        np.r_[np.tile([0.0, 0.8, -1.6], 2), np.tile([0.0, -0.8, 1.6], 2)],
+    ),
+    "anymal": (
+        ["LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"],
+        np.array([-0.1, 0.7, -1.0, -0.1, -0.7, 1.0, 0.1, 0.7, -1.0, 0.1, -0.7, 1.0]),
+    ),
+}
+
+
+def quadruped(name):
+    """(robot, feet, positions in which it stands)."""
+    try:
+        files = importlib.metadata.distribution("example-robot-data").files or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    path = next(Path(str(file.locate())) for file in files if file.name == f"{name}.urdf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        robot = lw.load(path, base="floating")
+    feet, legs = QUADRUPEDS[name]
+    q = np.array(robot.neutral)
+    q[7:] = legs
+    q[2] -= min(np.asarray(robot.pose(q, frame=foot))[2, 3] for foot in feet)
+    return robot, feet, q
+
+
+def held(robot, q, rng, feet, **options):
+    """A problem of four stages with frames held at random."""
+    active = rng.integers(0, 2, (4, len(feet)))
+    active[0], active[1] = 1, 0
+    return optimal.Problem(
+        robot,
+        horizon=4,
+        step=0.01,
+        start=(q, np.zeros(robot.dof)),
+        costs=[
+            optimal.Effort(1e-3),
+            optimal.JointTracking(q, 1.0, velocity=0.0),
+            optimal.ContactForces(weight=1e-3),
+        ],
+        terminal=[optimal.JointTracking(q, 1.0, velocity=0.0, name="end")],
+        limits=[optimal.FrictionCone(0.6)],
+        contacts=optimal.ContactSchedule(feet, active, **options),
+        torque_limits=False,
+        friction=False,
+    )
+
+
+def random_trajectory(problem, rng):
+    """States and torques of a trajectory that no dynamics connect."""
+    robot, d = problem.robot, problem.dynamics
+    xs = []
+    for _ in range(problem.horizon + 1):
+        q = np.asarray(robot.integrate(problem.x0[: d.nq], 0.3 * rng.normal(size=d.dof)))
+        xs.append(np.concatenate([q, rng.normal(size=d.dof)]))
+    return np.array(xs), 5.0 * rng.normal(size=(problem.horizon, problem.nu))
+
+
+def models(problem, xs, us):
+    """Slopes, blocks of positions and gradients of all stages, from the compiled iteration."""
+    shape, d = stage_shape(problem), problem.dynamics
+    N, w = problem.horizon, shape.width
+    outputs = {"slopes": (N, shape.full, w), "gradients": (N, w), "turn": (N, 6, 6), "gain": (N, 6, 6)}
+
+    def function(**given):
+        made = PhaseIterations(problem, shape, (1.0,), 1e-12, given)
+        made._take_in()
+        made._linearise_in_parts(0)
+        return {
+            "slopes": made.slopes,
+            "gradients": made.gradients,
+            "turn": made.turns[0][0],
+            "gain": made.turns[1][0],
+        }
+
+    traced = TracedFunction(function, input_shapes(problem), "models", longest=None, loops=True)
+
+    def build(dtype):
+        with computed_in(dtype):
+            return traced.program(dtype)
+
+    sizes = {name: int(np.prod(size)) for name, size in input_shapes(problem).items()}
+    kernel = Kernel("models", sizes.items(), outputs.items(), "float64", build, None)
+    m = np.zeros((N + 1, problem.nm))
+    m[:, :-2], m[:, -2], m[:, -1] = 0.3, 2.0, 0.5
+    given = [xs[0], problem.p.ravel(), m.ravel(), xs.ravel(), us.ravel(), np.zeros(1)]
+    assert d.dof == shape.full
+    one = dict(zip(outputs, kernel(*given), strict=True))
+    if problem.dynamics.contacts.surface:
+        return one, m
+    many = dict(zip(outputs, kernel(*(np.tile(value, (3, 1)) for value in given)), strict=True))
+    for key in outputs:
+        assert np.asarray(many[key])[1].tobytes() == np.asarray(one[key]).tobytes(), key
+    return one, m
+
+
+def tangent(robot, d, x, y):
+    return np.concatenate([np.asarray(robot.difference(x[: d.nq], y[: d.nq])), y[d.nq :] - x[d.nq :]])
+
+
+@pytest.mark.parametrize("hold", ["velocity", "acceleration"])
+def test_slopes_and_gradients_of_stages_are_those_of_differences(hold):
+    """Also: one problem and several in lanes give the same bits."""
+    rng = np.random.default_rng(3)
+    robot, feet, q = quadruped("solo12")
+    surface = hold == "acceleration"
+    problem = held(robot, q, rng, feet[:2] if surface else feet, hold=hold, surface=surface)
+    xs, us = random_trajectory(problem, rng)
+    found, m = models(problem, xs, us)
+    d, n, step = problem.dynamics, robot.dof, step_of(problem)
+    e = 1e-6
+
+    def penalty(x, u, p, own):
+        x, u, p, own = (list(map(float, value)) for value in (x, u, p, own))
+        return float(problem.stage_cost(x, u, p) + problem.penalty(x, p, own, problem.force_limits(x, u, p)))
+
+    for k in range(3):
+        p = problem.p[k]
+        slopes, costs = [], []
+        for j in range(2 * n + problem.nu):
+            ends, values = [], []
+            for sign in (e, -e):
+                change = np.zeros(2 * n + problem.nu)
+                change[j] = sign
+                x = np.concatenate(
+                    [
+                        np.asarray(robot.integrate(xs[k, : d.nq], change[:n])),
+                        xs[k, d.nq :] + change[n : 2 * n],
+                    ]
+                )
+                ends.append(np.asarray(step(x, us[k] + change[2 * n :], p)))
+                if k == 0:
+                    values.append(penalty(x, us[k] + change[2 * n :], p, m[k]))
+            slopes.append(tangent(robot, d, ends[1], ends[0]) / (2 * e))
+            costs.append((values[0] - values[1]) / (2 * e) if values else 0.0)
+        wanted = np.array(slopes).T
+        rates = found["slopes"][k]
+        scale = np.abs(wanted).max()
+        assert np.allclose(rates, wanted[n:], atol=2e-6 * scale), (k, np.abs(rates - wanted[n:]).max())
+        moved = problem.step * rates.copy()
+        moved[:6] = problem.step * found["gain"][k] @ rates[:6]
+        moved[:, :n] += np.eye(n)
+        moved[:6, :6] += found["turn"][k] - np.eye(6)
+        assert np.allclose(moved, wanted[:n], atol=2e-6 * scale)
+        if k == 0:
+            gradient = found["gradients"][k]
+            assert np.allclose(gradient, costs, atol=2e-5 * np.abs(costs).max()), np.abs(
+                gradient - costs
+            ).max()
+
+
+@pytest.mark.parametrize("name", ["go2", "anymal"])
+def test_accelerations_and_forces_are_those_of_pinocchio(name):
+    rng = np.random.default_rng(5)
+    robot, feet, q = quadruped(name)
+    problem = held(robot, q, rng, feet, hold="acceleration", damping=0.0)
+    model = pinocchio_model(pinocchio, robot)
+    model.gravity.linear = np.array(robot.gravity)
+    model.armature = np.array([j.rotor_inertia for j in robot.coordinate_joints for _ in range(j.dof)])
+    data = model.createData()
+    for foot in feet:
+        body, pose = robot.locate(foot)
+        place = pinocchio.SE3(pose.rotation, pose.translation)
+        model.addFrame(pinocchio.Frame(foot, body + 1, 0, place, pinocchio.FrameType.OP_FRAME))
+    data = model.createData()
+    order = np.r_[3:6, 0:3, 6 : robot.dof]  # (ω, v) of the base as (v, ω)
+    xs, us = random_trajectory(problem, rng)
+    d = problem.dynamics
+    for k in range(problem.horizon):
+        x, active = xs[k], problem.p[k, problem.where(ACTIVE)]
+        tau = np.concatenate([np.zeros(6), us[k]])
+        at, rates = x[: d.nq], x[d.nq :][order]
+        pinocchio.computeAllTerms(model, data, at, rates)
+        pinocchio.forwardKinematics(model, data, at, rates, np.zeros(model.nv))
+        pinocchio.updateFramePlacements(model, data)
+        rows, drift = [], []
+        for foot, on in zip(feet, active, strict=True):
+            if on:
+                frame = model.getFrameId(foot)
+                axes = pinocchio.LOCAL_WORLD_ALIGNED
+                rows.append(pinocchio.computeFrameJacobian(model, data, at, frame, axes)[:3])
+                drift.append(pinocchio.getFrameClassicalAcceleration(model, data, frame, axes).linear)
+        M = data.M
+        M = np.triu(M) + np.triu(M, 1).T
+        bias = pinocchio.nonLinearEffects(model, data, at, rates)
+        J = np.vstack([*rows, np.zeros((0, model.nv))])
+        zero = np.zeros((len(J), len(J)))
+        both = np.block([[M, -J.T], [J, zero]])
+        wanted = np.linalg.solve(both, np.concatenate([tau - bias, *(-each for each in drift)]))
+        following = np.asarray(step_of(problem)(x, us[k], problem.p[k]))
+        qdd = ((following[d.nq :] - x[d.nq :]) / problem.step)[order]
+        forces = np.asarray(forces_of(problem)(x, us[k], problem.p[k])).reshape(-1, 3)
+        assert np.allclose(qdd, wanted[: model.nv], atol=1e-8 * np.abs(wanted).max())
+        assert np.allclose(forces[active > 0.5].ravel(), wanted[model.nv :], atol=1e-8 * np.abs(wanted).max())
+        assert not forces[active < 0.5].any()
+
+
+@pytest.mark.parametrize(("name", "gait"), [("go2", "trot"), ("solo12", "jump")])
+def test_gaits_converge_hold_the_feet_and_keep_cones_and_torques(name, gait):
+    robot, feet, q = quadruped(name)
+    problem = getattr(gaits, gait)(robot, feet=feet[::-1], start=q, swing=0.12, stance=0.08)
+    solution = optimal.solve(problem)
+    assert solution.converged, solution.message
+    active = problem.p[:-1, problem.where(ACTIVE)]
+    names = problem.dynamics.contacts.frames
+    forces = np.asarray(forces_of(problem)(solution.states[:-1], solution.tau, problem.p[:-1])).reshape(
+        -1, 4, 3
+    )
+    outside = np.linalg.norm(forces[..., :2], axis=-1) - 0.7 * forces[..., 2]
+    weight = 9.81 * sum(link.inertia.mass for link in robot.links)
+    assert outside.max() <= 1e-6 * weight
+    assert (np.abs(solution.tau) <= robot.effort_limits[6:] + 1e-9).all()
+    for k in range(problem.horizon):
+        for foot, on in zip(names, active[k], strict=True):
+            if on:
+                J = np.asarray(robot.jacobian(solution.q[k], frame=foot))
+                assert np.abs(J[3:] @ solution.qd[k + 1]).max() < 1e-9
+    # momentum: what the ground pushes is what the centre of mass gains
+    mass = weight / 9.81
+    speeds = [np.asarray(robot.com_jacobian(a)) @ b for a, b in zip(solution.q, solution.qd, strict=True)]
+    gained = mass * (np.array(speeds)[1:] - np.array(speeds)[:-1]) / problem.step
+    pushed = forces.sum(axis=1) + [0.0, 0.0, -weight]
+    still = np.abs(solution.qd[:-1]).max(axis=1) < 0.05  # elsewhere the step of the Jacobian counts
+    assert np.allclose(gained[still], pushed[still], atol=0.02 * weight)
+    travelled = solution.q[-1, 0] - q[0]
+    wanted = problem.p[-1, problem.where("end.target")][0] - q[0]
+    assert travelled == pytest.approx(wanted, abs=0.05 + 0.25 * abs(wanted))
+
+
+def test_many_starts_and_schedules_give_the_results_of_single_ones():
+    robot, feet, q = quadruped("go2")
+    problem = gaits.trot(robot, feet=feet, start=q, swing=0.12, stance=0.08)
+    rng = np.random.default_rng(0)
+    starts = np.tile(problem.x0, (3, 1))
+    starts[:, 7:] += 0.02 * rng.normal(size=(3, problem.ns - 7))
+    together = optimal.solve_many(problem, start=starts, iterations=12, threads=1)
+    for k in range(3):
+        alone = optimal.solve(
+            problem.with_values({}, start=(starts[k, : robot.nq], starts[k, robot.nq :])), iterations=12
+        )
+        assert together.states[k].tobytes() == alone.states.tobytes()
+
+
+def test_a_foot_that_comes_down_fast_is_stopped_within_the_step():
+    robot, feet, q = quadruped("go2")
+    problem = held(robot, q, np.random.default_rng(0), feet)
+    x = problem.x0.copy()
+    x[robot.nq + 5] = -1.0  # falling
+    following = np.asarray(step_of(problem)(x, np.zeros(12), problem.p[0]))
+    for foot in feet:
+        J = np.asarray(robot.jacobian(x[: robot.nq], frame=foot))[3:]
+        assert np.abs(J @ following[robot.nq :]).max() < 1e-9
+    free = np.asarray(step_of(problem)(x, np.zeros(12), problem.p[1]))  # no foot is held
+    assert free[robot.nq + 5] < -1.0
+
+
+def test_what_cannot_be_right_is_refused_by_name():
+    robot, feet, q = quadruped("go2")
+    start = (q, np.zeros(robot.dof))
+    effort = [optimal.Effort(1.0)]
+    for schedule, words in (
+        (lambda: optimal.ContactSchedule([]), "frames: expected a list"),
+        (lambda: optimal.ContactSchedule([feet[0], feet[0]]), "named twice"),
+        (lambda: optimal.ContactSchedule(feet, hold="glue"), "hold: expected one of"),
+        (lambda: optimal.ContactSchedule(feet, 0.5), "expected 0"),
+        (lambda: optimal.ContactSchedule(feet, {"hand": [(0, 1)]}), "no frame 'hand'"),
+        (lambda: optimal.ContactSchedule(["hand"]), "hand"),
+        (lambda: optimal.ContactSchedule(feet, np.ones((3, 4))), "active"),
+    ):
+        with pytest.raises(lw.LinkwiseError, match=words):
+            optimal.Problem(robot, horizon=5, start=start, costs=effort, contacts=schedule())
+    contacts = optimal.ContactSchedule(feet)
+    with pytest.raises(optimal.ProblemError, match="semi-implicit"):
+        optimal.Problem(robot, start=start, costs=effort, contacts=contacts, integrator="rk4")
+    with pytest.raises(optimal.ProblemError, match="no contacts"):
+        optimal.Problem(robot, start=start, costs=effort, limits=[optimal.FrictionCone()])
+    with pytest.raises(optimal.ProblemError, match="facets"):
+        optimal.Problem(robot, start=start, costs=[optimal.ConePenalty(facets=5)], contacts=contacts)
+    with pytest.raises(optimal.ProblemError, match="floating base"):
+        gaits.trot(lw.load("panda"))
+    with pytest.raises(optimal.ProblemError, match="feet: give the names"):
+        gaits.trot(robot)
