@@ -140,6 +140,7 @@ def test_a_call_without_compiled_code_says_so_once(monkeypatch):
 
 def test_a_simulation_with_a_loop_in_python_says_so():
     robot = lw.general_chain(40)
+    robot = robot.with_parameters({f"{joint.name}.coulomb_friction": 0.1 for joint in robot.moving_joints})
     controller = GravityPD(robot, Gains(10.0, 1.0))
     with pytest.warns(lw.SlowWarning, match=r"loop over time runs in Python; .* fused=True compiles it"):
         simulate(robot, controller, np.zeros(40), duration=2e-3, step=1e-3)

@@ -189,6 +189,27 @@ def test_derivatives_go_through_loops(monkeypatch):
     assert np.allclose(again.jacobian("b")(*data), J, atol=1e-12)
 
 
+def test_derivatives_through_loops_and_solutions_over_sizes(monkeypatch):
+    """A loop that carries a state, and the solution of a system by its matrix: closed forms, with loops and without."""
+    for most in (0, rolled.MOST_NODES):
+        monkeypatch.setattr(rolled, "MOST_NODES", most)
+        for n, turns in ((1, 5), (3, 2), (6, 9)):
+            rng = np.random.default_rng(n)
+            A, x, b = definite(rng, n) / (8.0 * n), rng.normal(size=n), rng.normal(size=(n, 1))
+            power = lw.kernel(A=(n, n), x=n)(
+                lambda A, x, turns=turns: lw.loop(turns, lambda k, x: A @ x + 0.5 * x, x)
+            )
+            wanted = np.linalg.matrix_power(A + 0.5 * np.eye(n), turns)
+            assert np.allclose(power.jacobian("x")(A, x), wanted, atol=1e-12)
+            solved = lw.kernel(A=(n, n), b=(n, 1))(lambda A, b: solve(*ldl(A), b))
+            J = np.asarray(solved.jacobian("A")(A, b)).reshape(n, n, n)
+            solution, inverse = np.linalg.solve(A, b)[:, 0], np.linalg.inv(A)
+            change = np.tril(rng.normal(size=(n, n)))  # the lower half is read: it stands for both
+            both = change + np.tril(change, -1).T
+            found = np.einsum("kij,ij->k", J, change)
+            assert np.allclose(found, -inverse @ both @ solution, atol=1e-9 * np.abs(inverse).max() ** 2)
+
+
 def test_what_cannot_be_compiled_as_a_loop_is_refused(monkeypatch):
     monkeypatch.setattr(rolled, "MOST_NODES", 0)
     monkeypatch.setattr(rolled, "UNROLLED", 0)

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwise.algorithms import coupling, dense, equation, factorised, joint_terms, kinematics, manifold
+from linkwise.algorithms import (
+    coupling,
+    dense,
+    equation,
+    factorised,
+    joint_terms,
+    kalman,
+    kinematics,
+    manifold,
+)
 from linkwise.algorithms import momentum as momenta
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
@@ -268,6 +277,24 @@ def accelerations(
     reactions = Reactions.of(links, at, held, J, solve)
     wanted = constraints.required(links, at, rates, held, J, rate)
     return Accelerated(reactions.corrected(free, wanted, soft=True), M, solve, reactions)
+
+
+def free_accelerations(
+    links: Mechanism,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    friction: bool = True,
+) -> list[Scalar]:
+    """q̈ of ``accelerations`` without constraints, by a recursion over the links: their number decides how many
+    operations it takes, not its cube. For robots without followers [rad/s² or m/s²]."""
+    at, rates = _positions(links, q), coupling.expanded(links, qd)
+    net: Sequence[JointValue] = coupling.expanded(links, tau, forces=True)
+    if friction:
+        net = joint_terms.subtracted(links, net, joint_terms.smooth_friction(links, at, rates))
+    net = equation.torques_on_bodies(links, at, rates, net, friction=False)
+    return flat(kalman.forward_dynamics(links, at, rates, net))
 
 
 def solver(links: Mechanism, M: Rows) -> tuple[Solve, Rows]:

@@ -359,7 +359,7 @@ def _closed_loop(robot: Robot, options: Options) -> list[Entry]:
         varied=options.inputs,
         record=(),
     )
-    loop = replace(loop, payload_frame=options.payload_frame)
+    loop = replace(loop, payload_frame=options.payload_frame, written_out=options.constant_time)
     numbers: dict[str, Any] = loop.numbers(times.step, times.substeps)
     examples = loop.source.tables(CHECKED_STEPS, times.step, loop.places)
     summary = (

@@ -30,14 +30,18 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.robot.kernels import shared
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where, while_loop
-from linkwise.simulate.moving import Motion
+from linkwise.simulate.moving import Motion, needs_mass_matrix
 from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Source
 
 FUSED_OPERATIONS = {"forward_dynamics": 15_000, "contact_step": 120_000}
-"""Estimated operations of an acceleration, or of a step with contact, up to which the loop over time is compiled into
-one kernel without being asked for; larger robots are stepped from Python."""
+"""Estimated operations of an acceleration that needs the mass matrix, or of a step with contact, up to which the loop
+over time is compiled into one kernel without being asked for; larger robots are stepped from Python. Others have no
+limit: their code grows with the number of links."""
+LONG_STAGE = 5_000
+"""Estimated operations of an acceleration from which the stages of an integration step are turns of a loop, so that one
+acceleration is compiled instead of four."""
 CONTACT_NUMBERS = ("contact_friction", "ground_height")
 WRENCH = "wrench"
 """Signal of laws that measure the wrench on the tool."""
@@ -72,6 +76,8 @@ class ClosedLoop:
     """Of contacts: largest residual; None for the default."""
     limits_vary: bool = False
     """Whether the torque limits of the controller are inputs."""
+    written_out: bool = False
+    """Whether a step has no loop over its stages, however long it is: code in constant time has none."""
 
     # -- what goes in and out
     # ---------------------------------------------------------------------------------------
@@ -98,8 +104,12 @@ class ClosedLoop:
     @property
     def fits_a_kernel(self) -> bool:
         """Whether the loop over time is compiled without being asked for."""
+        robot = self.plant.robot
+        plain = not (self.touches or self.varied or robot.constraints)
+        if plain and not needs_mass_matrix(mechanism_of(robot), self.plant.friction, ()):
+            return True
         name = "contact_step" if self.touches else "forward_dynamics"
-        return FUNCTIONS[name].size(self.plant.robot) <= FUSED_OPERATIONS[name]
+        return FUNCTIONS[name].size(robot) <= FUSED_OPERATIONS[name]
 
     def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
         """The parameters that are not the robot's, with their values: inputs of the kernel."""
@@ -252,7 +262,14 @@ class ClosedLoop:
             self.stabilization,
             self.accuracy,
             values.get(TARGETS),
+            large=self.large,
+            looped=self.large and not (self.continuous or self.written_out),
         )
+
+    @property
+    def large(self) -> bool:
+        """Whether the code of a step should be short."""
+        return FUNCTIONS["forward_dynamics"].size(self.plant.robot) > LONG_STAGE
 
     def advanced(
         self,
@@ -295,7 +312,7 @@ class ClosedLoop:
             (sensors.noisy, sensors.counts, sensors.differs), (drives.ideal, drives.bits is None),
             self.controller.key(), type(self.source).__name__, self.integrator, self.continuous, self.substeps,
             self.delay, self.varied, self.record, self.stabilization, repr(self.interface), self.payload_frame,
-            self.accuracy, self.limits_vary, self._matrices(),
+            self.accuracy, self.limits_vary, self._matrices(), self.written_out,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 

@@ -14,7 +14,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, maximum, where
 from linkwise.simulate.friction import Friction, dry_friction, dry_friction_impulses, held_still
-from linkwise.simulate.integrators import INTEGRATORS, space_of
+from linkwise.simulate.integrators import INTEGRATORS, rk4_in_a_loop, space_of
 
 PROJECTION = "projection"
 Values = Mapping[str, Sequence[Scalar]]
@@ -33,6 +33,11 @@ class Motion:
     """What may touch what; None: nothing."""
     accuracy: float | None = None
     """Of contacts: largest residual; None for the default."""
+    stages_in_a_loop: bool = False
+    """Whether the stages of "rk4" are turns of a loop; torques must not depend on the place in the step."""
+    recursive: bool = False
+    """Whether accelerations are computed by a recursion over the links: for large robots, where nothing needs their
+    mass matrix."""
 
     @classmethod
     def of(
@@ -43,11 +48,25 @@ class Motion:
         stabilization: float | str,
         accuracy: float | None = None,
         targets: Sequence[Scalar] | None = None,
+        large: bool = False,
+        looped: bool = False,
     ) -> Motion:
-        """``targets`` of frames that are held to the world, where they are inputs."""
+        """How a robot moves.
+
+        Args:
+            robot: what moves.
+            links: its links, with symbols where parameters are inputs.
+            friction: whether joints have friction.
+            stabilization: of constraints.
+            accuracy: of contacts.
+            targets: of frames that are held to the world, where they are inputs.
+            large: whether its code should be short.
+            looped: whether stages of an integration step are turns of a loop.
+        """
         held = constraints.prepared(robot, targets)
         scene = law.scene_of(robot, friction, held) if robot.contact_parts else None
-        return cls(links, friction, held, stabilization, scene, accuracy)
+        recursive = large and not needs_mass_matrix(links, friction, held)
+        return cls(links, friction, held, stabilization, scene, accuracy, looped, recursive)
 
     def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
         rate: Any = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
@@ -95,12 +114,17 @@ class Motion:
 
         def move(torque, moving: Sequence[Scalar] | None = None):
             def acceleration(at, q, qd):
+                if self.recursive:
+                    return coordinates.free_accelerations(
+                        links, q, qd, torque(at, q, qd), friction=self.friction
+                    )
                 found = self.accelerated(q, qd, torque(at, q, qd))
                 return (
                     found.qdd if moving is None else held_still(links, found.mass_matrix, found.qdd, moving)
                 )
 
-            return INTEGRATORS[integrator](acceleration, q, qd, h, space)
+            looped = self.stages_in_a_loop and integrator == "rk4"
+            return (rk4_in_a_loop if looped else INTEGRATORS[integrator])(acceleration, q, qd, h, space)
 
         if not (self.friction and joint_terms.has_dry_friction(links)):
             return move(torque)
@@ -143,6 +167,11 @@ class Motion:
             ]
 
         return rubbed
+
+
+def needs_mass_matrix(links: Mechanism, friction: bool, held: Sequence[Held]) -> bool:
+    """Whether a step needs the mass matrix: for constraints, followers, and joints that dry friction holds."""
+    return bool(held) or links.coupled or (friction and joint_terms.has_dry_friction(links))
 
 
 def _where_sliding(links: Mechanism, sliding: Sequence[Scalar], moved, stopped) -> list[Scalar]:

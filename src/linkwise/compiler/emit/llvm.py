@@ -98,6 +98,9 @@ class Arithmetic:
     def announce(self, node: Node) -> None:
         """A value is known."""
 
+    def divide_long_block(self) -> None:
+        """Begin another basic block where this one has become long."""
+
     def operand(self, node: Node) -> str:
         """How a node is spelled as an operand."""
         if node.op == "const":
@@ -169,6 +172,7 @@ class Arithmetic:
         writer.start_block(body)
         for item in pending:
             self.item(item)
+            self.divide_long_block()
         following = [self.operand(node) for node in loop.following]
         writer.lines[place:place] = [
             f"  %phi{number}.{k} = phi {types[k]} [ {first}, %{before} ], [ {next_}, %{writer.block} ]"
@@ -372,8 +376,7 @@ class Renderer(Arithmetic):
                 self.input(node)
             self.item(item)
             self._store_ready()
-            if self.writer.block_length > LONG_BLOCK:
-                self._divide()
+            self.divide_long_block()
         values = [self.operand(node) for _, node in late]
         for (place, _), value in zip(late, values, strict=True):
             if isinstance(place, Register):
@@ -525,6 +528,10 @@ class Renderer(Arithmetic):
                 if self._stores >= STORES:
                     self._divide()
         self._ready.clear()
+
+    def divide_long_block(self) -> None:
+        if self.writer.block_length > LONG_BLOCK:
+            self._divide()
 
     def _divide(self) -> None:
         """Begin another basic block: after ``STORES`` stores, and after ``LONG_BLOCK`` lines.
