@@ -207,7 +207,9 @@ def constant_time(robot: str, dtype: str, states: int, chosen: list[Processor]) 
     with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
         folder = Path(place) / "package"
         names = ("computed_torque", "integral_tracking", "forward_dynamics")
-        package = Package(lw.load(robot), names, Options(dtype=dtype, fixed_gains=True), constant_time=True, count=4)
+        package = Package(
+            lw.load(robot), names, Options(dtype=dtype, fixed_gains=True), constant_time=True, count=4
+        )
         package.write(folder)
         for processor in chosen:
             if not processor.counts:
@@ -236,7 +238,9 @@ def without_fma(
                     continue
                 print(f"no fma: {name} {dtype} {processor.title}", file=sys.stderr)
                 with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
-                    package = Package(lw.load(name), names, Options(dtype=dtype, fixed_gains=True), fma=False, count=8)
+                    package = Package(
+                        lw.load(name), names, Options(dtype=dtype, fixed_gains=True), fma=False, count=8
+                    )
                     package.write(Path(place) / "package")
                     where = f"{processor.title}: {bits(Path(place) / 'package', processor)}"
                     found = costs(Path(place) / "package", processor, list(package.functions), states)

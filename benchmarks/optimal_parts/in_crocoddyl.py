@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.bench.peers.built import pinocchio_model
 from linkwise.optimal import CenterOfMass, Effort, JointTracking, Problem, TipTracking, TipVelocity
 from linkwise.optimal.contact_schedule import ACTIVE
-from linkwise.optimal.problem import LOWER, UPPER
+from linkwise.optimal.parameter_table import LOWER, UPPER
 
 
 def frame_velocity(crocoddyl: Any, pin: Any, state: Any, frame: int, wanted: np.ndarray, nu: int) -> Any:

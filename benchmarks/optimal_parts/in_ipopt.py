@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.optimal import Problem
-from linkwise.optimal.problem import LOWER, UPPER
+from linkwise.optimal.parameter_table import LOWER, UPPER
 
 
 def _function(name: str, function: Any, inputs: dict[str, int], shape: tuple[int, ...]) -> Any:

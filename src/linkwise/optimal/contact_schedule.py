@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import dense
+from linkwise.arguments.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.scalar import Scalar
@@ -62,6 +63,7 @@ class ContactSchedule:
         if isinstance(self.frames, str) or not self.frames:
             raise ProblemError(f"contacts: frames: expected a list of names, got {self.frames!r:.80}")
         object.__setattr__(self, "frames", tuple(self.frames))
+        object.__setattr__(self, "surface", flag("surface", self.surface))
         for name in self.frames:
             if self.frames.count(name) > 1:
                 raise ProblemError(f"contacts: frames: {name!r} is named twice")
@@ -80,12 +82,20 @@ class ContactSchedule:
         return self.size * len(self.frames)
 
     def check(self, robot: Robot) -> None:
-        """Refuse frames that the robot does not have."""
+        """Refuse frames that the robot does not have.
+
+        Args:
+            robot: the robot.
+        """
         for name in self.frames:
             robot.locate(name)
 
     def table(self, horizon: int) -> np.ndarray:
-        """``active`` as (horizon + 1, number of frames); the last row repeats the one before."""
+        """``active`` as (horizon + 1, number of frames); the last row repeats the one before.
+
+        Args:
+            horizon: number of stages.
+        """
         count = len(self.frames)
         if isinstance(self.active, Mapping):
             table = np.zeros((horizon, count))
@@ -108,12 +118,21 @@ class ContactSchedule:
     # -- equations
 
     def flags(self, active: Sequence[Scalar]) -> list[Scalar]:
-        """Whether it is held, for every row."""
+        """Whether it is held, for every row.
+
+        Args:
+            active: of every frame, 1 or 0.
+        """
         return [value for value in active for _ in range(self.size)]
 
     def jacobian(self, dynamics: Dynamics, q: Sequence[Scalar]) -> Rows:
         """J (rows, n): linear, then angular velocity of every frame; of points in base axes, of surfaces in the
-        frame's own."""
+        frame's own.
+
+        Args:
+            dynamics: of the problem.
+            q: positions, nq scalars.
+        """
         columns = []
         for name in self.frames:
             J = dynamics.frame_function("jacobian", name, q=q)
@@ -133,7 +152,14 @@ class ContactSchedule:
     def rates(
         self, dynamics: Dynamics, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
     ) -> list[Scalar]:
-        """What is zero for every frame that is held: J q̈ + γ(q, q̇) [m/s² and rad/s²]."""
+        """What is zero for every frame that is held: J q̈ + γ(q, q̇) [m/s² and rad/s²].
+
+        Args:
+            dynamics: of the problem.
+            q: positions, nq scalars.
+            qd: velocities, n scalars.
+            qdd: accelerations, n scalars.
+        """
         h, found = dynamics.step, []
         for name in self.frames:
             if self.hold == "velocity":

@@ -534,6 +534,26 @@ class Own(Cost):
         return (*super().key(), id(self.function), self.least_squares, tuple(self.values))
 
 
+def cost_value(costs: Sequence[Cost], point: Point, scale: float) -> Scalar:
+    """The sum of some costs at a point, times a scale."""
+    total: Scalar = 0.0
+    for cost in costs:
+        values = values_of(cost.label, point.values)
+        if isinstance(cost, Own) and not cost.least_squares:
+            total = total + cost.value(point, values)
+        else:
+            terms = cost.terms(point, values)
+            for w, r in zip(terms.weights, terms.residuals, strict=True):
+                total = total + (0.5 * w) * (r * r)
+    return scale * total
+
+
+def values_of(label: str, values: Mapping[str, Sequence[Scalar]]) -> dict[str, Sequence[Scalar]]:
+    """Parameters of one cost or limit, by their names without its own."""
+    start = f"{label}."
+    return {name.removeprefix(start): value for name, value in values.items() if name.startswith(start)}
+
+
 def _array(values: Sequence[Scalar]) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = list(values)

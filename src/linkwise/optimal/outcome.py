@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.optimal.costs import JointTracking, TipTracking
+from linkwise.optimal.costs import JointTracking, TipTracking, cost_value
 from linkwise.optimal.descent import GAP, limit_values
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Missed, Solution, Violated
@@ -155,10 +155,8 @@ def why_not_a_number(problem: Problem, xs: np.ndarray, us: np.ndarray) -> str:
         last = t == problem.horizon
         u = None if last else us[t].tolist()
         point = problem._point(x, u, p)
-        from linkwise.optimal.problem import _value
-
         for cost in problem.terminal if last else problem.costs:
-            if not np.isfinite(float(_value([cost], point, 1.0))):  # type: ignore[arg-type]
+            if not np.isfinite(float(cost_value([cost], point, 1.0))):  # type: ignore[arg-type]
                 return f"the cost {cost.label!r} is not a finite number at stage {t} of the first guess"
         if u is not None:
             following = np.array(problem.next_state(x, u, p), dtype=float)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,24 @@ from linkwise.arguments.flags import flag
 from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.model.constraints import TARGETS, target_values
+from linkwise.model.constraints import TARGETS
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
-from linkwise.optimal.costs import Cost, Own, Point, Terms
-from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, implicitly_damped, smoothed
+from linkwise.optimal.costs import Cost, Own, Point, Terms, cost_value, values_of
+from linkwise.optimal.dynamics import Dynamics, Linearised, implicitly_damped, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
+from linkwise.optimal.parameter_table import LOWER, UPPER, arranged
+from linkwise.optimal.problem_checks import (
+    check_constraints,
+    check_terms,
+    driven,
+    integrator_name,
+    listed,
+    pair,
+)
+from linkwise.optimal.problem_checks import torque_limits as limits_of_torques
 from linkwise.optimal.quadratic import (
     Quadratic,
     by_forces,
@@ -41,18 +51,6 @@ from linkwise.optimal.quadratic import (
 )
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
-from linkwise.simulate.integrators import INTEGRATORS
-
-LOWER, UPPER = "torque.lower", "torque.upper"
-CONSTRAINT_ERROR = 1e-3  # [m or rad] of a start, from which it does not meet a constraint
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a parameter lies in p."""
-
-    name: str
-    at: slice
 
 
 class Problem(Summarised):
@@ -111,39 +109,36 @@ class Problem(Summarised):
             raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
         self.robot = robot
         self.horizon = whole("horizon", horizon, 1)
-        self.costs, self.terminal = _listed("costs", costs, Cost), _listed("terminal", terminal, Cost)
-        self.limits = _listed("limits", limits, Limit)
+        self.costs, self.terminal = listed("costs", costs, Cost), listed("terminal", terminal, Cost)
+        self.limits = listed("limits", limits, Limit)
         if flag("state_limits", state_limits):
             self.limits = (*self.limits, StateLimits())
         friction = flag("friction", friction)
-        speed = (
-            None if friction_speed is None else arguments.number("friction_speed", friction_speed, above=0.0)
-        )
+        if friction_speed is not None:
+            friction_speed = arguments.number("friction_speed", friction_speed, above=0.0)
         h = arguments.number("step", step, above=0.0)
+        method = integrator_name(integrator)
         implicit = flag("implicit_damping", implicit_damping) and friction
-        moving, damping = implicitly_damped(robot, h, _integrator(integrator)) if implicit else (robot, ())
+        moving, damping = implicitly_damped(robot, h, method) if implicit else (robot, ())
         self.dynamics = Dynamics(
-            smoothed(moving, h, speed) if friction else robot,
+            smoothed(moving, h, friction_speed) if friction else robot,
             h,
-            _integrator(integrator),
+            method,
             friction,
-            _driven(robot, motors),
+            driven(robot, motors),
             any(cost.remembers for cost in self.costs),
             stabilization,
             contacts=contacts,
             damping=damping,
         )
-        self._check_contacts()
-        self._check_terms()
+        check_terms(self)
         self.limits = tuple(sorted(self.limits, key=lambda limit: limit.of_forces))
-        self.torque_lower, self.torque_upper = self._torque_limits(torque_limits)
-        self._last = arguments.table(
-            "last_torque", 0.0 if last_torque is None else last_torque, self.dynamics.nu, 1
-        )
-        self.x0 = self.state(*((robot.neutral, np.zeros(robot.dof)) if start is None else _pair(start)))
+        self.torque_lower, self.torque_upper = limits_of_torques(self, torque_limits)
+        self._last = arguments.table("last_torque", 0.0 if last_torque is None else last_torque, self.nu, 1)
+        self.x0 = self.state(*((robot.neutral, np.zeros(robot.dof)) if start is None else pair(start)))
         if robot.constraints and stabilization is None:
-            self._check_constraints()
-        self._slots, self.p = self._arranged()
+            check_constraints(self)
+        self._slots, self.p = arranged(self)
         self.barrier = False
         """Whether limits are barriers with multipliers, for ``solve``; else an augmented Lagrangian."""
         self.structure = object()
@@ -292,7 +287,7 @@ class Problem(Summarised):
         made = copy.copy(self)
         made.p = self.table(values)
         if start is not None:
-            made.x0 = self.state(*_pair(start))
+            made.x0 = self.state(*pair(start))
         return made
 
     # -- the functions
@@ -342,7 +337,7 @@ class Problem(Summarised):
             p: run-time parameters of the stage.
             forces: of the contacts, where they are known.
         """
-        return _value(self.costs, self._point(x, u, p, forces), self.step)
+        return cost_value(self.costs, self._point(x, u, p, forces), self.step)
 
     def terminal_cost(self, x: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
         """ℓ_N(x).
@@ -351,7 +346,7 @@ class Problem(Summarised):
             x: the last state, ns scalars.
             p: the last row of run-time parameters.
         """
-        return _value(self.terminal, self._point(x, None, p), 1.0)
+        return cost_value(self.terminal, self._point(x, None, p), 1.0)
 
     def stage_limits(self, x: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
         """c(x) of one stage or of the end; must not be positive. What each is: ``limit_words``.
@@ -405,7 +400,7 @@ class Problem(Summarised):
         total = Quadratic.zero(len(forces))
         for cost in self.costs:
             if cost.of_forces:
-                terms = by_forces(point, cost.terms(point, _values_of(cost.label, point.values)))
+                terms = by_forces(point, cost.terms(point, values_of(cost.label, point.values)))
                 total = total.plus(least_squares(point, terms, self.step))
         limits = self._limits(point, True)
         if limits:
@@ -509,7 +504,7 @@ class Problem(Summarised):
             c
             for limit in self.limits
             if limit.of_forces == of_forces
-            for c in limit.functions(point, _values_of(limit.label, point.values))
+            for c in limit.functions(point, values_of(limit.label, point.values))
         ]
 
     def _quadratic(self, costs: Sequence[Cost], point: Point, m: Sequence[Scalar], scale: float) -> Quadratic:
@@ -517,7 +512,7 @@ class Problem(Summarised):
         for cost in costs:
             if cost.of_forces:
                 continue  # ``force_quadratic``
-            values = _values_of(cost.label, point.values)
+            values = values_of(cost.label, point.values)
             if isinstance(cost, Own) and not cost.least_squares:
                 total = total.plus(exact(point, cost.value(point, values), scale))
             else:
@@ -528,103 +523,6 @@ class Problem(Summarised):
             multipliers = [*m[: len(limits)], *m[-2:]]
             total = total.plus(least_squares(point, Terms(limits, []), 1.0, multipliers, self.barrier))
         return total
-
-    def _check_contacts(self) -> None:
-        """Refuse what steps with contacts do not cover."""
-        d = self.dynamics
-        if d.contacts is None:
-            return
-        if not isinstance(d.contacts, ContactSchedule):
-            raise ProblemError(f"contacts: expected a ContactSchedule, got {type(d.contacts).__name__}")
-        d.contacts.check(self.robot)
-        if not d.in_parts:
-            raise ProblemError(
-                "contacts: these are for the semi-implicit integrator, robots without constraints and without friction "
-                'that grows with the load, and costs without of="torque"'
-            )
-
-    def _check_terms(self) -> None:
-        if not self.costs and not self.terminal:
-            raise ProblemError("costs: expected at least one cost: without one every motion is optimal")
-        for kind, terms in (("costs", self.costs), ("terminal", self.terminal), ("limits", self.limits)):
-            labels = [term.label for term in terms]
-            for term in terms:
-                if labels.count(term.label) > 1:
-                    raise ProblemError(f"{kind}: two are named {term.label!r}; give one another name=")
-                term.check(self.dynamics)
-                if kind == "terminal" and getattr(term, "running_only", False):
-                    raise ProblemError(f"terminal: {term.label} needs torques, which the last state has not")
-        shared = {term.label for term in (*self.costs, *self.terminal)} & {term.label for term in self.limits}
-        if shared:
-            raise ProblemError(f"limits: a cost is named {sorted(shared)[0]!r} too; give one another name=")
-
-    def _check_constraints(self) -> None:
-        wrong = float(np.abs(np.asarray(self.robot.constraint_errors(self.x0[: self.robot.nq]))).max())
-        if not wrong <= CONSTRAINT_ERROR:
-            raise ProblemError(
-                f"start: q does not meet the constraints of {self.robot.name}: the largest of "
-                f"robot.constraint_errors(q) is {wrong:.2g}; give another start, or stabilization="
-            )
-
-    def _torque_limits(self, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        most = self.robot.effort_limits[list(self.dynamics.driven)]
-        if given is False or given is None:
-            most = np.full(self.nu, np.inf)
-        elif given is not True:
-            sides = given
-            if not isinstance(given, tuple):
-                _, most = arguments.bounds("torque_limits", 0.0, given, self.nu)
-                sides = (-most, most)
-            if len(sides) != 2:
-                raise ProblemError(f"torque_limits: expected (lower, upper), got {given!r:.80}")
-            lower, upper = arguments.bounds("torque_limits", sides[0], sides[1], self.nu)
-            for name, low, high in zip(self.motor_names, lower, upper, strict=True):
-                if low > high:
-                    raise ProblemError(
-                        f"torque_limits: {name}: the lower limit {low:g} is {low - high:g} above the upper one "
-                        f"{high:g}: no torque can meet both"
-                    )
-            return lower, upper
-        return -most, most
-
-    def _arranged(self) -> tuple[list[Slot], np.ndarray]:
-        """The place of every parameter in p, and its table."""
-        rows = self.horizon + 1
-        tables: dict[str, np.ndarray] = {}
-
-        def put(label: str, values: Mapping[str, np.ndarray], where: slice) -> None:
-            for key, value in values.items():
-                name = f"{label}.{key}"
-                table = tables.setdefault(name, np.zeros((rows, value.shape[-1])))
-                if table.shape[1] != value.shape[-1]:
-                    raise ProblemError(
-                        f"{name}: the running and the terminal cost have {table.shape[1]} and {value.shape[-1]} "
-                        "numbers; give one another name="
-                    )
-                table[where] = value[where] if value.ndim > 1 else value
-
-        for cost in self.terminal:
-            values = cost.parameters(self.robot, self.dynamics, rows)
-            put(cost.label, values, slice(0, rows))  # stages without such a running cost do not read it
-        for cost in self.costs:
-            put(cost.label, cost.parameters(self.robot, self.dynamics, rows), slice(0, rows - 1))
-        for limit in self.limits:
-            put(limit.label, limit.parameters(self.robot), slice(0, rows))
-        if not tables:
-            tables["unused"] = np.zeros((rows, 1))  # a function of the user's own without parameters
-        held = target_values(self.robot.constraints)
-        if held.size and self.dynamics.stabilization is not None:  # else only velocities are held
-            tables[TARGETS] = np.tile(held, (rows, 1))
-        if self.dynamics.contacts is not None:
-            tables[ACTIVE] = self.dynamics.contacts.table(self.horizon)
-        if self.boxed:
-            tables[LOWER] = np.tile(self.torque_lower, (rows, 1))
-            tables[UPPER] = np.tile(self.torque_upper, (rows, 1))
-        slots, at = [], 0
-        for name, table in tables.items():
-            slots.append(Slot(name, slice(at, at + table.shape[1])))
-            at += table.shape[1]
-        return slots, np.concatenate(list(tables.values()), axis=1)
 
     def _converted(self, name: str, value: Any) -> dict[str, Any]:
         """A pose for a cost of tips as the parameters that it means."""
@@ -664,65 +562,3 @@ class Problem(Summarised):
             ["parameters", f"{self.np} per stage: {', '.join(self.parameters)}"],
         ]
         return Summary("Problem", ("", ""), rows)
-
-
-def _value(costs: Sequence[Cost], point: Point, scale: float) -> Scalar:
-    total: Scalar = 0.0
-    for cost in costs:
-        values = _values_of(cost.label, point.values)
-        if isinstance(cost, Own) and not cost.least_squares:
-            total = total + cost.value(point, values)
-        else:
-            terms = cost.terms(point, values)
-            for w, r in zip(terms.weights, terms.residuals, strict=True):
-                total = total + (0.5 * w) * (r * r)
-    return scale * total
-
-
-def _values_of(label: str, values: Mapping[str, Sequence[Scalar]]) -> dict[str, Sequence[Scalar]]:
-    start = f"{label}."
-    return {name.removeprefix(start): value for name, value in values.items() if name.startswith(start)}
-
-
-def _driven(robot: Robot, motors: Sequence[str] | None) -> tuple[int, ...]:
-    """Velocity coordinates that are driven."""
-    coordinates = velocity_coordinates(robot)
-    names = {coordinate.joint.name for coordinate in coordinates}
-    if motors is not None:
-        for name in motors:
-            if name not in names:
-                raise UnknownNameError(f"motors: no joint {name!r}; {suggest(name, sorted(names))}")
-        chosen = set(motors)
-    else:
-        chosen = {
-            c.joint.name
-            for c in coordinates
-            if c.joint.type != "floating" and c.joint.name not in robot.passive
-        }
-    driven = tuple(k for k, c in enumerate(coordinates) if c.joint.name in chosen)
-    if not driven:
-        raise ProblemError(f"motors: {robot.name} has no joint with a motor: there is nothing to choose")
-    return driven
-
-
-def _integrator(name: str) -> str:
-    found = SEMI_IMPLICIT if name == "semi_implicit" else name
-    if found not in INTEGRATORS:
-        raise UnknownNameError(f"integrator: {suggest(name, INTEGRATORS)}")
-    return found
-
-
-def _pair(start: Any) -> tuple[Any, Any]:
-    if not isinstance(start, (tuple, list)) or len(start) != 2:
-        raise ProblemError(f"start: expected (q, qd), got {start!r:.80}")
-    return start[0], start[1]
-
-
-def _listed(name: str, given: Any, kind: type) -> tuple[Any, ...]:
-    if not isinstance(given, (kind, list, tuple)):
-        raise ProblemError(f"{name}: expected a list of objects of linkwise.optimal, got {given!r:.80}")
-    found = (given,) if isinstance(given, kind) else tuple(given)
-    for each in found:
-        if not isinstance(each, kind):
-            raise ProblemError(f"{name}: expected objects of linkwise.optimal, got {type(each).__name__}")
-    return found

@@ -16,7 +16,8 @@ from linkwise.optimal import outcome
 from linkwise.optimal.arguments import ProblemError, number, numbers, whole
 from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.descent import Descent, step_of
-from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.parameter_table import LOWER, UPPER
+from linkwise.optimal.problem import Problem
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Solution
 

@@ -14,6 +14,7 @@ from linkwise.compiler.emit import c
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.control import Gains
 from linkwise.optimal.costs import TipTracking
+from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.predictive import plans, progress, watching
 from linkwise.optimal.predictive.controller import fixed_multipliers
 from linkwise.optimal.predictive.guard import FAR, Guard
@@ -27,7 +28,7 @@ from linkwise.optimal.predictive.standard import (
     target_distance,
     tip_distance,
 )
-from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.problem import Problem
 from linkwise.realtime.limits import SettingsError, positive_time, whole
 from linkwise.realtime.program import C_FILES, TwoRatePrograms, file_text, static_function
 from linkwise.realtime.report import Report

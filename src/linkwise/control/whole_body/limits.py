@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.control.controller import limits_of_torque
 from linkwise.control.whole_body.tasks import TaskError, motors_of
 from linkwise.robot.robot import Robot
@@ -50,6 +51,7 @@ class Support:
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self):
+        object.__setattr__(self, "inside", flag("inside", self.inside))
         if not (math.isfinite(self.friction) and self.friction > 0.0):
             raise TaskError(f"{self.label}: friction: expected a positive number, got {self.friction!r}")
         if self.facets < 3:
@@ -144,6 +146,7 @@ class MotionLimits:
     period: float = 0.002
 
     def __post_init__(self):
+        object.__setattr__(self, "position", flag("position", self.position))
         if not (math.isfinite(self.period) and self.period > 0.0):
             raise TaskError(f"limits: period: expected a positive time [s], got {self.period!r}")
 

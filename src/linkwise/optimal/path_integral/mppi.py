@@ -20,8 +20,9 @@ from linkwise.compiler.runtime.arrays import is_foreign
 from linkwise.core.once import once
 from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.path_integral.sampling import Sampling
-from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.problem import Problem
 from linkwise.robot.robot import Robot
 from linkwise.simulate import arguments
 from linkwise.simulate.noise import streams

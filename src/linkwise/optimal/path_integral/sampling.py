@@ -13,8 +13,9 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, trace_rollout
 from linkwise.control.controller import traced_kernel
 from linkwise.core.once import once
+from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.path_integral.weights import exponential
-from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.problem import Problem
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.noise import normal
 

@@ -21,6 +21,7 @@ from linkwise.core.once import once
 from linkwise.errors import ShapeError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
+from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.predictive import plans, watching
 from linkwise.optimal.predictive.guard import FAR, Bounds, Guard, finite_torques
 from linkwise.optimal.predictive.progress import NOT_MOVING, WANDERING, Progress
@@ -34,7 +35,7 @@ from linkwise.optimal.predictive.standard import (
     target_distance,
     tip_distance,
 )
-from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.problem import Problem
 from linkwise.robot.robot import Robot
 
 PLANNED, KEPT, STOPPED, NOT_CONVERGING = "planned", "kept", "stopped", "not converging"
