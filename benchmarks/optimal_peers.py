@@ -1,10 +1,10 @@
 """Optimal motion beside Crocoddyl and IPOPT: the same optimum, and the time of an iteration.
 
-Four problems (a Panda reaches a pose, a pendulum swings up under a limit of its torque, a Panda throws a payload, a
-quadruped turns in flight) are stated once and given to Crocoddyl, which has its own dynamics and costs, and to IPOPT
-through CasADi, with exact Hessians of our functions. All begin with the same guess. Then iterations of one problem
-(Panda reach, horizon 50) are timed beside Crocoddyl's FDDP: one thread, one process, interleaved, the best of many. A
-peer that is not installed is named and left out (pip install crocoddyl==3.2.1 pin==4.0.0 casadi).
+Five problems (a Panda reaches a pose, a pendulum swings up under a limit of its torque, a Panda throws a payload, a
+quadruped turns in flight, a quadruped trots) are stated once and given to Crocoddyl, which has its own dynamics and
+costs, and to IPOPT through CasADi, with exact Hessians of our functions. All begin with the same guess. Then iterations
+of two problems (reach, trot) are timed beside Crocoddyl's FDDP: one thread, one process, interleaved, the best of many.
+A peer that is not installed is named and left out (pip install crocoddyl==3.2.1 pin==4.0.0 casadi).
 
     python benchmarks/optimal_peers.py [--problems reach throw] [--repeats 20] [--no-times] [--json FILE]
 """
@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from optimal_parts.problems import PROBLEMS, reach
+from optimal_parts.problems import PROBLEMS
 
 from linkwise import optimal
 from linkwise.optimal.solver import first_guess
@@ -46,7 +46,7 @@ def compared(name: str, peers: dict[str, bool], short: bool) -> dict[str, Any]:
         from optimal_parts.in_crocoddyl import InCrocoddyl
 
         solvers["Crocoddyl"] = InCrocoddyl(problem).solve
-    if peers["casadi"]:
+    if peers["casadi"] and problem.dynamics.contacts is None:
         from optimal_parts import in_ipopt
 
         solvers["IPOPT"] = partial(in_ipopt.solve, problem)
@@ -69,9 +69,8 @@ def _told(who: str, found: tuple[float, int, str], ours: float) -> dict[str, Any
     return {"cost": cost, "iterations": count, "difference": difference, "status": status}
 
 
-def timed(repeats: int, peers: dict[str, bool]) -> dict[str, float]:
+def timed(problem: optimal.Problem, repeats: int, peers: dict[str, bool]) -> dict[str, float]:
     """Milliseconds of an iteration, ours and Crocoddyl's, interleaved."""
-    problem = reach()
     xs, us = first_guess(problem)
     count = 8
     run = {"linkwise": lambda: optimal.solve(problem, iterations=count, tolerance=1e-300).iterations}
@@ -113,13 +112,15 @@ def main() -> None:
             print(f"{name} is not installed: no comparison with it")
     found: dict[str, Any] = {"problems": [compared(name, peers, options.short) for name in options.problems]}
     if not options.no_times:
-        found["milliseconds"] = best = timed(options.repeats, peers)
-        print(
-            "one iteration, Panda reach, horizon 50, one thread: "
-            + ", ".join(f"{k} {v:.3f} ms" for k, v in best.items())
-        )
-        if "crocoddyl" in best:
-            print(f"    {best['crocoddyl'] / best['linkwise']:.2f} times faster than Crocoddyl")
+        for name in ("reach", "trot"):
+            problem = PROBLEMS[name]()
+            found[f"milliseconds of {name}"] = best = timed(problem, options.repeats, peers)
+            print(
+                f"one iteration, {name}, horizon {problem.horizon}, one thread: "
+                + ", ".join(f"{k} {v:.3f} ms" for k, v in best.items())
+            )
+            if "crocoddyl" in best:
+                print(f"    {best['crocoddyl'] / best['linkwise']:.2f} times faster than Crocoddyl")
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
 

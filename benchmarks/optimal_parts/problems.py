@@ -1,11 +1,14 @@
-"""Four problems of optimal motion that are often shown: reach, swing up, throw, turn in flight."""
+"""Five problems of optimal motion that are often shown: reach, swing up, throw, turn in flight, trot."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 import linkwise as lw
 from linkwise import optimal
+from linkwise.optimal import gaits
 
 HOME = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
 
@@ -128,4 +131,44 @@ def flight(horizon: int = 25) -> optimal.Problem:
     )
 
 
-PROBLEMS = {"reach": reach, "swing_up": swing_up, "throw": throw, "flight": flight}
+def trot(horizon: int | None = None) -> optimal.Problem:
+    """The same quadruped on the ground: one trot at 0.5 m/s, feet held by the rule of accelerations, as Crocoddyl does,
+    without limits of friction and torques, which it has not or treats as costs."""
+    robot, feet = standing()
+    start = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.7, -1.4], 4)])
+    start[2] = -min(np.asarray(robot.pose(start, frame=foot))[2, 3] for foot in feet)
+    gait = gaits.trot(robot, feet=feet, start=start)
+    stages = gait.horizon if horizon is None else horizon
+    schedule = gait.dynamics.contacts
+    held = replace(schedule, active=schedule.table(gait.horizon)[:stages], hold="acceleration")
+    target = optimal.JointTracking(start, 10.0, velocity=0.0, velocity_weight=1.0, name="end")
+    return optimal.Problem(
+        robot,
+        horizon=stages,
+        step=gait.step,
+        start=(start, np.zeros(robot.dof)),
+        costs=[cut_to(cost, stages) for cost in gait.costs],
+        terminal=gait.terminal if horizon is None else [target],
+        contacts=held,
+        torque_limits=False,
+        friction=False,
+    )
+
+
+def standing() -> tuple[lw.Robot, list[str]]:
+    """The quadruped with a frame at the end of every shank."""
+    robot = quadruped()
+    feet = ["FL", "FR", "RL", "RR"]
+    below = lw.Transform(np.eye(3), (0.0, 0.0, -0.2))
+    links = [*robot.links, *(lw.Link(f"{foot}_foot") for foot in feet)]
+    ends = [lw.Joint(f"{foot}_end", "fixed", f"{foot}_shank", f"{foot}_foot", below) for foot in feet]
+    return lw.Robot("quadruped", links, [*robot.joints, *ends]), [f"{foot}_foot" for foot in feet]
+
+
+def cut_to(cost: optimal.Cost, stages: int) -> optimal.Cost:
+    """A cost with tables as long as another horizon."""
+    tables = {key: value[: stages + 1] for key, value in vars(cost).items() if getattr(value, "ndim", 0) == 2}
+    return replace(cost, **tables)
+
+
+PROBLEMS = {"reach": reach, "swing_up": swing_up, "throw": throw, "flight": flight, "trot": trot}
