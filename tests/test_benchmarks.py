@@ -102,6 +102,7 @@ SMOKE = {  # script -> command lines
         "power --quick",
     ],
     "whole_body.py": ["--quick"],
+    "whole_body_quadruped.py": [""],
 }
 ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}
 PACKAGES = {  # what a script needs beyond the package itself

@@ -41,7 +41,10 @@ def test_every_controller_computes_in_float32(name):
     found, exact = single(*given), double(*[x.astype(float) for x in given])
     found, exact = (x[0] if isinstance(x, tuple) else x for x in (found, exact))
     assert found.dtype == np.float32
-    assert np.abs(found - exact).max() <= 1e-5 * (1 + np.abs(exact).max())
+    close = (
+        1e-4 if CONTROLLERS[name].has_frame else 1e-5
+    )  # laws of a tool solve with the inertia that it feels
+    assert np.abs(found - exact).max() <= close * (1 + np.abs(exact).max())
 
 
 def test_a_payload_is_an_input_of_a_controller():

@@ -260,11 +260,12 @@ def test_many_starts_and_schedules_give_the_results_of_single_ones():
     rng = np.random.default_rng(0)
     starts = np.tile(problem.x0, (3, 1))
     starts[:, 7:] += 0.02 * rng.normal(size=(3, problem.ns - 7))
-    together = optimal.solve_many(problem, start=starts, iterations=12, threads=1)
+    tables = np.tile(problem.p[:, problem.where(ACTIVE)], (3, 1, 1))
+    tables[1, :4], tables[2, 6:9, 0] = 1.0, 1.0  # other schedules
+    together = optimal.solve_many(problem, start=starts, values={ACTIVE: tables}, iterations=12, threads=1)
     for k in range(3):
-        alone = optimal.solve(
-            problem.with_values({}, start=(starts[k, : robot.nq], starts[k, robot.nq :])), iterations=12
-        )
+        own = problem.with_values({ACTIVE: tables[k]}, start=(starts[k, : robot.nq], starts[k, robot.nq :]))
+        alone = optimal.solve(own, iterations=12)
         assert together.states[k].tobytes() == alone.states.tobytes()
 
 

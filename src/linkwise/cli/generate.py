@@ -330,7 +330,7 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
     placed = (
         options["wrench"]
         or options["payload"]
-        or {*functions, options["controller"]} & {*FRAME_FUNCTIONS, MPC, *with_tool}
+        or {*functions, *(options["controller"] or ())} & {*FRAME_FUNCTIONS, MPC, *with_tool}
     )
     if options["frame"] and not placed:
         raise click.UsageError(

@@ -73,7 +73,7 @@ class Controller(ABC):
     """Gains that are measured, such as a wrench: always inputs of the controller's kernel."""
     saturates: ClassVar[bool] = True
     """Whether torque limits matter to the law."""
-    units: ClassVar[Mapping[str, str]] = {}
+    units: ClassVar[dict[str, str]] = {}
     """What gains are, with units in ASCII, where ``UNITS`` does not say it."""
     memory_size: int = 0
     """Scalars that the controller keeps from sample to sample, zero at the start."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from linkwise.algorithms import coupling
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.contact import effort, law
 from linkwise.compiler.ir.program import trace
+from linkwise.core.once import once
 from linkwise.environments.draws import STREAM, Draw, episode_stream
 from linkwise.environments.task import Drives, Scalars, State, Task
 from linkwise.errors import TraceError
@@ -80,7 +80,7 @@ class Program:
             found[name] = np.ravel(np.asarray(value, dtype=float))
         return found
 
-    @cached_property
+    @once
     def parts(self) -> dict[str, Part]:
         """The row of a state."""
         task, found, at = self.task, dict[str, Part](), 0
@@ -100,21 +100,21 @@ class Program:
             at += size
         return found
 
-    @cached_property
+    @once
     def state_size(self) -> int:
         last = list(self.parts.values())[-1]
         return last.first + last.size
 
-    @cached_property
+    @once
     def observation_size(self) -> int:
         return self._sizes[0]
 
-    @cached_property
+    @once
     def terms(self) -> tuple[str, ...]:
         """Names of the terms of the reward."""
         return self._sizes[1]
 
-    @cached_property
+    @once
     def _sizes(self) -> tuple[int, tuple[str, ...]]:
         """Observation and terms of the reward, found by a trace without physics."""
         found: dict[str, Any] = {}

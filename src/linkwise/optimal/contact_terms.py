@@ -46,7 +46,9 @@ class CenterOfMass(Cost):
         place = dynamics.whole_body("center_of_mass", q=point.q)
         pad: list[Scalar] = [0.0] * (dynamics.nx + dynamics.nu - dynamics.dof)
         slopes: Rows = [[*row, *pad] for row in dynamics.whole_body("com_jacobian", q=point.q)]
-        return Terms([a - b for a, b in zip(place, values["target"], strict=True)], values["weight"], slopes)
+        return Terms(
+            [a - b for a, b in zip(place, values["target"], strict=True)], list(values["weight"]), slopes
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -229,7 +229,7 @@ class Dynamics:
         rates = [graph.lift(v) for v in contacts.rates(self, q, qd, qdd)]
         J = contacts.jacobian(self, q)
         pushed = [graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)]
-        by_x = [list(row) for row in jacobian([*pushed, *rates], [*q, *qd])]  # type: ignore[arg-type]
+        by_x: Rows = [list(row) for row in jacobian([*pushed, *rates], [*q, *qd])]  # type: ignore[arg-type]
         by_q = self.along_velocities(q, [row[:nq] for row in by_x])
         rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
         inverse = self.equation_slopes(x, qdd)

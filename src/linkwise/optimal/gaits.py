@@ -129,10 +129,7 @@ def _problem(
         np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names]),
         rates,
         arguments.whole("cycles", cycles, 1),
-        tuple(
-            max(1, round(arguments.number(name, value, above=0.0) / step))
-            for name, value in (("swing", swing), ("stance", stance))
-        ),
+        (_stages("swing", swing, step), _stages("stance", stance, step)),
         arguments.number("height", height, least=0.0),
         step,
         q[:3],
@@ -163,6 +160,11 @@ def _problem(
         torque_limits=torque_limits,
         contacts=ContactSchedule(names, plan.active),
     )
+
+
+def _stages(name: str, duration: float, step: float) -> int:
+    """How many stages a duration [s] has."""
+    return max(1, round(arguments.number(name, duration, above=0.0) / step))
 
 
 def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]:

@@ -46,6 +46,14 @@ class Limit:
         """(what is limited, its unit) of every function."""
         raise NotImplementedError
 
+    def frame_words(self, contacts: Any) -> list[tuple[str, str]]:
+        """The same for limits of forces of contacts.
+
+        Args:
+            contacts: the schedule of contacts.
+        """
+        raise NotImplementedError
+
     def functions(self, point: Point, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
         """Must not be positive; in the units of ``words``.
 

@@ -42,6 +42,16 @@ class Stages:
 class Touching:
     """Accelerations, forces and factors of the system of one stage: n velocity coordinates, c rows of contacts."""
 
+    qdd: Any
+    force: Any
+    L: Any
+    inverse: Any
+    J: Any
+    W: Any
+    flags: Any
+    C: Any
+    pivots: Any
+
     def __init__(self, n: int, c: int, parts: dict[str, Any] | None = None):
         self.n, self.c = n, c
         sizes = {"n": n, "c": c}

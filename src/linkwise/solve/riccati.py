@@ -112,7 +112,8 @@ class Riccati:
         self.ahead = empty(v) if q else self.moved  # by q and v'
         self.Pqq, self.Pvq = empty(q, q), empty(v, q)
         self.Pvv = empty(v, v) if q else self.Vvv
-        self.leaned, self.crossed = (empty(q, q), empty(q, v)) if s.turned else (None, None)  # Sᵀ Vqq, Sᵀ Vqv
+        self.leaned = empty(q, q) if s.turned else self.Vqq  # Sᵀ Vqq
+        self.crossed = empty(q, v) if s.turned else self.Vqv  # Sᵀ Vqv
         self.Y = empty(v, s.width)
         self.Quu, self.qu = empty(m, m), empty(m)
         self.Qux, self.z, self.scaled = empty(m, n), empty(m, n), empty(m, n)

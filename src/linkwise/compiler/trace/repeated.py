@@ -85,14 +85,16 @@ def _places(access: Access) -> _Places | None:
     """None where the bounds of the loops around depend on each other."""
     inner = {loop.name: loop for loop in access.loops}
     outer = tuple(sorted(term for term in access.place.terms if term[0] not in inner))
-    ranges = []
+    ranges: list[tuple[int, Index, Index]] = []
     for name, factor in access.place.terms:
         if name in inner:
             bounds = (inner[name].first, inner[name].stop)
             if any(term[0] in inner for bound in bounds for term in bound.terms):
                 return None
-            ends = bounds if inner[name].step == 1 else tuple(index(bound + 1) for bound in reversed(bounds))
-            ranges.append((factor, *ends))
+            first, stop = bounds
+            if inner[name].step != 1:
+                first, stop = index(stop + 1), index(first + 1)
+            ranges.append((factor, first, stop))
     return _Places(outer, access.place.constant, tuple(sorted(ranges, key=repr)))
 
 

@@ -40,6 +40,7 @@ from linkwise.control.whole_body.tasks import (
     checked_tasks,
     motors_of,
 )
+from linkwise.core.summaries import Summarised, Summary
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
@@ -81,7 +82,7 @@ class WholeBodySolution:
         return names + [name for k, name in enumerate(self.tasks) if np.max(self.errors[..., k]) > most]
 
 
-class WholeBody:
+class WholeBody(Summarised):
     """Control of a whole robot by tasks, within limits.
 
     Args:
@@ -281,6 +282,16 @@ class WholeBody:
             return solution.tau
 
         return controller
+
+    def _summary(self) -> Summary:
+        rows = [
+            ["robot", f"{self.robot.name}, {len(self.motors)} motors"],
+            ["tasks", ", ".join(self.task_names)],
+            ["supports", ", ".join(support.label for support in self.supports) or "none"],
+            ["limits", len(self.limit_names)],
+            ["iterations", self.iterations],
+        ]
+        return Summary("WholeBody", ("", ""), rows)
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@ joints stay within their limits."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.control.controller import limits_of_torque
 from linkwise.control.whole_body.tasks import TaskError, motors_of
+from linkwise.core.once import once
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, maximum, minimum, sqrt
 
@@ -82,7 +82,7 @@ class Support:
         """Accelerations that are zero: those of the points, or of the frame where three or more points hold it."""
         return 6 if self.sole else 3 * len(self.points)
 
-    @functools.cached_property
+    @once
     def shared(self) -> tuple[np.ndarray, np.ndarray]:
         """(forces of the points for a wrench, forces that make no wrench): (3k, rows) and (3k, 3k − rows)."""
         size = 3 * len(self.points)
