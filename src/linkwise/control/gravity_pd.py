@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ class GravityPD(Controller):
     M. Takegaki, S. Arimoto, 1981: brings any arm to rest at a fixed reference, whatever its inertias.
     """
 
-    units: ClassVar[Mapping[str, str]] = {
+    units: ClassVar[dict[str, str]] = {
         "kp": "proportional gains [N*m/rad or N/m]",
         "kd": "derivative gains [N*m*s/rad or N*s/m]",
     }

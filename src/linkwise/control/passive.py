@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from linkwise.arguments.numbers import Numbers
@@ -40,7 +39,7 @@ class ConstantTorque(Controller):
     feedback = False
     saturates = False
 
-    units: ClassVar[Mapping[str, str]] = {"torque": "constant torques [N*m or N]"}
+    units: ClassVar[dict[str, str]] = {"torque": "constant torques [N*m or N]"}
 
     def __init__(self, robot: Robot, torque):
         super().__init__(robot, {"torque": Numbers().each("torque", torque, robot.dof)}, torque_limits=False)

@@ -38,7 +38,7 @@ class Switched(Controller):
         torque_limits: see ``Controller``; None: those of the first law.
     """
 
-    units: ClassVar[Mapping[str, str]] = {SELECTED: "number of the law, from 0 on"}
+    units: ClassVar[dict[str, str]] = {SELECTED: "number of the law, from 0 on"}
 
     def __init__(
         self,
