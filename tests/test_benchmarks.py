@@ -102,6 +102,7 @@ SMOKE = {  # script -> command lines
         "power --quick",
     ],
     "whole_body.py": ["--quick"],
+    "learning_curve.py": ["--out {out}/learning.svg"],
     "whole_body_quadruped.py": [""],
 }
 ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}
