@@ -128,7 +128,7 @@ def compare_mujoco(task: lw.environments.Task, rate: float) -> None:
         return
     from contact_parts.peers import in_mujoco
 
-    from linkwise.environments.task import Drives, PDTargets
+    from linkwise.environments.tasks import Drives, PDTargets
 
     drives = Drives.of(task.robot, task.control)
     if not isinstance(task.control, PDTargets) or task.initial is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import linkwise as lw
-from linkwise.environments.task import Drives
+from linkwise.environments.tasks import Drives
 
 
 def main() -> None:

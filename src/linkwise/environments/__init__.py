@@ -11,7 +11,7 @@ from linkwise.environments.interfaces.vector import gymnasium_env, gymnasium_vec
 from linkwise.environments.named import make, names, task
 from linkwise.environments.page import write_episode
 from linkwise.environments.ready.joystick import Legged, Terrain
-from linkwise.environments.task import PDTargets, Push, State, Task, Torques
+from linkwise.environments.tasks import PDTargets, Push, State, Task, Torques
 
 __all__ = [
     "BraxState",

@@ -16,7 +16,7 @@ from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, Roll
 from linkwise.control.policy import Policy
 from linkwise.environments import arrays, draws
 from linkwise.environments.stepped import ENDS, SENSOR_CHANNELS, Program
-from linkwise.environments.task import Task
+from linkwise.environments.tasks import Task
 from linkwise.errors import ArgumentError, ShapeError
 
 EXPLORED = SENSOR_CHANNELS + 300

@@ -9,7 +9,7 @@ from linkwise.environments.environment import Environment
 from linkwise.environments.ready import acrobot, cart_pole, cube_lift, joystick, panda_reach
 from linkwise.environments.ready.joystick import Legged
 from linkwise.environments.robots import found
-from linkwise.environments.task import Task
+from linkwise.environments.tasks import Task
 from linkwise.errors import UnknownNameError, suggest
 
 _LEGS = ("FL", "FR", "RL", "RR")

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.environments.arrays import on_host
 from linkwise.environments.environment import Rollout
-from linkwise.environments.task import Task
+from linkwise.environments.tasks import Task
 from linkwise.errors import ArgumentError
 from linkwise.robot.robot import Robot
 

@@ -21,7 +21,7 @@ from linkwise.algorithms.contact import effort, law
 from linkwise.compiler.ir.program import trace
 from linkwise.core.once import once
 from linkwise.environments.draws import STREAM, Draw, episode_stream
-from linkwise.environments.task import Drives, Scalars, State, Task
+from linkwise.environments.tasks import Drives, Scalars, State, Task
 from linkwise.errors import TraceError
 from linkwise.functions.parameters import PAYLOAD, with_symbols
 from linkwise.functions.table import mechanism_of
@@ -446,7 +446,7 @@ def _payload(mass: Scalar, place: tuple[float, float, float]) -> Scalars:
 
 def _whole(value: Scalar, low: int, high: int) -> Scalar:
     """The nearest whole number, kept between two."""
-    from linkwise.environments.task import clipped
+    from linkwise.environments.tasks import clipped
     from linkwise.scalar import rint
 
     return clipped(rint(value), float(low), float(high))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linkwise.environments.draws import Draw
-from linkwise.environments.task import Scalars, State, Task, Torques
+from linkwise.environments.tasks import Scalars, State, Task, Torques
 from linkwise.model import Inertia, Joint, Link, Transform
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, cos, sin

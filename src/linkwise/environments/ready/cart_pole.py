@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from linkwise.environments.draws import Draw
-from linkwise.environments.task import Scalars, State, Task, Torques
+from linkwise.environments.tasks import Scalars, State, Task, Torques
 from linkwise.model import Inertia, Joint, Limits, Link, Transform
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.control.activations import tanh
 from linkwise.environments.draws import Draw
-from linkwise.environments.task import PDTargets, Scalars, State, Task, square
+from linkwise.environments.tasks import PDTargets, Scalars, State, Task, square
 from linkwise.model import Inertia, Joint, Limits, Link, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.contacts import Contact, Ground

@@ -17,7 +17,7 @@ import numpy as np
 
 from linkwise.control.activations import exp
 from linkwise.environments.draws import Draw
-from linkwise.environments.task import PDTargets, Push, Scalars, State, Task, clipped, square
+from linkwise.environments.tasks import PDTargets, Push, Scalars, State, Task, clipped, square
 from linkwise.errors import ModelError
 from linkwise.model.contacts import Contact
 from linkwise.model.shapes import Shape

@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.control.activations import tanh
 from linkwise.environments.draws import Draw
-from linkwise.environments.task import PDTargets, Scalars, State, Task, square
+from linkwise.environments.tasks import PDTargets, Scalars, State, Task, square
 from linkwise.robot.loading import load
 from linkwise.scalar import Scalar, sqrt
 
