@@ -31,7 +31,7 @@ from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
-from linkwise.optimal.touching import Touching
+from linkwise.optimal.touching import Stages
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -204,7 +204,7 @@ class Dynamics:
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(q̈, forces of the contacts), written out."""
         M, net, J, rates, flags = self.contact_equation(q, qd, tau)
-        made = Touching(self.dof, len(J))
+        made = Stages(1, self.dof, len(J))[0]
         made.solve(array(M), array(net), array(J), array(rates), array(flags))
         return list(made.qdd), list(made.force)
 

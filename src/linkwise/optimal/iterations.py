@@ -166,7 +166,7 @@ class Iterations:
 
     def _linearise_in_parts(self, first: Any) -> None:
         """The same for all stages of a chunk of a large robot: solutions with the mass matrix are loops."""
-        dynamics, s, n, chunk = self.problem.dynamics, self.shape, self.problem.dynamics.dof, self.chunk
+        dynamics, n, chunk = self.problem.dynamics, self.problem.dynamics.dof, self.chunk
         M, force, qdd = empty(chunk, n, n), empty(chunk, n), empty(chunk, n)
         L, inverse, rates = empty(chunk, n, n), empty(chunk, n), empty(chunk, n, 2 * n)
 
@@ -188,20 +188,28 @@ class Iterations:
             k = first + r
             writes = [rates[r], *self._turns_at(r), *self._expansion(r, k)]
             straight(expanded, [*self._stage(k), qdd[r]], writes)
-        right = empty(n, s.width)
+        right = empty(n, self.shape.width)
         for r in span(chunk):
-            for j in span(2 * n):
-                for i in span(n):
-                    right[i, j] = -rates[r, i, j]
-            for j, driven in enumerate(dynamics.driven):
-                right[:, 2 * n + j] = 0.0
-                right[driven, 2 * n + j] = 1.0
-            by_z = solve(L[r], inverse[r], right)
-            rows = self.slopes[r]
+            self._fill_right_side(right, rates[r])
+            self._set_velocity_rows(r, solve(L[r], inverse[r], right))
+
+    def _fill_right_side(self, right: Any, rates: Any) -> None:
+        """Derivatives of the net torques S u − b at fixed accelerations by (x, u), from those of b by x."""
+        dynamics, n = self.problem.dynamics, self.problem.dynamics.dof
+        for j in span(2 * n):
             for i in span(n):
-                for j in span(s.width):
-                    rows[i, j] = self.problem.step * by_z[i, j]
-                rows[i, n + i] = rows[i, n + i] + 1.0
+                right[i, j] = -rates[i, j]
+        for j, driven in enumerate(dynamics.driven):
+            right[:, 2 * n + j] = 0.0
+            right[driven, 2 * n + j] = 1.0
+
+    def _set_velocity_rows(self, r: Any, accelerations: Any) -> None:
+        """Rows of δq̇' = δq̇ + h δq̈ of a stage, from the derivatives of its accelerations."""
+        rows, n = self.slopes[r], self.problem.dynamics.dof
+        for i in span(n):
+            for j in span(self.shape.width):
+                rows[i, j] = self.problem.step * accelerations[i, j]
+            rows[i, n + i] = rows[i, n + i] + 1.0
 
     def _end(self) -> None:
         """The value function at the end of the horizon."""
@@ -271,7 +279,7 @@ class Iterations:
             total = cost[0] + problem.stage_cost(x, torques, p)
             if problem.nm:
                 total = total + problem.penalty(x, p, mult)
-            return [following, torques, [total], [_total(left, gaps[0])]]
+            return [following, torques, [total], [absolute_sum(left, gaps[0])]]
 
         reads = [self.trial_x[row], *self._plan(k), self.gaps[k + 1], self.p[k], self.multipliers[k]]
         reads += [self.sizes[t], cost, left_gap]
@@ -373,10 +381,11 @@ def _within(value: Any, low: Any, high: Any) -> Scalar:
 
 
 def _sums(cost: Any, value: Any, gap: Any, gaps: Any) -> list[list[Scalar]]:
-    return [[cost[0] + value[0]], [_total(gaps, gap[0])]]
+    return [[cost[0] + value[0]], [absolute_sum(gaps, gap[0])]]
 
 
-def _total(values: Sequence[Any], start: Any) -> Scalar:
+def absolute_sum(values: Sequence[Any], start: Any) -> Scalar:
+    """start + Σ |values|."""
     for value in values:
         start = start + abs(value)
     return start

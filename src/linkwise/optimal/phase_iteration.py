@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from linkwise.language import dot, empty, span, straight
-from linkwise.optimal.iterations import Iterations
+from linkwise.optimal.iterations import Iterations, absolute_sum
 from linkwise.optimal.touching import Stages, Touching
 from linkwise.scalar import Scalar
 
@@ -23,7 +23,7 @@ class PhaseIterations(Iterations):
         super().__init__(*given)
         contacts = self.problem.dynamics.contacts
         assert contacts is not None
-        self.contacts, self.c = contacts, contacts.rows
+        self.c = contacts.rows
 
     def _linearise_in_parts(self, first: Any) -> None:
         n, c, chunk = self.problem.dynamics.dof, self.c, self.chunk
@@ -83,23 +83,16 @@ class PhaseIterations(Iterations):
 
     def _slopes(self, r: Any, stage: Touching, rates: Any, held: Any) -> Any:
         """Rows of δq̇' of a stage; gives those of the forces."""
-        dynamics, n, c, width = self.problem.dynamics, self.problem.dynamics.dof, self.c, self.shape.width
+        n, c, width = self.problem.dynamics.dof, self.c, self.shape.width
         right, rows = empty(n, width), empty(c, width)
-        for j in span(2 * n):
-            for i in span(n):
-                right[i, j] = -rates[i, j]
-            for i in span(c):
+        self._fill_right_side(right, rates)
+        for i in span(c):
+            for j in span(2 * n):
                 rows[i, j] = held[i, j]
-        for j, driven in enumerate(dynamics.driven):
-            right[:, 2 * n + j] = 0.0
-            rows[:, 2 * n + j] = 0.0
-            right[driven, 2 * n + j] = 1.0
+            for j in span(2 * n, width):
+                rows[i, j] = 0.0
         accelerations, forces = stage.slopes(right, rows)
-        G = self.slopes[r]
-        for i in span(n):
-            for j in span(width):
-                G[i, j] = self.problem.step * accelerations[i, j]
-            G[i, n + i] = G[i, n + i] + 1.0
+        self._set_velocity_rows(r, accelerations)
         return forces
 
     def _add_forces(self, r: Any, F: Any, gradient: Any, hessian: Any) -> None:
@@ -155,9 +148,7 @@ class PhaseIterations(Iterations):
             cost = cost + problem.stage_cost(x, u, p, forces)
             if problem.nm:
                 cost = cost + problem.penalty(x, p, m, problem.force_limits(x, u, p, forces))
-            for value in left:
-                away = away + abs(value)
-            return [following, [cost, away]]
+            return [following, [cost, absolute_sum(left, away)]]
 
         reads = [self.trial_x[row], self.trial_u[t * self.N + k], stage.qdd, stage.force, self.gaps[k + 1]]
         reads += [self.p[k], self.multipliers[k], self.sizes[t], self.merits[t]]

@@ -46,8 +46,7 @@ from linkwise.optimal.quadratic import (
     convex_curvature,
     exact,
     least_squares,
-    penalised,
-    walled,
+    penalty,
 )
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
@@ -473,12 +472,7 @@ class Problem(Summarised):
             of_forces: ``force_limits``; none at the end of the horizon.
         """
         limits = [*self.stage_limits(x, p), *of_forces]
-        if self.barrier:
-            total: Scalar = 0.0
-            for c, multiplier in zip(limits, m[:-2], strict=False):
-                total = total + walled(c, multiplier, *m[-2:])[0]
-            return total
-        return penalised(limits, [*m[: len(limits)], *m[-2:]])
+        return penalty(limits, [*m[: len(limits)], *m[-2:]], self.barrier)
 
     def with_barrier(self) -> Problem:
         """The same problem with barriers that have multipliers in place of the augmented Lagrangian of its limits, see

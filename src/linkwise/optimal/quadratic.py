@@ -51,21 +51,9 @@ def least_squares(
         for w, r in zip(weights, terms.residuals, strict=True):
             value = _sum(value, 0.5 * (w * (r * r)))
         pulls = [w * r for w, r in zip(weights, terms.residuals, strict=True)]
-    elif barrier:
-        value, pulls, weights = 0.0, [], []
-        for c, multiplier in zip(terms.residuals, multipliers[:-2], strict=True):
-            wall = walled(c, multiplier, *multipliers[-2:])
-            value = _sum(value, wall[0])
-            pulls.append(wall[1])
-            weights.append(wall[2])
     else:
-        mu = multipliers[-2]
-        value = penalised(terms.residuals, multipliers)
-        pulls, weights = [], []
-        for c, multiplier in zip(terms.residuals, multipliers[:-2], strict=True):
-            force = multiplier + mu * c
-            pulls.append(where(force > 0.0, force, 0.0 * force))
-            weights.append(where(force > 0.0, mu, 0.0 * mu))
+        value = penalty(terms.residuals, multipliers, barrier)
+        pulls, weights = _pulls(terms.residuals, multipliers, barrier)
     size = len(slopes[0]) if slopes else 0
     gradient: list[Scalar] = [0.0] * size
     hessian: Rows = [[0.0] * size for _ in range(size)]
@@ -95,14 +83,10 @@ def convex_curvature(point: Point, terms: Terms, multipliers: Sequence[Scalar], 
     """What the Hessian of limits of forces has beyond that of Gauss and Newton: Σ pull ∇²c, for convex functions c
     never negative."""
     forces: list[Any] = list(point.forces)
-    graph, size, mu = forces[0].graph, len(forces), multipliers[-2]
+    graph, size = forces[0].graph, len(forces)
     hessian: Rows = [[0.0] * size for _ in range(size)]
-    for c, multiplier, row in zip(terms.residuals, multipliers[:-2], terms.slopes or (), strict=True):
-        if barrier:
-            pull = walled(c, multiplier, *multipliers[-2:])[1]
-        else:
-            force = multiplier + mu * c
-            pull = where(force > 0.0, force, 0.0 * force)
+    pulls, _ = _pulls(terms.residuals, multipliers, barrier)
+    for pull, row in zip(pulls, terms.slopes or (), strict=True):
         used = [k for k in range(size) if not _is_zero(row[k])]
         curved = jacobian([graph.lift(row[k]) for k in used], [forces[k] for k in used])
         for i, line in zip(used, curved, strict=True):
@@ -110,6 +94,32 @@ def convex_curvature(point: Point, terms: Terms, multipliers: Sequence[Scalar], 
                 if not _is_zero(second):
                     hessian[i][j] = _sum(hessian[i][j], pull * second)
     return Quadratic(0.0, [0.0] * size, hessian)
+
+
+def penalty(limits: Sequence[Scalar], multipliers: Sequence[Scalar], barrier: bool) -> Scalar:
+    """What limits add to a cost: ``walled`` for each, or ``penalised``; ``multipliers`` end with μ and 1/μ."""
+    if not barrier:
+        return penalised(limits, multipliers)
+    total: Scalar = 0.0
+    for c, multiplier in zip(limits, multipliers[:-2], strict=True):
+        total = _sum(total, walled(c, multiplier, *multipliers[-2:])[0])
+    return total
+
+
+def _pulls(
+    limits: Sequence[Scalar], multipliers: Sequence[Scalar], barrier: bool
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Slopes and curvatures of ``penalty`` by each limit."""
+    mu, pulls, weights = multipliers[-2], [], []
+    for c, multiplier in zip(limits, multipliers[:-2], strict=True):
+        if barrier:
+            _, pull, weight = walled(c, multiplier, *multipliers[-2:])
+        else:
+            force = multiplier + mu * c
+            pull, weight = where(force > 0.0, force, 0.0 * force), where(force > 0.0, mu, 0.0 * mu)
+        pulls.append(pull)
+        weights.append(weight)
+    return pulls, weights
 
 
 def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar:

@@ -17,11 +17,7 @@ from typing import Any
 from linkwise.language import dot, empty, span
 from linkwise.solve.factors import ldl, ldl_of_any, solve
 
-SMALLEST = (
-    1e-11  # pivot of G that counts as positive, in units of its diagonal: redundant rows are left alone
-)
-
-
+SMALLEST = 1e-11  # pivot of G that counts as positive, in units of its diagonal; others are of redundant rows
 SHAPES = {
     "qdd": "n", "force": "c", "L": "nn", "inverse": "n", "J": "cn", "W": "nc", "flags": "c", "C": "cc", "pivots": "c"
 }  # fmt: skip
@@ -52,11 +48,10 @@ class Touching:
     C: Any
     pivots: Any
 
-    def __init__(self, n: int, c: int, parts: dict[str, Any] | None = None):
+    def __init__(self, n: int, c: int, parts: dict[str, Any]):
         self.n, self.c = n, c
-        sizes = {"n": n, "c": c}
-        for name, axes in SHAPES.items():
-            setattr(self, name, empty(*(sizes[a] for a in axes)) if parts is None else parts[name])
+        for name in SHAPES:
+            setattr(self, name, parts[name])
 
     def solve(self, M: Any, net: Any, J: Any, rates: Any, flags: Any) -> None:
         """Accelerations and forces.
