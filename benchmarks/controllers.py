@@ -182,7 +182,7 @@ def main() -> int:
     parser.add_argument("--json", help="file for the figures")
     parser.add_argument("--quick", action="store_true", help="do not check what is promised")
     options = parser.parse_args()
-    robots = options.robots.split(",") if options.robots else arms.names()
+    robots = arms.for_laws(options.robots)
     chosen = options.controllers.split(",") if options.controllers else list(ROWS)
     table: list[dict[str, Any]] = []
     failed = 0

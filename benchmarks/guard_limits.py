@@ -21,7 +21,8 @@ import time
 import warnings
 
 import numpy as np
-from predictive_robots import DATA, FILES, MASSES, Subject
+from predictive_robots import MASSES, Subject
+from task_space_parts import arms
 
 import linkwise as lw
 from linkwise.optimal import reaching
@@ -120,8 +121,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore", lw.SlowWarning)
-    names = options.robots.split(",") if options.robots else [*lw.robots(), *FILES]
-    names = [name for name in names if name in lw.robots() or (DATA / FILES[name]).exists()]
+    names = arms.names(options.robots)
     masses = [float(mass) for mass in options.masses.split(",")]
     wrong, begin = [], time.perf_counter()
     print("robot           beyond its range  fastest  runs that keep both")

@@ -14,39 +14,19 @@ settles, nor stops, nor says why. ``--runs 300`` is the figure of the documentat
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
+from task_space_parts import arms
 
 import linkwise as lw
 from linkwise.optimal import Predictive
 from linkwise.simulate.loop import step_kernel
 
-DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-EXAMPLES, MENAGERIE = "urdf/example-robot-data", "mjcf"
-FILES = {
-    "erd_twodofs": f"{EXAMPLES}/TwoDofs.urdf",
-    "erd_talos_arm": f"{EXAMPLES}/talos_left_arm.urdf",
-    "erd_panda": f"{EXAMPLES}/panda.urdf",
-    "erd_ur10": f"{EXAMPLES}/ur10_robot.urdf",
-    "erd_so101": f"{EXAMPLES}/so101.urdf",
-    "erd_kinova": f"{EXAMPLES}/kinova.urdf",
-    "m_iiwa14": f"{MENAGERIE}/kuka_iiwa_14/iiwa14.xml",
-    "m_lite6": f"{MENAGERIE}/ufactory_lite6/lite6.xml",
-    "m_z1": f"{MENAGERIE}/unitree_z1/z1.xml",
-    "m_rizon4": f"{MENAGERIE}/flexiv_rizon4/flexiv_rizon4.xml",
-    "m_fr3": f"{MENAGERIE}/franka_fr3/fr3.xml",
-    "m_ur5e": f"{MENAGERIE}/universal_robots_ur5e/ur5e.xml",
-}
-"""Files of robots that are not bundled."""
-GRIPPERS = ("finger", "gripper", "jaw")
-"""Parts of names of joints that are locked."""
 USUAL_SPEED = 3.0  # [rad/s or m/s] for robots without limits
 PERIOD, STEPS = 4e-3, 4
 LONGEST, BRAKES = 40.0, 0.1  # [s]: of a run, and from a stop until brakes hold the arm
@@ -86,9 +66,7 @@ class Subject:
 
     @classmethod
     def of(cls, name: str) -> Subject:
-        robot = lw.load(name) if name in lw.robots() else lw.load(DATA / FILES[name])
-        held = {j.name: 0.0 for j in robot.coordinate_joints if any(part in j.name for part in GRIPPERS)}
-        robot = robot.lock(held) if held else robot
+        robot = arms.load(name)
         return cls(robot, np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, USUAL_SPEED))
 
     def law(self, pose: bool) -> Predictive:
@@ -227,8 +205,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="one line for each run")
     options = parser.parse_args()
     warnings.simplefilter("ignore", lw.SlowWarning)
-    names = options.robots.split(",") if options.robots else [*lw.robots(), *FILES]
-    names = [name for name in names if name in lw.robots() or (DATA / FILES[name]).exists()]
+    names = arms.names(options.robots)
     subjects: dict[str, Subject] = {}
     runs: list[Run] = []
     begin = time.perf_counter()

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from predictive_robots import DATA, FILES, Subject
+from predictive_robots import Subject
+from task_space_parts import arms
 
 import linkwise as lw
 from linkwise.bench.peers.base import Refusal
@@ -150,9 +151,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    FILES.update(MORE)
-    names = options.robots.split(",") if options.robots else [*lw.robots(), *FILES]
-    names = [name for name in names if name in lw.robots() or (DATA / FILES[name]).exists()]
+    arms.FILES.update(MORE)
+    names = arms.names(options.robots)
     print("robot            left   comp. torque  speed  beyond   torque  ms     status")
     worst, wrong = ("", 0.0), []
     for name in names:

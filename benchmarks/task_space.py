@@ -270,7 +270,7 @@ def main() -> int:
     parser.add_argument("--json", help="file for the figures")
     parser.add_argument("--quick", action="store_true", help="short simulations")
     options = parser.parse_args()
-    names = options.robots.split(",") if options.robots else arms.names()
+    names = arms.for_laws(options.robots)
     columns = (
         "stiffness",
         "damping",

@@ -12,7 +12,9 @@ import linkwise as lw
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 EXAMPLES, MENAGERIE = "urdf/example-robot-data", "mjcf"
+TWO_DOFS = "erd_twodofs"
 FILES = {
+    TWO_DOFS: f"{EXAMPLES}/TwoDofs.urdf",
     "erd_talos_arm": f"{EXAMPLES}/talos_left_arm.urdf",
     "erd_panda": f"{EXAMPLES}/panda.urdf",
     "erd_ur10": f"{EXAMPLES}/ur10_robot.urdf",
@@ -30,9 +32,15 @@ RANDOM = ("random:1:4", "random:2:6", "random:3:7", "random:4:8")
 GRIPPERS = ("finger", "gripper", "jaw")
 
 
-def names() -> list[str]:
-    """All arms that are there."""
-    return [*lw.robots(), *(name for name, file in FILES.items() if (DATA / file).exists()), *RANDOM]
+def names(chosen: str | None = None) -> list[str]:
+    """Of these arms, separated by commas, or of all that are bundled or in ``FILES``, those that are there."""
+    wanted = chosen.split(",") if chosen else [*lw.robots(), *FILES]
+    return [name for name in wanted if name not in FILES or (DATA / FILES[name]).exists()]
+
+
+def for_laws(chosen: str | None = None) -> list[str]:
+    """The same for benchmarks of laws with a tool: random arms as well, and no arm that is two_link again."""
+    return chosen.split(",") if chosen else [*(name for name in names() if name != TWO_DOFS), *RANDOM]
 
 
 def load(name: str) -> lw.Robot:
