@@ -308,3 +308,7 @@ def test_what_cannot_be_right_is_refused_by_name():
         gaits.trot(lw.load("panda"))
     with pytest.raises(optimal.ProblemError, match="feet: give the names"):
         gaits.trot(robot)
+    with pytest.raises(lw.LinkwiseError, match=r"no option 'heigth'.*height"):
+        lw.optimal.gaits.trot(robot, heigth=0.1)
+    with pytest.raises(optimal.ProblemError, match="expected a Robot"):
+        gaits.trot("go2")

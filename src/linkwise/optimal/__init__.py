@@ -1,6 +1,7 @@
 """Optimal motion: a problem of costs and limits, solved by differential dynamic programming (FDDP)."""
 
 from linkwise.arguments.explained import explain
+from linkwise.optimal import gaits
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
 from linkwise.optimal.contact_terms import CenterOfMass, ConePenalty, ContactForces, FrictionCone
@@ -55,6 +56,7 @@ __all__ = [
     "TipTracking",
     "TipVelocity",
     "Violated",
+    "gaits",
     "iteration",
     "reaching",
     "solve",

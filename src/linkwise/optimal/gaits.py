@@ -7,13 +7,15 @@ solver's.
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
@@ -55,7 +57,7 @@ def trot(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: A
         velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
         **options: see ``walk``.
     """
-    return _problem("trot", robot, velocity, **options)
+    return _problem("trot", robot, velocity, options)
 
 
 def pace(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: Any) -> Problem:
@@ -66,7 +68,7 @@ def pace(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: A
         velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
         **options: see ``walk``.
     """
-    return _problem("pace", robot, velocity, **options)
+    return _problem("pace", robot, velocity, options)
 
 
 def bound(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: Any) -> Problem:
@@ -77,7 +79,7 @@ def bound(robot: Robot, velocity: Sequence[float] = (0.5, 0.0, 0.0), **options: 
         velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
         **options: see ``walk``.
     """
-    return _problem("bound", robot, velocity, **options)
+    return _problem("bound", robot, velocity, options)
 
 
 def jump(robot: Robot, velocity: Sequence[float] = (0.0, 0.0, 0.0), **options: Any) -> Problem:
@@ -88,7 +90,7 @@ def jump(robot: Robot, velocity: Sequence[float] = (0.0, 0.0, 0.0), **options: A
         velocity: of the trunk: forward, to the left [m/s], and about the vertical [rad/s].
         **options: see ``walk``.
     """
-    return _problem("jump", robot, velocity, **options)
+    return _problem("jump", robot, velocity, options)
 
 
 def walk(robot: Robot, velocity: Sequence[float] = (0.25, 0.0, 0.0), **options: Any) -> Problem:
@@ -103,10 +105,20 @@ def walk(robot: Robot, velocity: Sequence[float] = (0.25, 0.0, 0.0), **options: 
             before it [s]. ``height``: of the feet above the ground in a swing [m]. ``step``: of the problem [s].
             ``friction``: coefficient of the ground. ``torque_limits``: as for ``Problem``.
     """
-    return _problem("walk", robot, velocity, **options)
+    return _problem("walk", robot, velocity, options)
 
 
-def _problem(
+def _problem(gait: str, robot: Robot, velocity: Sequence[float], options: Mapping[str, Any]) -> Problem:
+    if not isinstance(robot, Robot):
+        raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
+    known = inspect.getfullargspec(_made).kwonlyargs
+    for name in options:
+        if name not in known:
+            raise UnknownNameError(f"{gait}: no option {name!r}; {suggest(name, known)}")
+    return _made(gait, robot, velocity, **options)
+
+
+def _made(
     gait: str,
     robot: Robot,
     velocity: Sequence[float],
