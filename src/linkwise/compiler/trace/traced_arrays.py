@@ -85,7 +85,7 @@ def _simplest(terms: Mapping[str, int], constant: int) -> Index | int:
 
 
 def index(value: Index | int) -> Index:
-    return value if isinstance(value, Index) else Index((), int(value))
+    return value if isinstance(value, Index) else Index((), operator.index(value))
 
 
 # -- arrays while tracing ---------------------------------------------------------------------------------------------
