@@ -1,9 +1,12 @@
 """Derivatives through loops that stay loops: random programs of random sizes against differences, against those of the
 program written out, and with the interpreter's bits on every target."""
 
+import shutil
+
 import numpy as np
 import pytest
 from test_rolled import interpreted, outputs
+from test_wasm import run as run_wasm
 
 import linkwise as lw
 from c_functions import call_c
@@ -125,6 +128,12 @@ def test_derivatives_of_random_programs_of_random_sizes(tmp_path, monkeypatch):
                 many = outputs(each(*(np.stack([x, x, x]) for x in given)))
                 for a, b, c in zip(call_c(each, folder, *given), outputs(each(*given)), many, strict=True):
                     assert a.tobytes() == np.asarray(b).tobytes() == c[2].tobytes(), (seed, n)
+                assert "for (" in each.source("cuda")
+                if shutil.which("node"):
+                    named = dict(zip((name for name, _ in each.inputs), given, strict=True))
+                    (found,) = run_wasm(folder, each.program(), [named])
+                    for (name, _), b in zip(each.outputs, outputs(each(*given)), strict=True):
+                        assert found[name].tobytes() == np.asarray(b).tobytes(), (seed, n)
     assert looped >= 4
 
 
