@@ -39,9 +39,9 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
         shapes = {name: (*shape, sizes[by]) for name, shape in kernel.outputs}
 
         def function(**values: Any) -> dict[str, Any]:
-            found = jacobians(tree, values, by, shapes)
+            slopes = jacobians(tree, values, by, shapes)
             return {
-                output: found[name] for (output, _), (name, _) in zip(outputs, kernel.outputs, strict=True)
+                output: slopes[name] for (output, _), (name, _) in zip(outputs, kernel.outputs, strict=True)
             }
 
         return _of_loops(kernel, f"{kernel.name}_by_{by}", kernel.inputs, outputs, function, key)
@@ -85,8 +85,8 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
 
         def function(**given: Any) -> dict[str, Any]:
             weights = {name: given[bar] for bar, (name, _) in zip(cotangents, kernel.outputs, strict=True)}
-            found = adjoints_of_inputs(tree, {each: given[each] for each in sizes}, weights)
-            return {output: found[each] for (output, _), each in zip(outputs, by, strict=True)}
+            gradients = adjoints_of_inputs(tree, {each: given[each] for each in sizes}, weights)
+            return {output: gradients[each] for (output, _), each in zip(outputs, by, strict=True)}
 
         return _of_loops(kernel, name, inputs.items(), outputs, function, _key(kernel, "vjp", by))
 
@@ -130,9 +130,9 @@ def jvp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
 
         def function(**given: Any) -> dict[str, Any]:
             along = {each: given[dot] for dot, each in directions.items()}
-            found = tangents_of_outputs(tree, {each: given[each] for each in sizes}, along)
+            rates = tangents_of_outputs(tree, {each: given[each] for each in sizes}, along)
             return {
-                output: found[name] for (output, _), (name, _) in zip(outputs, kernel.outputs, strict=True)
+                output: rates[name] for (output, _), (name, _) in zip(outputs, kernel.outputs, strict=True)
             }
 
         return _of_loops(kernel, name, inputs.items(), outputs, function, _key(kernel, "jvp", by))

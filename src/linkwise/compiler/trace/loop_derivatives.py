@@ -272,11 +272,11 @@ class Repetition:
             image = self._given(item, range(len(item.reads)))
             for k in item.read_slopes:
                 image[_input(item, "t", k)] = self._read(self.slopes, item.reads[k])
-            found = images([*item.values, *item.tangents], image, self._graph)
+            results = images([*item.values, *item.tangents], image, self._graph)
             count = len(item.values)
-            for key, node in zip(item.writes, found[:count], strict=True):
+            for key, node in zip(item.writes, results[:count], strict=True):
                 self._write(self.values, key, node)
-            for j, node in zip(item.written_slopes, found[count:], strict=True):
+            for j, node in zip(item.written_slopes, results[count:], strict=True):
                 self._write(self.slopes, item.writes[j], node)
 
     # -- reverse
@@ -471,9 +471,9 @@ def jacobians(
         for column in span(size):
             direction = zeros(size)
             direction[column] = 1.0
-            found = tangents_of_outputs(tree, values, {by: direction})
+            rates = tangents_of_outputs(tree, values, {by: direction})
             for title, part in outputs.items():
-                _set_column(part, column, found[title], 0)
+                _set_column(part, column, rates[title], 0)
         return outputs
     for title, part in outputs.items():
         _set_rows(part, title, 0, tree, values, by)

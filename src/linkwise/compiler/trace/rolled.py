@@ -352,17 +352,17 @@ class Rolled:
 
     def largest(self, loop: str) -> int:
         """The largest number of a turn of a loop."""
-        found: dict[str, tuple[int, int]] = {}
+        ranges: dict[str, tuple[int, int]] = {}
 
         def visit(block: Block) -> None:
             for item in block.items:
                 if isinstance(item, TracedLoop):
-                    bounds = [*bounds_of(item.first, found), *bounds_of(item.stop, found)]
-                    found[item.name] = min(bounds), max(bounds)
+                    bounds = [*bounds_of(item.first, ranges), *bounds_of(item.stop, ranges)]
+                    ranges[item.name] = min(bounds), max(bounds)
                     visit(item.body)
 
         visit(self.root)
-        return found[loop][1]
+        return ranges[loop][1]
 
     def _size(self, step: OpenStep) -> int:
         """About how many operations a step has."""

@@ -77,7 +77,7 @@ class Resolved:
 
     def _inputs(self, step: OpenStep, outputs: Sequence[Node]) -> dict[Node, Key]:
         """What the outputs of a step need from memory and from earlier steps; those keep it in registers."""
-        found: dict[Node, Key] = {}
+        sources: dict[Node, Key] = {}
         seen: set[int] = set()
         places = {node: key for key, node in step.reads.items()}
         stack = list(outputs)
@@ -87,7 +87,7 @@ class Resolved:
                 continue
             seen.add(node.index)
             if node in places:
-                found[node] = places[node]
+                sources[node] = places[node]
                 continue
             if node.op in ("phi", "result"):
                 raise TraceError(
@@ -98,7 +98,7 @@ class Resolved:
             if reaches and node.op not in CONDITIONS:  # registers hold numbers: conditions are computed again
                 if node not in owner.kept:
                     owner.kept[node] = self.trace.register()
-                found[node] = owner.kept[node]
+                sources[node] = owner.kept[node]
             elif node.op == "input":
                 raise TraceError(
                     f"{self.label}: a value that a loop computes is used after it or in its next turn; keep it in a "
@@ -106,7 +106,7 @@ class Resolved:
                 )
             else:
                 stack.extend(node.args)
-        return found
+        return sources
 
 
 class Finished(Resolved):
@@ -312,11 +312,11 @@ def memory_of(key: Key) -> Any:
 
 def nodes_between(outputs: Sequence[Node], known: Mapping[int, Node]) -> list[Node]:
     """What the outputs need besides known nodes, arguments first."""
-    found: dict[int, Node] = {}
+    needed: dict[int, Node] = {}
     stack = list(outputs)
     while stack:
         node = stack.pop()
-        if node.index not in found and node.index not in known:
-            found[node.index] = node
+        if node.index not in needed and node.index not in known:
+            needed[node.index] = node
             stack.extend(node.args)
-    return [found[k] for k in sorted(found)]
+    return [needed[k] for k in sorted(needed)]
