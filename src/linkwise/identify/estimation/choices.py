@@ -76,13 +76,15 @@ def choose(
     folds: Folds | None = None
     for frequency in wanted:
         signals = [condition(log, cutoff=frequency) for log in logs]
+        if any(each.cutoff == signals[0].cutoff for each in found):
+            continue  # a condition of the user's own may have a cut-off of its own
         observer = Observer(robot, signals)
         folds = Folds.of(observer) if folds is None else folds
         late = [lag] if lag is not None else _lags(observer)
         for each in late:
             moved = [shifted(s, each) for s in signals] if each.corrected else signals
             watched = Observer(robot, moved) if each.corrected else observer
-            found += [Plain(law, frequency, each, _error(watched, law, folds)) for law in LAWS]
+            found += [Plain(law, signals[0].cutoff, each, _error(watched, law, folds)) for law in LAWS]
     by_spectrum = min(each.error for each in found if each.cutoff == wanted[0])
     best = min(found, key=lambda each: each.error)
     if best.error > BETTER * by_spectrum:
