@@ -228,7 +228,7 @@ def _end(found: Identification, options) -> None:
     click.echo(
         f"this model fails: {left:.3g} % of the torque is left (at most {FAILED:g} %){unsaved}", err=True
     )
-    raise SystemExit(FAILED_STATUS)
+    raise click.exceptions.Exit(FAILED_STATUS)
 
 
 def _check_targets(options) -> None:
