@@ -1,0 +1,174 @@
+"""Online moves of several joints over scalars: the plan from a state to a target, and the state at a time of it.
+
+A plan has two tracks for each joint: ten phases of constant jerk each, of which the first three brake. Its motion is the
+mean of both tracks with a weight; it keeps every limit that both tracks keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from linkwise.motion.online.braking import Braking, advanced, braking
+from linkwise.motion.online.earliest import Earliest
+from linkwise.motion.online.extremes import Motion, Task
+from linkwise.scalar import Condition, Scalar, maximum, minimum, negated, where, while_loop
+
+PHASES = 10
+_JERKS = (1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)
+_UNREACHED = 1e-9  # relative: what is left of a distance where no time was found
+
+Scalars = list[Scalar]
+
+
+@dataclass(frozen=True)
+class JointPlan:
+    """Two tracks of one joint, and the weight of the first."""
+
+    durations: tuple[Scalars, Scalars]
+    jerks: tuple[Scalars, Scalars]
+    weight: Scalar
+    fault: Condition
+
+
+class _Joint:
+    """A joint with its braking, the task that remains, and the times at which it can be done."""
+
+    def __init__(self, task: Task):
+        self.given = task
+        self.brake: Braking = braking(task)
+        rest = replace(
+            task,
+            distance=task.distance - self.brake.distance,
+            rounding=task.rounding + abs(self.brake.distance),
+            v0=self.brake.velocity,
+            a0=self.brake.acceleration,
+        )
+        first, second, third = self.brake.durations
+        self.braking_time = first + second + third
+        self.times = Earliest(rest)
+        self.first = self.times.first + self.braking_time
+
+    def direction(self, T: Scalar) -> Scalar:
+        """1 or −1 where the target is too far or too near for the first time from T on that has the velocity of the
+        target; 0 where it is not; 2 where that time is later than T."""
+        t = T - self.braking_time
+        there = self.times.past_gaps(t)
+        short, beyond = self.times.off(there)
+        return where(short > 0.0, 1.0, where(beyond > 0.0, -1.0, where(there > t, 2.0, 0.0)))
+
+    def following(self, T: Scalar, direction: Scalar) -> Scalar:
+        """A later time that may be possible, if T is not."""
+        t = self.times.past_gaps(T - self.braking_time)
+        later = self.times.after(t, direction) + self.braking_time
+        return where(abs(direction) > 0.5, later, T)
+
+    def plan(self, T: Scalar) -> JointPlan:
+        """Both tracks for a duration T [s]."""
+        t = T - self.braking_time
+        task = self.times.task
+        up, down = self.times.up.in_time(t), self.times.down.in_time(t)
+        furthest, nearest = up.distance, -down.distance
+        between = furthest - nearest
+        weight = (task.distance - nearest) / where(between > 0.0, between, 1.0)
+        size = maximum(up.rounding, down.rounding) + task.rounding
+        missed = maximum(task.distance - furthest, nearest - task.distance)
+        fault = negated(missed <= _UNREACHED * size) | negated(_is_valid(self.given))
+        jerk = task.jerk
+        return JointPlan(
+            (self._durations(up), self._durations(down)),
+            (self._jerks(jerk), self._jerks(-jerk)),
+            minimum(maximum(where(between > 0.0, weight, 1.0), 0.0), 1.0),
+            fault,
+        )
+
+    def _durations(self, motion: Motion) -> Scalars:
+        return [*self.brake.durations, *(maximum(d, 0.0) for d in motion.durations)]
+
+    def _jerks(self, jerk: Scalar) -> Scalars:
+        return [*self.brake.jerks, *(s * jerk for s in _JERKS)]
+
+
+def _is_valid(task: Task) -> Condition:
+    """Whether the limits are limits, and the target can be reached without passing one."""
+    vf, af = task.vf, task.af
+    turn = 0.5 * af * af / task.jerk
+    slack = 1e-12 * (abs(vf) + turn)
+    highest = where(af < 0.0, vf + turn, vf)
+    lowest = where(af > 0.0, vf - turn, vf)
+    state = abs(task.v0) + abs(task.a0) + abs(task.distance)
+    return (
+        (task.jerk > 0.0)
+        & (task.highest_acceleration > 0.0)
+        & (task.lowest_acceleration < 0.0)
+        & (task.highest_velocity > 0.0)
+        & (task.lowest_velocity < 0.0)
+        & (af <= task.highest_acceleration)
+        & (af >= task.lowest_acceleration)
+        & (highest <= task.highest_velocity + slack)
+        & (lowest >= task.lowest_velocity - slack)
+        & (state < 1e150)
+    )
+
+
+def planned(tasks: list[Task], at_least: Scalar, *, together: bool = True) -> tuple[Scalars, list[JointPlan]]:
+    """The duration of every joint [s] and its plan.
+
+    Args:
+        tasks: of the joints.
+        at_least: shortest duration [s].
+        together: all joints arrive at the same time; else each as early as it can.
+    """
+    joints = [_Joint(task) for task in tasks]
+    if together:
+        durations = _possible(joints, at_least) * len(joints)
+    else:
+        durations = [T for joint in joints for T in _possible([joint], at_least)]
+    return durations, [joint.plan(T) for joint, T in zip(joints, durations, strict=True)]
+
+
+def _possible(joints: list[_Joint], at_least: Scalar) -> Scalars:
+    """The first time that is possible for all of these joints."""
+    T = at_least
+    for joint in joints:
+        T = maximum(T, joint.first)
+    most = 4.0 * len(joints) + 8.0
+
+    def active(count: Scalar, T: Scalar, *directions: Scalar) -> Any:
+        closed: Any = abs(directions[0]) > 0.5
+        for direction in directions[1:]:
+            closed = closed | (abs(direction) > 0.5)
+        return closed & (count < most)
+
+    def body(count: Scalar, T: Scalar, *directions: Scalar) -> tuple[Scalar, ...]:
+        new = T
+        for joint, direction in zip(joints, directions, strict=True):
+            new = maximum(new, joint.following(T, direction))
+        return count + 1.0, new, *(joint.direction(new) for joint in joints)
+
+    start = (0.0 * T, T, *(joint.direction(T) for joint in joints))
+    return [while_loop(active, body, start)[1]]
+
+
+def sampled(
+    time: Scalar, start: tuple[Scalar, Scalar, Scalar], plan: tuple[Any, Any, Scalar]
+) -> tuple[Scalar, Scalar, Scalar]:
+    """Position, velocity and acceleration of one joint at a time of its plan [s]; its last acceleration goes on after.
+
+    Args:
+        time: from the start of the plan [s].
+        start: position, velocity and acceleration at the start.
+        plan: durations of both tracks, their jerks, and the weight of the first track.
+    """
+    durations, jerks, weight = plan
+    tracks: list[tuple[Scalar, Scalar, Scalar]] = []
+    for k in range(2):
+        p, v, a, left = 0.0 * start[0], start[1], start[2], time
+        for duration, jerk in zip(durations[k], jerks[k], strict=True):
+            part = maximum(minimum(left, duration), 0.0)
+            p, v, a = advanced(p, v, a, jerk, part)
+            left = left - part
+        tracks.append(advanced(p, v, a, 0.0 * v, maximum(left, 0.0)))
+    first, second = tracks
+    mixed = [b + weight * (a - b) for a, b in zip(first, second, strict=True)]
+    return start[0] + mixed[0], mixed[1], mixed[2]
