@@ -29,6 +29,7 @@ from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.control.safe_stop import stop_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
 from linkwise.embedded.learned import policy_entries
+from linkwise.embedded.online import online_entries
 from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
@@ -413,6 +414,7 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "rollout": _rollout,
     "mpc": predictive_entries,
     "policy": policy_entries,
+    "online": online_entries,
 }
 """Names besides those of functions and controllers."""
 LAWS = ("guarded_controller", "switched_controller")

@@ -10,6 +10,9 @@ from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematic
 from linkwise.motion.kinematics.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.kinematics.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
 from linkwise.motion.limits import LimitError, Violation, check, require
+from linkwise.motion.online.moves import Online, OnlineMoveError
+from linkwise.motion.online.plans import OnlineMove, OnlinePlan
+from linkwise.motion.online.through import OnlineSequence
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
 from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
@@ -35,6 +38,11 @@ __all__ = [
     "JerkLimited",
     "LimitError",
     "Moment",
+    "Online",
+    "OnlineMove",
+    "OnlineMoveError",
+    "OnlinePlan",
+    "OnlineSequence",
     "PiecewisePolynomial",
     "Samples",
     "Solution",

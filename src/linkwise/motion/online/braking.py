@@ -41,7 +41,10 @@ def braking(task: Task) -> Braking:
     distance, v, a = advanced(distance, v, a, 0.0, second)
     at_limit = maximum(minimum(a, task.highest_acceleration), task.lowest_acceleration)
     a = where(brakes, at_limit, a)
-    above, below = brakes & (v > task.highest_velocity) & (a < 0.0), brakes & (v < task.lowest_velocity) & (a > 0.0)
+    above, below = (
+        brakes & (v > task.highest_velocity) & (a < 0.0),
+        brakes & (v < task.lowest_velocity) & (a > 0.0),
+    )
     excess = where(above, v - task.highest_velocity, task.lowest_velocity - v)
     size = abs(a)
     turn = (size - sqrt(maximum(size * size - 2.0 * task.jerk * excess, 0.0))) / task.jerk

@@ -14,7 +14,7 @@ import math
 from linkwise.motion.online.extremes import Furthest, Task
 from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, where, while_loop
 
-ROUNDING = 4e-16  # relative errors of sums
+DOUBLE = 4e-16  # relative errors of sums
 MOST_STEPS = 60.0  # of Newton's method
 INFINITE = 1e300
 
@@ -37,7 +37,7 @@ class Gap:
 
     def left(self, T: Scalar) -> Scalar:
         """T, or the end of the gap if T is in it."""
-        return where((T > self.begin) & (T < self.end), self.end, T)
+        return where((self.begin < T) & (self.end > T), self.end, T)
 
     def next(self, T: Scalar) -> Scalar:
         """Where the gap begins if it is ahead of T."""
@@ -49,10 +49,11 @@ class Earliest:
 
     Args:
         task: the joint, after braking.
+        unit: relative error of a sum.
     """
 
-    def __init__(self, task: Task):
-        self.task = task
+    def __init__(self, task: Task, unit: float = DOUBLE):
+        self.task, self.unit = task, unit
         self.up, self.down = Furthest(task), Furthest(task.mirrored(True))
         self.gaps = (Gap(task), Gap(self.down.task))
         self.first = self.past_gaps(abs(task.af - task.a0) / task.jerk)
@@ -62,7 +63,7 @@ class Earliest:
         """(how much the furthest distance falls short, how much the nearest one is beyond) beyond rounding; not
         positive if T is possible."""
         up, down = self.up.in_time(T), self.down.in_time(T)
-        rounding = 8.0 * ROUNDING * (maximum(up.rounding, down.rounding) + self.task.rounding)
+        rounding = 8.0 * self.unit * (maximum(up.rounding, down.rounding) + self.task.rounding)
         return self.task.distance - up.distance - rounding, -down.distance - self.task.distance - rounding
 
     def past_gaps(self, T: Scalar) -> Scalar:
@@ -82,10 +83,10 @@ class Earliest:
         closed = abs(direction) < 1.5
         end = minimum(self.gaps[0].next(T), self.gaps[1].next(T))
         turn = _slope_turns(furthest)
-        from_left = _newton_from_left(furthest, closed, T, minimum(turn, end))
+        from_left = _newton_from_left(furthest, self.unit, closed, T, minimum(turn, end))
         start = maximum(T, turn)
         unknown = closed & (from_left >= INFINITE) & (start < end)
-        reached = minimum(from_left, _in_bracket(furthest, unknown, start, end))
+        reached = minimum(from_left, _in_bracket(furthest, self.unit, unknown, start, end))
         past = end
         for gap in (*self.gaps, self.gaps[0]):
             past = where((past >= gap.begin) & (past < gap.end), gap.end, past)
@@ -105,7 +106,7 @@ def _slope_turns(furthest: Furthest) -> Scalar:
     return (2.0 * W - task.a0 + task.af) * furthest.per_jerk
 
 
-def _newton_from_left(furthest: Furthest, active: Condition, T: Scalar, end: Scalar) -> Scalar:
+def _newton_from_left(furthest: Furthest, unit: float, active: Condition, T: Scalar, end: Scalar) -> Scalar:
     """The first root before ``end``, where the distance is concave; INFINITE if there is none."""
     task = furthest.task
 
@@ -115,7 +116,7 @@ def _newton_from_left(furthest: Furthest, active: Condition, T: Scalar, end: Sca
     def body(count: Scalar, t: Scalar, root: Scalar, on: Scalar) -> tuple[Scalar, ...]:
         motion = furthest.in_time(t)
         short = task.distance - motion.distance
-        there = short <= ROUNDING * (motion.rounding + task.rounding)
+        there = short <= unit * (motion.rounding + task.rounding)
         rises = motion.slope > 0.0
         new = t + short / where(rises, motion.slope, 1.0)
         stays = new <= t
@@ -123,11 +124,11 @@ def _newton_from_left(furthest: Furthest, active: Condition, T: Scalar, end: Sca
         on = where(there | stays | (motion.slope <= 0.0) | (new > end), 0.0, 1.0)
         return count + 1.0, new, root, on
 
-    on = where(active & (T < end), 1.0, 0.0)
+    on = where(active & (end > T), 1.0, 0.0)
     return while_loop(going, body, (0.0 * T, T, 0.0 * T + INFINITE, on))[2]
 
 
-def _in_bracket(furthest: Furthest, active: Condition, begin: Scalar, end: Scalar) -> Scalar:
+def _in_bracket(furthest: Furthest, unit: float, active: Condition, begin: Scalar, end: Scalar) -> Scalar:
     """The root between ``begin`` and ``end``, where the distance is convex; INFINITE if there is none."""
     task = furthest.task
     cruise = furthest.cruise_from
@@ -136,7 +137,7 @@ def _in_bracket(furthest: Furthest, active: Condition, begin: Scalar, end: Scala
     high = where(left > 0.0, cruise + left / task.highest_velocity, cruise)
     high = minimum(maximum(high, begin), end)
     at_begin, at_high = furthest.in_time(begin), furthest.in_time(high)
-    rounding = ROUNDING * (at_high.rounding + task.rounding)
+    rounding = unit * (at_high.rounding + task.rounding)
     exists = (at_high.distance >= task.distance - 4.0 * rounding) | (high < end)
     lifted = at_high.distance - at_begin.distance
     ratio = (task.distance - at_begin.distance) / where(lifted > 0.0, lifted, 1.0)
@@ -153,10 +154,10 @@ def _in_bracket(furthest: Furthest, active: Condition, begin: Scalar, end: Scala
         low, high = where(enough, low, t), where(enough, t, high)
         new = t - excess / where(motion.slope > 0.0, motion.slope, 1.0)
         inside = (new > low) & (new < high) & (motion.slope > 0.0)
-        close = abs(excess) <= ROUNDING * (motion.rounding + task.rounding)
+        close = abs(excess) <= unit * (motion.rounding + task.rounding)
         middle = 0.5 * (low + high)
         new = where(inside, new, middle)
-        done = close | (high - low <= 4e-16 * high) 
+        done = close | (high - low <= unit * high)
         return count + 1.0, where(done, t, new), low, where(close, t, high), where(done, 0.0, 1.0)
 
     on = where(active & exists, 1.0, 0.0)

@@ -88,12 +88,8 @@ class Furthest:
         down = jerk * (top - task.vf) + 0.5 * af * af
         peak, valley = sqrt(maximum(up, 0.0)), -sqrt(maximum(down, 0.0))
         self.cruise_peak, self.cruise_valley = minimum(peak, highest), maximum(valley, lowest)
-        self.cruise_high = where(
-            peak > highest, (up - highest * highest) / (jerk * highest), 0.0
-        )
-        self.cruise_low = where(
-            valley < lowest, (lowest * lowest - down) / (jerk * lowest), 0.0
-        )
+        self.cruise_high = where(peak > highest, (up - highest * highest) / (jerk * highest), 0.0)
+        self.cruise_low = where(valley < lowest, (lowest * lowest - down) / (jerk * lowest), 0.0)
         turns = 2.0 * (self.cruise_peak - self.cruise_valley) - a0 + af
         self.cruise_from = turns * self.per_jerk + (self.cruise_high + self.cruise_low)
         """The time [s] from which on the speed is held at its limit."""
@@ -117,7 +113,7 @@ class Furthest:
         share = minimum(maximum((gained - lowest * held) * self.per_range, 0.0), held)
         high = where(valley > lowest, held, where(peak < highest, 0.0, share))
         low = held - high
-        cruises = T > self.cruise_from
+        cruises = self.cruise_from < T
         peak, valley = where(cruises, self.cruise_peak, peak), where(cruises, self.cruise_valley, valley)
         high, low = where(cruises, self.cruise_high, high), where(cruises, self.cruise_low, low)
         cruise = where(cruises, T - self.cruise_from, 0.0)

@@ -1,7 +1,7 @@
-"""Online moves of several joints over scalars: the plan from a state to a target, and the state at a time of it.
+"""Online moves of one joint over scalars: possible durations, the plan for one, and the state at a time of it.
 
-A plan has two tracks for each joint: ten phases of constant jerk each, of which the first three brake. Its motion is the
-mean of both tracks with a weight; it keeps every limit that both tracks keep.
+A plan has two tracks: ten phases of constant jerk each, of which the first three brake. Its motion is the
+weighted mean of both tracks, so it keeps every limit that both keep. Joints that move together have the same duration.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.motion.online.braking import Braking, advanced, braking
-from linkwise.motion.online.earliest import Earliest
+from linkwise.motion.online.earliest import DOUBLE, Earliest
 from linkwise.motion.online.extremes import Motion, Task
 from linkwise.scalar import Condition, Scalar, maximum, minimum, negated, where, while_loop
 
 PHASES = 10
+MOST_PASSES = 12.0  # through intervals of impossible durations; there are at most four
 _JERKS = (1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)
-_UNREACHED = 1e-9  # relative: what is left of a distance where no time was found
+_UNREACHED = 2e6  # units of rounding: what may be left of a distance
 
 Scalars = list[Scalar]
 
@@ -34,7 +35,7 @@ class JointPlan:
 class _Joint:
     """A joint with its braking, the task that remains, and the times at which it can be done."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: Task, unit: float):
         self.given = task
         self.brake: Braking = braking(task)
         rest = replace(
@@ -46,7 +47,7 @@ class _Joint:
         )
         first, second, third = self.brake.durations
         self.braking_time = first + second + third
-        self.times = Earliest(rest)
+        self.times = Earliest(rest, unit)
         self.first = self.times.first + self.braking_time
 
     def direction(self, T: Scalar) -> Scalar:
@@ -73,7 +74,7 @@ class _Joint:
         weight = (task.distance - nearest) / where(between > 0.0, between, 1.0)
         size = maximum(up.rounding, down.rounding) + task.rounding
         missed = maximum(task.distance - furthest, nearest - task.distance)
-        fault = negated(missed <= _UNREACHED * size) | negated(_is_valid(self.given))
+        fault = negated(missed <= _UNREACHED * self.times.unit * size) | negated(_is_valid(self.given))
         jerk = task.jerk
         return JointPlan(
             (self._durations(up), self._durations(down)),
@@ -111,43 +112,36 @@ def _is_valid(task: Task) -> Condition:
     )
 
 
-def planned(tasks: list[Task], at_least: Scalar, *, together: bool = True) -> tuple[Scalars, list[JointPlan]]:
-    """The duration of every joint [s] and its plan.
+def earliest(task: Task, shortest: Scalar, unit: float = DOUBLE) -> Scalar:
+    """The first duration that is possible [s], ``shortest`` or later; NaN if a number of the task is.
 
     Args:
-        tasks: of the joints.
-        at_least: shortest duration [s].
-        together: all joints arrive at the same time; else each as early as it can.
+        task: of the joint.
+        shortest: shortest duration [s].
+        unit: relative error of a sum.
     """
-    joints = [_Joint(task) for task in tasks]
-    if together:
-        durations = _possible(joints, at_least) * len(joints)
-    else:
-        durations = [T for joint in joints for T in _possible([joint], at_least)]
-    return durations, [joint.plan(T) for joint, T in zip(joints, durations, strict=True)]
+    joint = _Joint(task, unit)
+
+    def active(count: Scalar, T: Scalar, direction: Scalar) -> Condition:
+        return (abs(direction) > 0.5) & (count < MOST_PASSES)
+
+    def body(count: Scalar, T: Scalar, direction: Scalar) -> tuple[Scalar, ...]:
+        new = joint.following(T, direction)
+        return count + 1.0, new, joint.direction(new)
+
+    T = maximum(shortest, joint.first)
+    return while_loop(active, body, (0.0 * T, T, joint.direction(T)))[1]
 
 
-def _possible(joints: list[_Joint], at_least: Scalar) -> Scalars:
-    """The first time that is possible for all of these joints."""
-    T = at_least
-    for joint in joints:
-        T = maximum(T, joint.first)
-    most = 4.0 * len(joints) + 8.0
+def tracks(task: Task, duration: Scalar, unit: float = DOUBLE) -> JointPlan:
+    """Both tracks of a joint for a possible duration.
 
-    def active(count: Scalar, T: Scalar, *directions: Scalar) -> Any:
-        closed: Any = abs(directions[0]) > 0.5
-        for direction in directions[1:]:
-            closed = closed | (abs(direction) > 0.5)
-        return closed & (count < most)
-
-    def body(count: Scalar, T: Scalar, *directions: Scalar) -> tuple[Scalar, ...]:
-        new = T
-        for joint, direction in zip(joints, directions, strict=True):
-            new = maximum(new, joint.following(T, direction))
-        return count + 1.0, new, *(joint.direction(new) for joint in joints)
-
-    start = (0.0 * T, T, *(joint.direction(T) for joint in joints))
-    return [while_loop(active, body, start)[1]]
+    Args:
+        task: of the joint.
+        duration: [s].
+        unit: relative error of a sum.
+    """
+    return _Joint(task, unit).plan(duration)
 
 
 def sampled(
