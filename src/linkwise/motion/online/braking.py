@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from linkwise.motion.online.extremes import Task
 from linkwise.scalar import Condition, Scalar, maximum, minimum, negated, sqrt, where
 
-SLACK = 4e-15  # relative: a state this little beyond a limit does not brake
+SLACK = 1e-12  # relative: a state this little beyond a limit does not brake
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,21 @@ rises from then on, so Newton's method is safe from the left before that time, a
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from linkwise.motion.online.extremes import Furthest, Task
 from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, where, while_loop
 
-DOUBLE = 4e-16  # relative errors of sums
+
+class Precision(NamedTuple):
+    """Relative errors."""
+
+    unit: float  # of a sum
+    noise: float  # of a state: what a target may be missed by, so that a plan goes on from its own states
+
+
+DOUBLE = Precision(4e-16, 2e-13)
+SINGLE = Precision(2.4e-7, 4e-6)
 MOST_STEPS = 60.0  # of Newton's method
 INFINITE = 1e300
 
@@ -24,15 +34,18 @@ class Gap:
 
     Args:
         task: the joint.
+        noise: relative error of a state.
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: Task, noise: float):
         a0, af, jerk, top = task.a0, task.af, task.jerk, task.highest_acceleration
         square = jerk * (task.vf - task.v0) + 0.5 * (a0 * a0 + af * af)  # of the peak that is needed
         peak, both = sqrt(maximum(square, 0.0)), a0 + af
         held = (square - top * top) / top
         exists = square > 0.0
-        self.begin = where(exists, (-2.0 * peak - both) / jerk, -1.0)
+        size = jerk * (abs(task.vf) + abs(task.v0)) + (a0 * a0 + af * af)
+        inside = sqrt(maximum(square - noise * size, 0.0))
+        self.begin = where(exists, (-2.0 * inside - both) / jerk, -1.0)
         self.end = where(exists, where(peak > top, 2.0 * top + held, 2.0 * peak) - both, -jerk) / jerk
 
     def left(self, T: Scalar) -> Scalar:
@@ -49,21 +62,21 @@ class Earliest:
 
     Args:
         task: the joint, after braking.
-        unit: relative error of a sum.
+        precision: of the arithmetic.
     """
 
-    def __init__(self, task: Task, unit: float = DOUBLE):
-        self.task, self.unit = task, unit
+    def __init__(self, task: Task, precision: Precision = DOUBLE):
+        self.task, self.precision = task, precision
         self.up, self.down = Furthest(task), Furthest(task.mirrored(True))
-        self.gaps = (Gap(task), Gap(self.down.task))
+        self.gaps = (Gap(task, precision.noise), Gap(self.down.task, precision.noise))
         self.first = self.past_gaps(abs(task.af - task.a0) / task.jerk)
         """The earliest time at which the velocity and acceleration of the target can be reached [s]."""
 
     def off(self, T: Scalar) -> tuple[Scalar, Scalar]:
-        """(how much the furthest distance falls short, how much the nearest one is beyond) beyond rounding; not
+        """(how much the furthest distance falls short, how much the nearest one is beyond) more than noise; not
         positive if T is possible."""
         up, down = self.up.in_time(T), self.down.in_time(T)
-        rounding = 8.0 * self.unit * (maximum(up.rounding, down.rounding) + self.task.rounding)
+        rounding = self.precision.noise * (maximum(up.rounding, down.rounding) + self.task.rounding)
         return self.task.distance - up.distance - rounding, -down.distance - self.task.distance - rounding
 
     def past_gaps(self, T: Scalar) -> Scalar:
@@ -83,10 +96,10 @@ class Earliest:
         closed = abs(direction) < 1.5
         end = minimum(self.gaps[0].next(T), self.gaps[1].next(T))
         turn = _slope_turns(furthest)
-        from_left = _newton_from_left(furthest, self.unit, closed, T, minimum(turn, end))
+        from_left = _newton_from_left(furthest, self.precision.unit, closed, T, minimum(turn, end))
         start = maximum(T, turn)
         unknown = closed & (from_left >= INFINITE) & (start < end)
-        reached = minimum(from_left, _in_bracket(furthest, self.unit, unknown, start, end))
+        reached = minimum(from_left, _in_bracket(furthest, self.precision.unit, unknown, start, end))
         past = end
         for gap in (*self.gaps, self.gaps[0]):
             past = where((past >= gap.begin) & (past < gap.end), gap.end, past)

@@ -11,12 +11,11 @@ from typing import Any
 
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.motion.online.earliest import DOUBLE
+from linkwise.motion.online.earliest import DOUBLE, SINGLE, Precision
 from linkwise.motion.online.extremes import Task
 from linkwise.motion.online.scalars import PHASES, earliest, sampled, tracks
 from linkwise.scalar import Scalar, where
 
-SINGLE = 2.4e-7  # relative errors of sums in float32
 STATE = ("q", "qd", "qdd")
 TARGET = ("target", "target_velocity", "target_acceleration")
 LIMITS = ("velocity_upper", "velocity_lower", "acceleration_upper", "acceleration_lower", "jerk")
@@ -30,8 +29,8 @@ Given = Mapping[str, Sequence[Scalar]]
 def earliest_kernel(dtype: str = "float64") -> Kernel:
     """(state, target, limits, shortest) -> duration [s]: the first that is possible, ``shortest`` or later."""
 
-    def function(given: Given, unit: float) -> dict[str, Any]:
-        return {"duration": earliest(_task(given), given["shortest"][0], unit)}
+    def function(given: Given, precision: Precision) -> dict[str, Any]:
+        return {"duration": earliest(_task(given), given["shortest"][0], precision)}
 
     return _kernel("online_earliest", function, {**_ONE, "shortest": 1}, {"duration": ()}, dtype)
 
@@ -40,8 +39,8 @@ def earliest_kernel(dtype: str = "float64") -> Kernel:
 def plan_kernel(dtype: str = "float64") -> Kernel:
     """(state, target, limits, duration) -> (durations, jerks, weight, fault)."""
 
-    def function(given: Given, unit: float) -> dict[str, Any]:
-        plan = tracks(_task(given), given["duration"][0], unit)
+    def function(given: Given, precision: Precision) -> dict[str, Any]:
+        plan = tracks(_task(given), given["duration"][0], precision)
         return {
             "durations": [x for track in plan.durations for x in track],
             "jerks": [x for track in plan.jerks for x in track],
@@ -57,7 +56,7 @@ def plan_kernel(dtype: str = "float64") -> Kernel:
 def state_kernel(dtype: str = "float64") -> Kernel:
     """(time, state, durations, jerks, weight) -> (q_d, qd_d, qdd_d)."""
 
-    def function(given: Given, unit: float) -> dict[str, Any]:
+    def function(given: Given, precision: Precision) -> dict[str, Any]:
         tables = [
             [list(given[name][k * PHASES :][:PHASES]) for k in range(2)] for name in ("durations", "jerks")
         ]
@@ -76,15 +75,15 @@ def _task(given: Given) -> Task:
 
 def _kernel(
     name: str,
-    function: Callable[[Given, float], dict[str, Any]],
+    function: Callable[[Given, Precision], dict[str, Any]],
     sizes: Mapping[str, int],
     shapes: Mapping[str, tuple[int, ...]],
     dtype: str,
 ) -> Kernel:
-    def build(precision: Any) -> Any:
+    def build(dtype: Any) -> Any:
         def traced(**given: Sequence[Scalar]) -> dict[str, Any]:
-            return function(given, SINGLE if precision == "float32" else DOUBLE)
+            return function(given, SINGLE if dtype == "float32" else DOUBLE)
 
-        return trace(traced, sizes, shapes, name=name, dtype=precision)
+        return trace(traced, sizes, shapes, name=name, dtype=dtype)
 
     return Kernel(name, sizes.items(), shapes.items(), dtype, build, name.encode())

@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.motion.online.braking import Braking, advanced, braking
-from linkwise.motion.online.earliest import DOUBLE, Earliest
+from linkwise.motion.online.earliest import DOUBLE, Earliest, Precision
 from linkwise.motion.online.extremes import Motion, Task
 from linkwise.scalar import Condition, Scalar, maximum, minimum, negated, where, while_loop
 
 PHASES = 10
 MOST_PASSES = 12.0  # through intervals of impossible durations; there are at most four
+_CRUISE = 6  # the phase of constant speed
 _JERKS = (1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)
-_UNREACHED = 2e6  # units of rounding: what may be left of a distance
+_LARGEST = 1e30  # of all numbers of a task
+_UNREACHED = 1e3  # times the noise: what may be left of a distance
 
 Scalars = list[Scalar]
 
@@ -35,7 +37,7 @@ class JointPlan:
 class _Joint:
     """A joint with its braking, the task that remains, and the times at which it can be done."""
 
-    def __init__(self, task: Task, unit: float):
+    def __init__(self, task: Task, precision: Precision):
         self.given = task
         self.brake: Braking = braking(task)
         rest = replace(
@@ -47,7 +49,7 @@ class _Joint:
         )
         first, second, third = self.brake.durations
         self.braking_time = first + second + third
-        self.times = Earliest(rest, unit)
+        self.times = Earliest(rest, precision)
         self.first = self.times.first + self.braking_time
 
     def direction(self, T: Scalar) -> Scalar:
@@ -74,7 +76,9 @@ class _Joint:
         weight = (task.distance - nearest) / where(between > 0.0, between, 1.0)
         size = maximum(up.rounding, down.rounding) + task.rounding
         missed = maximum(task.distance - furthest, nearest - task.distance)
-        fault = negated(missed <= _UNREACHED * self.times.unit * size) | negated(_is_valid(self.given))
+        fault = negated(missed <= _UNREACHED * self.times.precision.noise * size) | negated(
+            _is_valid(self.given)
+        )
         jerk = task.jerk
         return JointPlan(
             (self._durations(up), self._durations(down)),
@@ -97,7 +101,11 @@ def _is_valid(task: Task) -> Condition:
     slack = 1e-12 * (abs(vf) + turn)
     highest = where(af < 0.0, vf + turn, vf)
     lowest = where(af > 0.0, vf - turn, vf)
-    state = abs(task.v0) + abs(task.a0) + abs(task.distance)
+    sizes = (task.v0, task.a0, task.distance, task.highest_velocity, task.lowest_velocity)
+    sizes = (*sizes, task.highest_acceleration, task.lowest_acceleration, task.jerk, task.vf, task.af)
+    state = abs(sizes[0])
+    for size in sizes[1:]:
+        state = state + abs(size)
     return (
         (task.jerk > 0.0)
         & (task.highest_acceleration > 0.0)
@@ -108,19 +116,19 @@ def _is_valid(task: Task) -> Condition:
         & (af >= task.lowest_acceleration)
         & (highest <= task.highest_velocity + slack)
         & (lowest >= task.lowest_velocity - slack)
-        & (state < 1e150)
+        & (state < _LARGEST)
     )
 
 
-def earliest(task: Task, shortest: Scalar, unit: float = DOUBLE) -> Scalar:
+def earliest(task: Task, shortest: Scalar, precision: Precision = DOUBLE) -> Scalar:
     """The first duration that is possible [s], ``shortest`` or later; NaN if a number of the task is.
 
     Args:
         task: of the joint.
         shortest: shortest duration [s].
-        unit: relative error of a sum.
+        precision: of the arithmetic.
     """
-    joint = _Joint(task, unit)
+    joint = _Joint(task, precision)
 
     def active(count: Scalar, T: Scalar, direction: Scalar) -> Condition:
         return (abs(direction) > 0.5) & (count < MOST_PASSES)
@@ -133,15 +141,15 @@ def earliest(task: Task, shortest: Scalar, unit: float = DOUBLE) -> Scalar:
     return while_loop(active, body, (0.0 * T, T, joint.direction(T)))[1]
 
 
-def tracks(task: Task, duration: Scalar, unit: float = DOUBLE) -> JointPlan:
+def tracks(task: Task, duration: Scalar, precision: Precision = DOUBLE) -> JointPlan:
     """Both tracks of a joint for a possible duration.
 
     Args:
         task: of the joint.
         duration: [s].
-        unit: relative error of a sum.
+        precision: of the arithmetic.
     """
-    return _Joint(task, unit).plan(duration)
+    return _Joint(task, precision).plan(duration)
 
 
 def sampled(
@@ -158,8 +166,10 @@ def sampled(
     tracks: list[tuple[Scalar, Scalar, Scalar]] = []
     for k in range(2):
         p, v, a, left = 0.0 * start[0], start[1], start[2], time
-        for duration, jerk in zip(durations[k], jerks[k], strict=True):
+        for phase, (duration, jerk) in enumerate(zip(durations[k], jerks[k], strict=True)):
             part = maximum(minimum(left, duration), 0.0)
+            if phase == _CRUISE:  # long, so that rounding of the acceleration before it counts
+                a = where(part > 0.0, 0.0, a)
             p, v, a = advanced(p, v, a, jerk, part)
             left = left - part
         tracks.append(advanced(p, v, a, 0.0 * v, maximum(left, 0.0)))
