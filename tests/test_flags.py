@@ -121,6 +121,8 @@ CALLS = {
     ("identify.Identification.write_code", "reduced"): lambda r, **f: identify.Identification.write_code(
         SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
     ),
+    ("motion.Online", "together"): lambda r, **f: motion.Online(1.0, 1.0, 1.0, **f),
+    ("motion.Online.of", "together"): lambda r, **f: motion.Online.of(lw.load("panda"), 1.0, 1.0, **f),
     ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),
     ("motion.fastest", "velocity"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.fastest", "speed_up"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),

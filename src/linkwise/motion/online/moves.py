@@ -190,7 +190,7 @@ class Online:
         times = self._durations(lanes, least, threads)
         durations, jerks, weight, fault = kernels.plan_kernel()(*lanes, times.reshape(-1, 1), threads=threads)
         tracks = (*shape, 2, PHASES)
-        start = tuple(a.reshape(shape) for a in lanes[:3])
+        now, speed, rate = (a.reshape(shape) for a in lanes[:3])
         return OnlinePlan(
             times, start, durations.reshape(tracks), jerks.reshape(tracks), weight.reshape(shape),
             fault.reshape(shape) > 0.5,
