@@ -192,9 +192,13 @@ class Online:
         tracks = (*shape, 2, PHASES)
         now, speed, rate = (a.reshape(shape) for a in lanes[:3])
         return OnlinePlan(
-            times, start, durations.reshape(tracks), jerks.reshape(tracks), weight.reshape(shape),
+            times,
+            (now, speed, rate),
+            durations.reshape(tracks),
+            jerks.reshape(tracks),
+            weight.reshape(shape),
             fault.reshape(shape) > 0.5,
-        )  # fmt: skip
+        )
 
     def through(self, points: Any, *, blend: Any, q: Any, qd: Any = 0.0, qdd: Any = 0.0) -> OnlineSequence:
         """A motion that passes near points and ends at rest at the last one; it keeps the limits everywhere.
