@@ -202,7 +202,7 @@ def beside(given: dict[str, np.ndarray], T: np.ndarray) -> dict[str, float]:
 def measure(joints: int, targets: int, seed: int) -> Row:
     """All figures for one number of joints."""
     given = tasks(targets, joints, seed)
-    planned({name: a[:4096] for name, a in given.items()})
+    T, plan = planned({name: a[:4096] for name, a in given.items()})
     batch = np.inf
     for _ in range(3):  # a better compiled version replaces the first one in the background
         begin = time.process_time()
