@@ -77,7 +77,7 @@ def _iterated(
     weights = [*[length] * (len(target) // 4), 1.0, 1.0, 1.0]
 
     def error_at(position: Sequence[Scalar]) -> Scalars:
-        return _residual(robot.pose(np.array(position, dtype=object), frame), target)
+        return residual(robot.pose(np.array(position, dtype=object), frame), target)
 
     def body(count: Scalar, t: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         here, error = list(state[:n]), [w * e for w, e in zip(weights, state[n:], strict=True)]
@@ -123,7 +123,7 @@ def _step(J: list[Scalars], error: Scalars, damping: Scalar, free: Sequence[Scal
     return [dense.dot(column, multipliers) for column in columns]
 
 
-def _residual(pose: Any, target: Scalars) -> Scalars:
+def residual(pose: Any, target: Scalars) -> Scalars:
     """(angular, linear) from where the frame is to where it should be, base axes."""
     if len(target) == 3:
         return [wanted - pose[i][3] for i, wanted in enumerate(target)]
