@@ -68,7 +68,7 @@ def _measured(robot: Robot, frame: str | None) -> Arm:
             if len(kinds) == 1 and (kind := kinds.pop()) is not None:
                 return Arm(kind, axes, points, pose, moved, locked, backwards)
     raise ModelError(
-        f"{robot.name}: no closed form (axes 4, 5, 6 through one point with 2 parallel to 3 or meeting 1, as of the PUMA"
+        f"{robot.name}: no closed form (axes 4, 5, 6 through one point with 2 parallel to 3 or meeting 1, of the PUMA"
         " type; or 2, 3, 4 parallel with 5 meeting 6; from either end); use inverse_kinematics"
     )
 

@@ -42,8 +42,8 @@ def closed_form_inverse_kinematics(
     without a closed form raises ModelError.
 
     Args:
-        robot: an arm of six or seven turning joints: axes 4, 5, 6 through one point and 2 parallel to 3 or meeting 1, from
-            either end; or axes 2, 3, 4 parallel and 5 meeting 6.
+        robot: an arm of six or seven turning joints: axes 4, 5, 6 through one point and 2 parallel to 3 or meeting 1
+            (from either end), or axes 2, 3, 4 parallel and 5 meeting 6.
         target: poses, shape (..., 4, 4).
         frame: the frame that is brought there; by default the only leaf.
         locked: position of the joint that stays where it is [rad], shape (...), for arms of seven joints; see
@@ -62,7 +62,7 @@ def closed_form_inverse_kinematics(
     except ValueError:
         raise ShapeError(f"locked: expected a shape that broadcasts to {batch}, got {angle.shape}") from None
     rows = np.ascontiguousarray(target[..., :3, :]).reshape(*batch, 12)
-    q, missed = branches_kernel(robot, frame)(rows, np.ascontiguousarray(angle)[..., np.newaxis])
+    q, missed = branches_kernel(robot, frame)(rows, np.array(angle)[..., np.newaxis])
     wrapped = np.pi - np.mod(np.pi - q, TURN)
     return np.where((missed <= 0.0)[..., np.newaxis], wrapped, np.nan)
 

@@ -1,14 +1,14 @@
-"""Inverse kinematics of any arm: damped least squares from many starts, many targets at once.
+"""Inverse kinematics of any arm: its closed form where it has one, else damped least squares from many starts.
 
-The iteration is one compiled loop (``damped_least_squares``). Starts run side by side, in rounds of growing size; a
-target's other starts end with the first one that arrives. Arms of the PUMA type have their closed form after the first
-round. One target alone goes through ``single_target``, which finds the same position.
+Many targets are solved at once. The iteration is one compiled loop (``damped_least_squares``). Starts run side by side,
+in rounds of growing size; a target's other starts end with the first one that arrives. One target alone goes through
+``single_target``, which finds the same position.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from linkwise.errors import LinkwiseError, ModelError, ShapeError
 from linkwise.model.checks import check_moves
 from linkwise.motion import arguments
 from linkwise.motion.kinematics import starts as starting
-from linkwise.motion.kinematics.closed_form import has_closed_form
+from linkwise.motion.kinematics.closed_form import FAR, has_closed_form, nearest_kernel
 from linkwise.motion.kinematics.damped_least_squares import iteration
 from linkwise.motion.kinematics.rotations import check_poses
 from linkwise.motion.kinematics.single_target import PATIENCE, SingleTarget, known_search
@@ -45,8 +45,18 @@ class Solution(Summarised):
     """Angle to the target [rad], shape (...); 0 where only positions were asked for."""
     converged: np.ndarray
     """Whether both errors are within the tolerance, shape (...)."""
-    smallest_singular_value: np.ndarray
-    """Of the Jacobian (angular part in rad, linear in m), shape (...): next to 0 the arm is singular."""
+    robot: Robot = field(repr=False, compare=False)
+    """The robot."""
+    frame: str | None = None
+    """Its frame that was brought to the targets; None: the only leaf."""
+    task: str = "pose"
+    """"pose" or "position"."""
+
+    @property
+    def smallest_singular_value(self) -> np.ndarray:
+        """Of the Jacobian (angular part in rad, linear in m), shape (...): next to 0 the arm is singular."""
+        J = np.asarray(self.robot.jacobian(self.q, self.frame))
+        return np.linalg.svd(J if self.task == "pose" else J[..., 3:, :], compute_uv=False)[..., -1]
 
     def _summary(self) -> Summary:
         batch, n = self.converged.shape, self.q.shape[-1]
@@ -123,8 +133,8 @@ def inverse_kinematics(
     converged = (linear <= tolerance) & (angular <= tolerance)
     if strict and not converged.all():
         _complain(problem, converged, linear, angular, batch, starts)
-    singular = np.linalg.svd(problem.jacobian(q), compute_uv=False)[..., -1]
-    return Solution(*(a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged, singular)))
+    arrays = (a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged))
+    return Solution(*arrays, robot, frame, task)
 
 
 def _one(
@@ -154,6 +164,16 @@ def _one(
     if not limits:
         lower, upper = np.full(lower.size, -np.inf), np.full(lower.size, np.inf)
 
+    if task == "pose" and has_closed_form(robot, frame) and (start is None or robot.dof == 6):
+        near = _usual_start(lower, upper) if start is None else arguments.matrices("start", start, lower.size)
+        if near.ndim != 1:
+            return None
+        q, error = nearest_kernel(robot, frame)(target[:3].ravel(), near, lower, upper)
+        linear, angular = (float(np.sqrt((part * part).sum())) for part in (error[3:], error[:3]))
+        if not (linear <= tolerance and angular <= tolerance):
+            return None
+        return Solution(q, np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
+
     def make() -> SingleTarget:
         return SingleTarget(robot, frame, task, (lower, upper), length, _usual_start(lower, upper), tolerance)
 
@@ -171,9 +191,7 @@ def _one(
         return None
     q, error = reached
     linear, angular = search.sizes(error)
-    J = robot.jacobian(q, frame)
-    singular = np.linalg.svd(J if task == "pose" else J[3:], compute_uv=False)[-1]
-    return Solution(q, np.float64(linear), np.float64(angular), np.True_, singular)  # type: ignore[arg-type]
+    return Solution(q, np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
 
 
 def _targets(target: Any, task: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -195,7 +213,15 @@ class _Problem:
     """The targets as rows, and what is known of the robot."""
 
     def __init__(
-        self, robot: Robot, targets: np.ndarray, frame: str | None, task: str, limits: bool, tolerance: float
+        self,
+        robot: Robot,
+        targets: np.ndarray,
+        frame: str | None,
+        task: str,
+        limits: bool,
+        tolerance: float,
+        *,
+        closed: bool = True,
     ):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
         self.limits, self.tolerance = limits, tolerance
@@ -205,6 +231,7 @@ class _Problem:
         self.rows = targets if task == "position" else targets[:, :3].reshape(-1, 12)
         self.weights = np.ones(3) if task == "position" else np.array([*[self.length] * 3, 1.0, 1.0, 1.0])
         self.iteration = iteration(robot, frame, task)
+        self.closed = closed and task == "pose" and has_closed_form(robot, frame)
 
     def iterated(
         self, q: np.ndarray, rows: np.ndarray, trust: np.ndarray, steps: int
@@ -213,10 +240,6 @@ class _Problem:
         (angular, linear) from where the frame is to where it should be, base axes, shape (..., 6 or 3)."""
         about = np.array([steps, self.length, 0.01 * self.tolerance])
         return self.iteration(q, self.rows[rows], self.lower, self.upper, trust, about)
-
-    def jacobian(self, q: np.ndarray) -> np.ndarray:
-        J = self.robot.jacobian(q, self.frame)
-        return J[:, 3:] if self.task == "position" else J
 
     def sizes(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         squares = error * error
@@ -230,7 +253,34 @@ class _Problem:
     def solve(
         self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The best q of every target, and its error."""
+        """The best q of every target, and its error: the closed form first where the arm has one, then the search.
+
+        An arm of seven joints that has a start is searched from there: the closed form would keep one of its joints.
+        """
+        if not self.closed or (given and self.robot.dof > 6):
+            return self.search(first, given, starts, iterations, seed)
+        best = self.nearest_branches(first, np.arange(len(first)), iterations)
+        left = self.left(best)
+        if left.size:
+            kinds = (self.robot, self.targets[left], self.frame, self.task, self.limits, self.tolerance)
+            rest = _Problem(*kinds, closed=False)
+            self.keep_better(best, left, rest.search(first[left], given, starts, iterations, seed))
+        return best
+
+    def nearest_branches(
+        self, near: np.ndarray, rows: np.ndarray, iterations: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(q, error) of the closed form for the targets ``rows``; the few that round-off leaves apart are improved."""
+        q, error = nearest_kernel(self.robot, self.frame)(self.rows[rows], near, self.lower, self.upper)
+        apart = np.flatnonzero(~self.arrived(error) & (np.abs(error).max(axis=-1) < FAR))
+        if apart.size:
+            q[apart], error[apart] = self.improved(q[apart], rows[apart], iterations)
+        return q, error
+
+    def search(
+        self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best q of every target, and its error, by iterations from many starts."""
         everything = np.arange(len(first))
         steps = iterations if given or starts == 1 else 0
         best = self.improved(first, everything, steps, leave=given and starts > 1)
@@ -263,13 +313,9 @@ class _Problem:
         self, best: tuple[np.ndarray, np.ndarray], left: np.ndarray, iterations: int
     ) -> np.ndarray:
         """The targets that are left after the closed form, where the arm has one."""
-        if not left.size or self.task != "pose" or not has_closed_form(self.robot, self.frame):
+        if not left.size or not self.closed:
             return left
-        known = starting.by_closed_form(
-            self.robot, self.targets[left], self.frame, best[0][left], self.limits
-        )
-        exists = ~np.isnan(known).any(axis=-1)
-        self.keep_better(best, left[exists], self.improved(known[exists], left[exists], iterations))
+        self.keep_better(best, left, self.nearest_branches(best[0][left], left, iterations))
         return self.left(best)
 
     def left(self, best: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
