@@ -82,30 +82,58 @@ def _iterated(
     def body(count: Scalar, t: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         here, error = list(state[:n]), [w * e for w, e in zip(weights, state[n:], strict=True)]
         cost = dense.dot(error, error)
-        J = robot.jacobian(np.array(here, dtype=object), frame)[-len(weights) :]
-        weighted = [[w * entry for entry in row] for w, row in zip(weights, J, strict=True)]
-        damping = t * cost + SMALLEST_DAMPING
-        step = _step(weighted, error, damping, [1.0] * n)
-        free = [
-            where(((x <= a) & (s < 0.0)) | ((x >= b) & (s > 0.0)), 0.0, 1.0)
-            for x, s, a, b in zip(here, step, lower, upper, strict=True)
-        ]
-        step = _step(weighted, error, damping, free)
-        new = [_within(x + s, a, b) for x, s, a, b in zip(here, step, lower, upper, strict=True)]
+        new, stalled = tried(robot, frame, here, error, weights, t, (lower, upper))
         error_there = error_at(new)
         scaled = [w * e for w, e in zip(weights, error_there, strict=True)]
         better = dense.dot(scaled, scaled) < cost
         kept = [where(better, a, b) for a, b in zip([*new, *error_there], state, strict=True)]
-        stalled = _all([abs(s) < STALLED for s in step])
-        worse = where(stalled, 0.0, 8.0 * t)
-        return count + 1.0, where(better, maximum(t / 4.0, LEAST_TRUST), worse), *kept
+        return count + 1.0, where(better, relaxed(t), where(stalled, 0.0, 8.0 * t)), *kept
 
     def active(count: Scalar, t: Scalar, *state: Scalar) -> Condition:
-        return (count < most) & (t > 0.0) & _is_larger(list(state[n:]), enough)
+        return (count < most) & (t > 0.0) & is_larger(list(state[n:]), enough)
 
-    start = [_within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
+    start = [within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
     _, t, *end = while_loop(active, body, (0.0 * most, trust[0], *start, *error_at(start)))
-    return end[:n], end[n:], where(_is_larger(end[n:], enough), t, 0.0)
+    return end[:n], end[n:], where(is_larger(end[n:], enough), t, 0.0)
+
+
+def relaxed(trust: Scalar) -> Scalar:
+    """The trust after a step that makes the error smaller."""
+    return maximum(trust / 4.0, LEAST_TRUST)
+
+
+def tried(
+    robot: Robot,
+    frame: str | None,
+    here: Scalars,
+    error: Scalars,
+    weights: Sequence[Scalar],
+    trust: Scalar,
+    limits: tuple[Scalars, Scalars],
+) -> tuple[Scalars, Condition]:
+    """(position after a step within the limits, whether the step is too short to make progress).
+
+    Args:
+        robot: the robot.
+        frame: its frame.
+        here: the position.
+        error: weighted, from the frame to its target.
+        weights: of the rows of the Jacobian.
+        trust: how much the error damps the step.
+        limits: of the joints.
+    """
+    lower, upper = limits
+    J = robot.jacobian(np.array(here, dtype=object), frame)[-len(weights) :]
+    weighted = [[w * entry for entry in row] for w, row in zip(weights, J, strict=True)]
+    damping = trust * dense.dot(error, error) + SMALLEST_DAMPING
+    step = _step(weighted, error, damping, [1.0] * len(here))
+    free = [
+        where(((x <= a) & (s < 0.0)) | ((x >= b) & (s > 0.0)), 0.0, 1.0)
+        for x, s, a, b in zip(here, step, lower, upper, strict=True)
+    ]
+    step = _step(weighted, error, damping, free)
+    new = [within(x + s, a, b) for x, s, a, b in zip(here, step, lower, upper, strict=True)]
+    return new, _all([abs(s) < STALLED for s in step])
 
 
 def _step(J: list[Scalars], error: Scalars, damping: Scalar, free: Sequence[Scalar]) -> Scalars:
@@ -152,14 +180,14 @@ def rotation_vector(R: list[Scalars]) -> Scalars:
     return [flip * scale * x for x in vector]
 
 
-def _is_larger(error: Scalars, enough: Scalar) -> Condition:
+def is_larger(error: Scalars, enough: Scalar) -> Condition:
     """Whether the linear or the angular part is longer than that."""
     square = enough * enough
     linear = dense.dot(error[-3:], error[-3:]) > square
     return linear if len(error) == 3 else linear | (dense.dot(error[:3], error[:3]) > square)
 
 
-def _within(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
+def within(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
     return where(x < lower, lower, where(x > upper, upper, x))
 
 

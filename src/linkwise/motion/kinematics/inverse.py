@@ -1,8 +1,8 @@
 """Inverse kinematics of any arm: its closed form where it has one, else damped least squares from many starts.
 
-Many targets are solved at once. The iteration is one compiled loop (``damped_least_squares``). Starts run side by side,
-in rounds of growing size; a target's other starts end with the first one that arrives. One target alone goes through
-``single_target``, which finds the same position.
+Many targets are solved at once, by the kernels that solve one: ``closed_form``, then ``restarts``, from one start after
+the other. Targets that are still left have starts side by side, those nearest to the target first, in rounds of growing
+size; a target's other starts end with the first one that arrives.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from linkwise.motion import arguments
 from linkwise.motion.kinematics import starts as starting
 from linkwise.motion.kinematics.closed_form import FAR, has_closed_form, nearest_kernel
 from linkwise.motion.kinematics.damped_least_squares import iteration
+from linkwise.motion.kinematics.restarts import PATIENCE, restarted, restarting
 from linkwise.motion.kinematics.rotations import check_poses
-from linkwise.motion.kinematics.single_target import PATIENCE, SingleTarget, known_search
 from linkwise.robot.robot import Robot
 
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
+RESTARTS = 32  # starts of a target one after the other, before rounds of starts side by side
 PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
 
 
@@ -158,9 +159,7 @@ def _one(
         numbers: starts, iterations, tolerance, seed.
     """
     starts, iterations, tolerance, seed = numbers
-    if starts < ROUNDS[0]:
-        return None
-    lower, upper, length = _known_of(robot, frame)
+    lower, upper, length, draws = _known_of(robot, frame)
     if not limits:
         lower, upper = np.full(lower.size, -np.inf), np.full(lower.size, np.inf)
 
@@ -174,24 +173,24 @@ def _one(
             return None
         return Solution(q, np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
 
-    def make() -> SingleTarget:
-        return SingleTarget(robot, frame, task, (lower, upper), length, _usual_start(lower, upper), tolerance)
-
-    search = known_search(robot, (frame, task, limits, tolerance), make)
-    if start is None:
-        library = starting.library(robot, frame, length, max(2048, 2 * starts), seed)
-        q = search.near(library, target, ROUNDS[0])
-    else:
-        q = np.array(arguments.matrices("start", start, lower.size))
-        if q.ndim != 1:
-            return None
-        q = q[np.newaxis]
-    reached = search.search(q, target[:3].ravel(), iterations)
-    if reached is None:
+    if starts == 1:
         return None
-    q, error = reached
-    linear, angular = search.sizes(error)
-    return Solution(q, np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
+    first = _usual_start(lower, upper) if start is None else arguments.matrices("start", start, lower.size)
+    if first.ndim != 1:
+        return None
+    ranges = (lower, upper, *draws)
+    numbers = (length, 0.01 * tolerance, iterations, min(starts, RESTARTS), seed)
+    q, error = restarted(
+        restarting(robot, frame, task),
+        first[np.newaxis],
+        target[np.newaxis, :3].reshape(1, -1),
+        ranges,
+        numbers,
+    )
+    linear, angular = (math.sqrt(float((part * part).sum())) for part in (error[0, -3:], error[0, :-3]))
+    if not (linear <= tolerance and angular <= tolerance):
+        return None
+    return Solution(q[0], np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
 
 
 def _targets(target: Any, task: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -225,7 +224,7 @@ class _Problem:
     ):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
         self.limits, self.tolerance = limits, tolerance
-        lower, upper, self.length = _known_of(robot, frame)
+        lower, upper, self.length, self.draws = _known_of(robot, frame)
         self.lower = lower if limits else np.full(robot.dof, -np.inf)
         self.upper = upper if limits else np.full(robot.dof, np.inf)
         self.rows = targets if task == "position" else targets[:, :3].reshape(-1, 12)
@@ -281,11 +280,14 @@ class _Problem:
         self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """The best q of every target, and its error, by iterations from many starts."""
-        everything = np.arange(len(first))
-        steps = iterations if given or starts == 1 else 0
-        best = self.improved(first, everything, steps, leave=given and starts > 1)
-        left = self.left(best)
-        done = 1 if given else 0
+        if starts == 1:
+            best = self.improved(first, np.arange(len(first)), iterations)
+        else:
+            ranges = (self.lower, self.upper, *self.draws)
+            numbers = (self.length, 0.01 * self.tolerance, iterations, min(starts, RESTARTS), seed)
+            kernel = restarting(self.robot, self.frame, self.task)
+            best = restarted(kernel, first, self.rows, ranges, numbers)
+        left, done = self.left(best), 1
         for turn, size in enumerate((*ROUNDS, starts)):
             size = min(size, starts - done)
             if turn == 1 or size < ROUNDS[0]:  # the iteration is faster where it finds a position
@@ -295,8 +297,6 @@ class _Problem:
             library = starting.library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
             for rows in np.array_split(left, -(-left.size * size // PAIRS)):
                 chosen = library.nearest(self.targets[rows], done, size)
-                if done == 0:
-                    chosen[:, 0] = first[rows]
                 candidates = self.improved(
                     chosen.reshape(-1, self.robot.dof), np.repeat(rows, size), iterations, leave=True
                 )
@@ -358,16 +358,18 @@ class _Problem:
         return q, error
 
 
-def _known_of(robot: Robot, frame: str | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _known_of(
+    robot: Robot, frame: str | None
+) -> tuple[np.ndarray, np.ndarray, float, tuple[np.ndarray, np.ndarray]]:
     """(lower, upper) limits of the joints, and the length at which an angle counts as a distance: the longest lever of
-    a joint at the zero position [m]. Made once per robot and frame."""
+    a joint at the zero position [m]; and the range of starts. Made once per robot and frame."""
     known = vars(robot).setdefault("_lengths", {})
     if frame not in known:
         joints = robot.coordinate_joints
         lower = np.array([joint.limits.lower for joint in joints], dtype=float)
         upper = np.array([joint.limits.upper for joint in joints], dtype=float)
         reach = np.sqrt(np.sum(robot.jacobian(np.zeros(robot.dof), frame)[3:] ** 2, axis=0)).max(initial=0.0)
-        known[frame] = lower, upper, float(reach) if reach > 0 else 1.0
+        known[frame] = lower, upper, float(reach) if reach > 0 else 1.0, starting.sampling_range(robot)
     return known[frame]
 
 
