@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from motion_parts.kinematics_peers import peers
 
 import linkwise as lw
 from linkwise import motion
@@ -230,8 +229,13 @@ def main(arguments: list[str] | None = None) -> None:
             f"{row.robot:<22}{row.joints:>5}   {row.method:<12}{share:>22} {1e6 * row.one_batch / row.poses:>14.2f} µs "
             f"{1e3 * row.one_pose:>13.3f} ms"
         )
-        for other in peers(lw.load(name), row.frame, chosen.peers) if chosen.peers else []:
-            print(f"{other.name:>35}: {other.found} of {other.poses}, {1e6 * other.per_pose:.1f} µs per pose")
+        if chosen.peers:
+            from motion_parts.kinematics_peers import peers
+
+            for other in peers(lw.load(name), row.frame, chosen.peers):
+                print(
+                    f"{other.name:>35}: {other.found} of {other.poses}, {1e6 * other.per_pose:.1f} µs per pose"
+                )
         if chosen.peer:
             print(
                 f"{'Pinocchio, one pose':>30} {1e3 * row.peer_pose:.3f} ms ({row.peer_pose / row.one_pose:.1f} times), "

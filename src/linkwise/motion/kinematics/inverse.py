@@ -241,9 +241,12 @@ class _Problem:
         return self.iteration(q, self.rows[rows], self.lower, self.upper, trust, about)
 
     def sizes(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        squares = error * error
-        linear = np.sqrt(squares[:, -3:].sum(axis=-1))
-        return linear, np.sqrt(squares[:, :-3].sum(axis=-1))
+        x, y, z = error.T[-3:]
+        linear = np.sqrt(x * x + y * y + z * z)
+        if self.task == "position":
+            return linear, np.zeros_like(linear)
+        x, y, z = error.T[:3]
+        return linear, np.sqrt(x * x + y * y + z * z)
 
     def arrived(self, error: np.ndarray) -> np.ndarray:
         linear, angular = self.sizes(error)
@@ -271,7 +274,7 @@ class _Problem:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(q, error) of the closed form for the targets ``rows``; the few that round-off leaves apart are improved."""
         q, error = nearest_kernel(self.robot, self.frame)(self.rows[rows], near, self.lower, self.upper)
-        apart = np.flatnonzero(~self.arrived(error) & (np.abs(error).max(axis=-1) < FAR))
+        apart = np.flatnonzero(~self.arrived(error) & (error[:, 0] < FAR))
         if apart.size:
             q[apart], error[apart] = self.improved(q[apart], rows[apart], iterations)
         return q, error
