@@ -6,7 +6,7 @@ from linkwise.motion.cartesian import CartesianMove, arc, line
 from linkwise.motion.elastic import ElasticMotion, ElasticMotionError, nonic
 from linkwise.motion.files import read_csv, write_csv
 from linkwise.motion.fourier import FourierSeries
-from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics
+from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics, locked_joint
 from linkwise.motion.kinematics.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.kinematics.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
 from linkwise.motion.limits import LimitError, Violation, check, require
@@ -61,6 +61,7 @@ __all__ = [
     "inverse_kinematics",
     "jerk_limited",
     "line",
+    "locked_joint",
     "nonic",
     "pieces",
     "quintic",
