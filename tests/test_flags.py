@@ -127,6 +127,8 @@ CALLS = {
     ("motion.fastest", "velocity"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.fastest", "speed_up"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.time_optimal", "friction"): lambda r, **f: motion.time_optimal(r, _path(r), torque=100.0, **f),
+    ("motion.reach_frames", "limits"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
+    ("motion.reach_frames", "strict"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
     ("motion.inverse_kinematics", "limits"): lambda r, **f: motion.inverse_kinematics(
         r, r.pose(STATE[0]), **f
     ),

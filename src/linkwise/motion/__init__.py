@@ -9,6 +9,7 @@ from linkwise.motion.fourier import FourierSeries
 from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics, locked_joint
 from linkwise.motion.kinematics.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.kinematics.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
+from linkwise.motion.kinematics.several_frames import FramesSolution, reach_frames
 from linkwise.motion.limits import LimitError, Violation, check, require
 from linkwise.motion.online.moves import Online, OnlineMoveError
 from linkwise.motion.online.plans import OnlineMove, OnlinePlan
@@ -34,6 +35,7 @@ __all__ = [
     "ElasticMotion",
     "ElasticMotionError",
     "FourierSeries",
+    "FramesSolution",
     "InfeasiblePathError",
     "JerkLimited",
     "LimitError",
@@ -67,6 +69,7 @@ __all__ = [
     "quintic",
     "quintic_spline",
     "ramp",
+    "reach_frames",
     "read_csv",
     "require",
     "rotation_vector",

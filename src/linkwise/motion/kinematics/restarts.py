@@ -17,7 +17,7 @@ from linkwise.algorithms import dense
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.motion.kinematics import damped_least_squares as steps_of
-from linkwise.motion.kinematics.damped_least_squares import Scalars, is_larger, residual, tried, within
+from linkwise.motion.kinematics.damped_least_squares import Goal, Scalars, is_larger, tried, within
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Condition, Scalar, rint, where, while_loop
 
@@ -33,24 +33,27 @@ def restarting(robot: Robot, frame: str | None, task: str) -> Kernel:
     steps of the call, length at which an angle counts [m], error that is enough [m and rad], most steps of a start,
     most starts, place in the sequence).
     """
+    return restarting_frames(robot, ((frame, task),))
+
+
+def restarting_frames(robot: Robot, frames: tuple[tuple[str | None, str], ...]) -> Kernel:
+    """``restarting`` for several frames at once, each with "pose" or "position"; the base may move."""
     known: dict[Any, Kernel] = vars(robot).setdefault("_restarting", {})
-    key = (frame, task)
-    if key not in known:
-        n, rows, numbers = robot.dof, 6 if task == "pose" else 3, 12 if task == "pose" else 3
-        sizes = {"q": n, "target": numbers, **dict.fromkeys(("lower", "upper", "low", "high"), n)}
+    if frames not in known:
+        goal, n, name = Goal(robot, frames), robot.nq, "inverse_kinematics_restarts"
+        sizes = {"q": n, "target": sum(goal.sizes), **dict.fromkeys(("lower", "upper", "low", "high"), n)}
         sizes |= {"state": STATE, "about": 6}
-        shapes = {"q": (n,), "error": (rows,), "state": (STATE,)}
+        shapes = {"q": (n,), "error": (sum(goal.rows),), "state": (STATE,)}
 
         def build(dtype: Any) -> Any:
             def function(**inputs: Scalars) -> Any:
-                return _searched(robot, frame, **inputs)
+                return _searched(goal, **inputs)
 
-            return trace(function, sizes, shapes, name="inverse_kinematics_restarts", dtype=dtype)
+            return trace(function, sizes, shapes, name=name, dtype=dtype)
 
-        content = hashlib.sha256(repr((robot.content(), frame, task, "restarts")).encode()).digest()
-        name = "inverse_kinematics_restarts"
-        known[key] = Kernel(name, sizes.items(), shapes.items(), "float64", build, content)
-    return known[key]
+        content = hashlib.sha256(repr((robot.content(), frames, "restarts")).encode()).digest()
+        known[frames] = Kernel(name, sizes.items(), shapes.items(), "float64", build, content)
+    return known[frames]
 
 
 def fresh_state(count: int) -> np.ndarray:
@@ -59,8 +62,7 @@ def fresh_state(count: int) -> np.ndarray:
 
 
 def _searched(
-    robot: Robot,
-    frame: str | None,
+    goal: Goal,
     q: Scalars,
     target: Scalars,
     lower: Scalars,
@@ -71,17 +73,17 @@ def _searched(
     about: Scalars,
 ) -> tuple[Scalars, Scalars, Scalars]:
     n, (most, length, enough, longest, starts, place) = len(q), about
-    weights = [*[length] * (len(target) // 4), 1.0, 1.0, 1.0]
+    weights = goal.weights(length)
 
     def error_at(position: Scalars) -> Scalars:
-        return residual(robot.pose(np.array(position, dtype=object), frame), target)
+        return goal.error_at(position, target)
 
     def body(count: Scalar, *values: Scalar) -> tuple[Scalar, ...]:
         t, turns, before, number, done, *rest = values
         here, error = rest[:n], rest[n:]
         scaled = [w * e for w, e in zip(weights, error, strict=True)]
         cost = dense.dot(scaled, scaled)
-        new, stalled = tried(robot, frame, here, scaled, weights, t, (lower, upper))
+        new, stalled = tried(goal, here, scaled, weights, t, (lower, upper))
         fails = t <= 0.0
         number = where(fails, number + 1.0, number)
         drawn = [
@@ -135,7 +137,7 @@ def restarted(
         kernel: ``restarting``.
         q: first starts, (targets, n).
         rows: the targets as the kernel takes them, (targets, 12 or 3).
-        ranges: lower and upper limits, low and high ends of the starts.
+        ranges: lower and upper limits, low and high ends of the starts; (n,), or (targets, n).
         numbers: length at which an angle counts, error that is enough, steps of a start, starts, seed.
     """
     length, enough, iterations, starts, seed = numbers
@@ -143,7 +145,8 @@ def restarted(
     q, error, state = kernel(q, rows, *ranges, fresh_state(len(q)), about)
     open_ = np.flatnonzero(_goes_on(error, state, enough, starts))
     while open_.size:
-        stepped = kernel(q[open_], rows[open_], *ranges, state[open_], about)
+        own = [x if x.ndim == 1 else x[open_] for x in ranges]
+        stepped = kernel(q[open_], rows[open_], *own, state[open_], about)
         q[open_], error[open_], state[open_] = stepped
         open_ = open_[_goes_on(stepped[1], stepped[2], enough, starts)]
     return q, error
@@ -151,7 +154,5 @@ def restarted(
 
 def _goes_on(error: np.ndarray, state: np.ndarray, enough: float, starts: int) -> np.ndarray:
     squares = error * error
-    far = squares[:, -3:].sum(axis=1) > enough * enough
-    if error.shape[1] == 6:
-        far |= squares[:, :3].sum(axis=1) > enough * enough
+    far = (squares[:, 0::3] + squares[:, 1::3] + squares[:, 2::3] > enough * enough).any(axis=1)
     return far & ((state[:, 0] > 0.0) | (state[:, 3] + 1.5 < starts))
