@@ -134,8 +134,8 @@ def inverse_kinematics(
     converged = (linear <= tolerance) & (angular <= tolerance)
     if strict and not converged.all():
         _complain(problem, converged, linear, angular, batch, starts)
-    arrays = (a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged))
-    return Solution(*arrays, robot, frame, task)
+    best, near, turned, reached = (a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged))
+    return Solution(best, near, turned, reached, robot, frame, task)
 
 
 def _one(
@@ -179,14 +179,9 @@ def _one(
     if first.ndim != 1:
         return None
     ranges = (lower, upper, *draws)
-    numbers = (length, 0.01 * tolerance, iterations, min(starts, RESTARTS), seed)
-    q, error = restarted(
-        restarting(robot, frame, task),
-        first[np.newaxis],
-        target[np.newaxis, :3].reshape(1, -1),
-        ranges,
-        numbers,
-    )
+    about = (length, 0.01 * tolerance, iterations, min(starts, RESTARTS), seed)
+    rows = target[np.newaxis, :3].reshape(1, -1)
+    q, error = restarted(restarting(robot, frame, task), first[np.newaxis], rows, ranges, about)
     linear, angular = (math.sqrt(float((part * part).sum())) for part in (error[0, -3:], error[0, :-3]))
     if not (linear <= tolerance and angular <= tolerance):
         return None

@@ -58,8 +58,8 @@ def reach_frames(
 ) -> FramesSolution:
     """Positions that bring several frames to their targets at once.
 
-    The iteration starts at ``start`` and stays near it where it can. Further starts draw the joints with one coordinate;
-    a moving base begins where ``start`` has it.
+    The iteration starts at ``start`` and stays near it where it can. Further starts draw joints with one coordinate; a
+    moving base begins where ``start`` has it.
 
     Args:
         robot: the robot; its base may move, and joints may have several axes.
@@ -106,7 +106,7 @@ def reach_frames(
     numbers = (length, 0.01 * tolerance, iterations, starts, seed)
     q, error = restarted(restarting_frames(robot, frames), first, rows, ranges, numbers)
     linear, angular = _errors(goal, error)
-    converged = (linear <= tolerance).all(axis=1) & (angular <= tolerance).all(axis=1)
+    converged = np.asarray((linear <= tolerance).all(axis=1) & (angular <= tolerance).all(axis=1))
     if strict and not converged.all():
         row = int(np.flatnonzero(~converged)[0])
         worst = int(np.argmax(linear[row] + angular[row]))

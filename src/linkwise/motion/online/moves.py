@@ -66,6 +66,11 @@ class Online:
                 raise ShapeError(f"{name}: expected one number or shape ({self.dof},), got {row.shape}")
         self.limits = tuple(np.array(np.broadcast_to(row, (self.dof,)), float) for row in rows.values())
 
+    def __repr__(self) -> str:
+        velocity, _, acceleration, _, jerk = (limit.tolist() for limit in self.limits)
+        how = "together" if self.together else "each for itself"
+        return f"<Online: {self.dof} joints, {how}; velocity {velocity}, acceleration {acceleration}, jerk {jerk}>"
+
     @classmethod
     def of(cls, robot: Robot, acceleration: Any, jerk: Any, *, together: bool = True) -> Online:
         """Moves with the limits of velocity of a robot.
