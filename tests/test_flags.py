@@ -73,6 +73,7 @@ CALLS = {
     ("Robot.kernel", "wrench"): lambda r, **f: r.kernel("inverse_dynamics", **f),
     ("Robot.kernel", "base_parameters"): lambda r, **f: r.kernel("inverse_dynamics", **f),
     ("Robot.inverse_kinematics", "limits"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
+    ("Robot.inverse_kinematics", "closest"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.inverse_kinematics", "strict"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.save", "strict"): lambda r, **f: r.save("nowhere/arm.toml", **f),
     ("Robot.show", "dark"): lambda r, **f: r.show(**f),
@@ -130,6 +131,9 @@ CALLS = {
     ("motion.reach_frames", "limits"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
     ("motion.reach_frames", "strict"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
     ("motion.inverse_kinematics", "limits"): lambda r, **f: motion.inverse_kinematics(
+        r, r.pose(STATE[0]), **f
+    ),
+    ("motion.inverse_kinematics", "closest"): lambda r, **f: motion.inverse_kinematics(
         r, r.pose(STATE[0]), **f
     ),
     ("motion.inverse_kinematics", "strict"): lambda r, **f: motion.inverse_kinematics(

@@ -191,3 +191,23 @@ def test_locked_is_checked():
     joints = [replace(j, limits=lw.Limits()) if j.moves else j for j in coupled.joints]
     free = lw.Robot("free", coupled.links, joints)
     assert motion.inverse_kinematics(free, free.pose(np.full(6, 0.3))).converged
+
+
+def test_the_closest_branch_of_seven_joints_is_nearer_than_the_first():
+    for name in ("panda", "iiwa14"):
+        robot = lw.load(name)
+        lower, upper = robot.limits.lower, robot.limits.upper
+        rng = np.random.default_rng(9)
+        q, start = (lower + (upper - lower) * rng.random((200, 7)) for _ in range(2))
+        poses = np.asarray(robot.pose(q))
+        far = {}
+        for closest in (False, True):
+            found = motion.inverse_kinematics(robot, poses, start=start, closest=closest)
+            assert found.converged.all()
+            assert ((found.q >= lower) & (found.q <= upper)).all()
+            far[closest] = np.abs(found.q - start).max(axis=1)
+        assert np.median(far[True]) < np.median(far[False])
+        one = motion.inverse_kinematics(robot, poses[3], start=start[3], closest=True)
+        assert np.array_equal(
+            one.q, motion.inverse_kinematics(robot, poses[:5], start=start[:5], closest=True).q[3]
+        )

@@ -104,11 +104,12 @@ def branches_kernel(robot: Robot, frame: str | None) -> Kernel:
     return _kept(robot, frame, "closed_form_branches", function, sizes, shapes)
 
 
-def nearest_kernel(robot: Robot, frame: str | None) -> Kernel:
+def nearest_kernel(robot: Robot, frame: str | None, *, closest: bool = False) -> Kernel:
     """(target, near, lower, upper) -> (q, error): of all branches within the limits the one nearest to a position.
 
-    An arm of seven joints gets the first position of its locked joint that has one, from the nearest on. ``error``:
-    (angular, linear) that is left, as the robot's own kinematics have it; large where there is no branch.
+    An arm of seven joints gets the first position of its locked joint that has one, from the nearest on; ``closest``:
+    the best of all that are tried. ``error``: (angular, linear) that is left, as the robot's own kinematics have it; large
+    where there is no branch.
     """
     arm = _arm(robot, frame)
     n = robot.dof
@@ -122,12 +123,13 @@ def nearest_kernel(robot: Robot, frame: str | None) -> Kernel:
         if arm.locked is None:
             away, q = at(0.0)
         else:
-            away, q = _over_angles(arm.coordinates[arm.locked], at, middle, lower, upper)
+            away, q = _over_angles(arm.coordinates[arm.locked], at, middle, lower, upper, closest)
         error = residual(robot.pose(np.array(q, dtype=object), frame), target)
         return q, [where(away < FAR, e, FAR) for e in error]
 
     sizes = {"target": 12, "near": n, "lower": n, "upper": n}
-    return _kept(robot, frame, "closed_form_nearest", function, sizes, {"q": (n,), "error": (6,)})
+    name = "closed_form_closest" if closest else "closed_form_nearest"
+    return _kept(robot, frame, name, function, sizes, {"q": (n,), "error": (6,)})
 
 
 def _kept(
@@ -156,20 +158,26 @@ def _over_angles(
     near: list[Scalar],
     lower: list[Scalar],
     upper: list[Scalar],
+    closest: bool,
 ) -> tuple[Scalar, list[Scalar]]:
-    """The first angle of the locked joint that has a branch within the limits, from the nearest on to both sides."""
+    """The first angle of the locked joint that has a branch within the limits, from the nearest on to both sides, or
+    the best of all angles."""
     begin = near[place]
     low, high = maximum(lower[place], begin - np.pi), -maximum(-upper[place], -begin - np.pi)
     step = (high - low) * (1.0 / ANGLES)
 
     def active(count: Scalar, side: Scalar, away: Scalar, *q: Scalar) -> Condition:
-        return (count < ANGLES) & (away >= FAR)
+        return count < ANGLES if closest else (count < ANGLES) & (away >= FAR)
 
     def body(count: Scalar, side: Scalar, away: Scalar, *q: Scalar) -> tuple[Scalar, ...]:
         steps = 0.5 * (count + where(side > 0.0, 1.0, 0.0))
         angle = begin + where(side > 0.0, steps, -steps) * step
         angle = where(angle > high, angle - (high - low), where(angle < low, angle + (high - low), angle))
         distance, found = at(angle)
+        if closest:
+            better = distance < away
+            distance = where(better, distance, away)
+            found = [where(better, new, old) for new, old in zip(found, q, strict=True)]
         return count + 1.0, -side, distance, *found
 
     zero = 0.0 * begin

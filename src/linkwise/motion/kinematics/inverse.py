@@ -85,6 +85,7 @@ def inverse_kinematics(
     tolerance: float = 1e-9,
     strict: bool = True,
     seed: int = 0,
+    closest: bool = False,
 ) -> Solution:
     """Joint positions that bring a frame to target poses.
 
@@ -101,6 +102,8 @@ def inverse_kinematics(
         tolerance: [m and rad].
         strict: False gives the nearest position found where the target is not reached.
         seed: of the random positions.
+        closest: an arm of seven joints with a closed form gets the branch nearest to ``start`` (by the largest
+            difference of a joint) over 24 positions of its locked joint; arms of six joints always get the nearest.
 
     Returns:
         Positions with their errors.
@@ -112,7 +115,7 @@ def inverse_kinematics(
     check_moves(robot)
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
-    limits, strict = flag("limits", limits), flag("strict", strict)
+    limits, strict, closest = flag("limits", limits), flag("strict", strict), flag("closest", closest)
     starts, iterations = arguments.whole("starts", starts, 1), arguments.whole("iterations", iterations, 1)
     tolerance = arguments.number("tolerance", tolerance, positive=True)
     seed = arguments.whole("seed", seed, 0)
@@ -124,10 +127,11 @@ def inverse_kinematics(
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
     if not batch:
-        solution = _one(robot, target, frame, start, task, limits, (starts, iterations, tolerance, seed))
+        numbers = (starts, iterations, tolerance, seed)
+        solution = _one(robot, target, frame, start, task, (limits, closest), numbers)
         if solution is not None:
             return solution
-    problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
+    problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance, closest=closest)
     first = _first_start(robot, start, batch, problem)
     q, error = problem.solve(first, start is not None, starts, iterations, seed)
     linear, angular = problem.sizes(error)
@@ -144,7 +148,7 @@ def _one(
     frame: str | None,
     start: Any,
     task: str,
-    limits: bool,
+    flags: tuple[bool, bool],
     numbers: tuple[int, int, float, int],
 ) -> Solution | None:
     """The solution for one target; None: the whole search is needed.
@@ -155,19 +159,21 @@ def _one(
         frame: the frame.
         start: the position that is tried first, if any.
         task: "pose" or "position".
-        limits: whether joint limits are kept.
+        flags: whether joint limits are kept, whether the closest branch is wanted.
         numbers: starts, iterations, tolerance, seed.
     """
+    limits, closest = flags
     starts, iterations, tolerance, seed = numbers
     lower, upper, length, draws = _known_of(robot, frame)
     if not limits:
         lower, upper = np.full(lower.size, -np.inf), np.full(lower.size, np.inf)
 
-    if task == "pose" and has_closed_form(robot, frame) and (start is None or robot.dof == 6):
+    if task == "pose" and has_closed_form(robot, frame) and (closest or start is None or robot.dof == 6):
         near = _usual_start(lower, upper) if start is None else arguments.matrices("start", start, lower.size)
         if near.ndim != 1:
             return None
-        q, error = nearest_kernel(robot, frame)(target[:3].ravel(), near, lower, upper)
+        kernel = nearest_kernel(robot, frame, closest=closest)
+        q, error = kernel(target[:3].ravel(), near, lower, upper)
         linear, angular = (float(np.sqrt((part * part).sum())) for part in (error[3:], error[:3]))
         if not (linear <= tolerance and angular <= tolerance):
             return None
@@ -216,6 +222,7 @@ class _Problem:
         tolerance: float,
         *,
         closed: bool = True,
+        closest: bool = False,
     ):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
         self.limits, self.tolerance = limits, tolerance
@@ -225,6 +232,7 @@ class _Problem:
         self.rows = targets if task == "position" else targets[:, :3].reshape(-1, 12)
         self.weights = np.ones(3) if task == "position" else np.array([*[self.length] * 3, 1.0, 1.0, 1.0])
         self.iteration = iteration(robot, frame, task)
+        self.closest = closest
         self.closed = closed and task == "pose" and has_closed_form(robot, frame)
 
     def iterated(
@@ -254,7 +262,7 @@ class _Problem:
 
         An arm of seven joints that has a start is searched from there: the closed form would keep one of its joints.
         """
-        if not self.closed or (given and self.robot.dof > 6):
+        if not self.closed or (given and self.robot.dof > 6 and not self.closest):
             return self.search(first, given, starts, iterations, seed)
         best = self.nearest_branches(first, np.arange(len(first)), iterations)
         left = self.left(best)
@@ -268,7 +276,8 @@ class _Problem:
         self, near: np.ndarray, rows: np.ndarray, iterations: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """(q, error) of the closed form for the targets ``rows``; the few that round-off leaves apart are improved."""
-        q, error = nearest_kernel(self.robot, self.frame)(self.rows[rows], near, self.lower, self.upper)
+        kernel = nearest_kernel(self.robot, self.frame, closest=self.closest)
+        q, error = kernel(self.rows[rows], near, self.lower, self.upper)
         apart = np.flatnonzero(~self.arrived(error) & (error[:, 0] < FAR))
         if apart.size:
             q[apart], error[apart] = self.improved(q[apart], rows[apart], iterations)
