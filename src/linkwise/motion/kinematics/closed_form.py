@@ -108,8 +108,8 @@ def nearest_kernel(robot: Robot, frame: str | None, *, closest: bool = False) ->
     """(target, near, lower, upper) -> (q, error): of all branches within the limits the one nearest to a position.
 
     An arm of seven joints gets the first position of its locked joint that has one, from the nearest on; ``closest``:
-    the best of all that are tried. ``error``: (angular, linear) that is left, as the robot's own kinematics have it; large
-    where there is no branch.
+    the best of all that are tried. ``error``: (angular, linear) that is left, as the robot's own kinematics have it;
+    large where there is no branch.
     """
     arm = _arm(robot, frame)
     n = robot.dof

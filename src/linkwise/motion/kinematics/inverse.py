@@ -103,7 +103,7 @@ def inverse_kinematics(
         strict: False gives the nearest position found where the target is not reached.
         seed: of the random positions.
         closest: an arm of seven joints with a closed form gets the branch nearest to ``start`` (by the largest
-            difference of a joint) over 24 positions of its locked joint; arms of six joints always get the nearest.
+            difference of a joint) over 24 positions of its locked joint; arms of six joints get the nearest.
 
     Returns:
         Positions with their errors.

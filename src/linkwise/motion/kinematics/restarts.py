@@ -23,13 +23,14 @@ from linkwise.scalar import Condition, Scalar, rint, where, while_loop
 
 PATIENCE = 8  # iterations after which a start that has not halved its cost is left
 TOGETHER = 16.0  # iterations of a call, after which targets that have arrived are taken out
+LONGEST = 4096.0  # iterations of a call, whatever numbers are given
 STATE = 5  # trust, steps since the last check, cost then, number of the start, steps of the start
 
 
 def restarting(robot: Robot, frame: str | None, task: str) -> Kernel:
-    """The kernel (q, target, lower, upper, low, high, state, about) -> (q, error, state), made once per robot.
+    """The kernel (q, target, lower, upper, low, high, progress, about) -> (q, error, progress), made once per robot.
 
-    ``low`` and ``high``: range of the starts; ``state``: see ``STATE``, ``fresh_state`` to begin with; ``about``: (most
+    ``low`` and ``high``: range of the starts; ``progress``: see ``STATE``, ``fresh_state`` at first; ``about``: (most
     steps of the call, length at which an angle counts [m], error that is enough [m and rad], most steps of a start,
     most starts, place in the sequence).
     """
@@ -42,8 +43,8 @@ def restarting_frames(robot: Robot, frames: tuple[tuple[str | None, str], ...]) 
     if frames not in known:
         goal, n, name = Goal(robot, frames), robot.nq, "inverse_kinematics_restarts"
         sizes = {"q": n, "target": sum(goal.sizes), **dict.fromkeys(("lower", "upper", "low", "high"), n)}
-        sizes |= {"state": STATE, "about": 6}
-        shapes = {"q": (n,), "error": (sum(goal.rows),), "state": (STATE,)}
+        sizes |= {"progress": STATE, "about": 6}
+        shapes = {"q": (n,), "error": (sum(goal.rows),), "progress": (STATE,)}
 
         def build(dtype: Any) -> Any:
             def function(**inputs: Scalars) -> Any:
@@ -69,7 +70,7 @@ def _searched(
     upper: Scalars,
     low: Scalars,
     high: Scalars,
-    state: Scalars,
+    progress: Scalars,
     about: Scalars,
 ) -> tuple[Scalars, Scalars, Scalars]:
     n, (most, length, enough, longest, starts, place) = len(q), about
@@ -108,10 +109,10 @@ def _searched(
 
     def active(count: Scalar, *values: Scalar) -> Condition:
         more = (values[0] > 0.0) | (values[3] + 1.5 < starts)
-        return (count < most) & more & is_larger(list(values[STATE + n :]), enough)
+        return (count < most) & (count < LONGEST) & more & is_larger(list(values[STATE + n :]), enough)
 
     start = [within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
-    _, *end = while_loop(active, body, (0.0 * most, *state, *start, *error_at(start)))
+    _, *end = while_loop(active, body, (0.0 * most, *progress, *start, *error_at(start)))
     return end[STATE : STATE + n], end[STATE + n :], end[:STATE]
 
 
