@@ -1,0 +1,20 @@
+"""Bounds that hold for every state of a box, not for the states that were tried.
+
+Ranges and rounding errors of generated programs, constants of the equation of motion, and the sheet of them that goes with
+a C package.
+"""
+
+from linkwise.evidence.box import Box, BoxError, box_of
+from linkwise.evidence.certify import Certificate, OutputBounds, certify
+from linkwise.evidence.forms import EvidenceError, Problem
+
+__all__ = [
+    "Box",
+    "BoxError",
+    "Certificate",
+    "EvidenceError",
+    "OutputBounds",
+    "Problem",
+    "box_of",
+    "certify",
+]
