@@ -63,7 +63,7 @@ _HEADINGS = {
         f"controller trajectory stop stop-time period {GAINS} fixed-gains torque-limits horizon step iterations weights"
     ),
     "Other systems": "fmi maintainer license",
-    "Output": "out header force states json",
+    "Output": "out header force states certify json",
 }
 
 
@@ -173,6 +173,11 @@ _HEADINGS = {
     "--states",
     type=WholeNumber(1, 10000),
     help="Reference states of every function in a package.  [default: 32]",
+)
+@click.option(
+    "--certify",
+    is_flag=True,
+    help="Put bounds that hold for all states within the limits of the robot into a package: certificate.json.",
 )
 @click.option("--force", is_flag=True, help="Write a package into a folder that has other contents.")
 @click.option(
@@ -315,7 +320,7 @@ def _check(function: str, target: str, out: str | None, options: dict[str, Any])
             raise click.UsageError(f"--{option.removeprefix('with_').replace('_', '-')} is for --target c")
     if options["trajectory"] and target != "c":
         raise click.UsageError("--trajectory is for --target c")
-    for option in ("force", "states"):
+    for option in ("force", "states", "certify"):
         if options[option]:
             raise click.UsageError(f"--{option} is for packages: --out DIR")
     _check_functions((function,), options)

@@ -90,8 +90,8 @@ def box_of(
     limits, assumed = robot.limits, []
     n = robot.dof
     speed = np.asarray(limits.velocity if velocity is None else velocity, dtype=float) + np.zeros(n)
-    if not np.isfinite(speed).all():
-        assumed.append(f"no velocity limit in the model: {SPEED:.6g} rad/s")
+    without = not np.isfinite(speed).all()
+    if without:
         speed = np.where(np.isfinite(speed), speed, SPEED)
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for name, size in inputs:
@@ -109,6 +109,8 @@ def box_of(
             low, high = np.where(turns, -np.pi, limits.lower), np.where(turns, np.pi, limits.upper)
         elif name in _VELOCITIES and size == n:
             low, high = -speed, speed
+            if without:
+                assumed.append(f"no velocity limit in the model ({name}): {SPEED:.6g} rad/s")
         elif name in _ACCELERATIONS and size == n:
             most = np.asarray(ACCELERATION if acceleration is None else acceleration, dtype=float)
             if acceleration is None:

@@ -85,6 +85,10 @@ class Forms:
             return float(low[k]), float(high[k])
         return self.intervals[node]
 
+    def smaller_or_larger(self, node: Node) -> str | None:
+        """Whether a selection takes the smaller ("min") or the larger ("max") of its values in the whole box."""
+        return patterns.smaller_or_larger(node, lambda a, b: self.interval(a)[1] <= self.interval(b)[0])
+
     def form(self, node: Node) -> Series | None:
         """The normal form of a value; of a new variable where there is none yet. None: it is not finite."""
         if node not in self.series:
@@ -243,7 +247,7 @@ def _selected(forms: Forms, node: Node) -> Interval:
         return first if test else second
     if patterns.sign_argument(node) is not None:
         return -1.0, 1.0
-    kind = patterns.smaller_or_larger(node)
+    kind = forms.smaller_or_larger(node)
     if kind == "min":
         return min(first[0], second[0]), min(first[1], second[1])
     if kind == "max":

@@ -42,7 +42,7 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 def square(a: Interval) -> Interval:
     """Of one value with itself: never below 0."""
-    low, high = multiply(a, a)
+    high = multiply(a, a)[1]
     if a[0] <= 0.0 <= a[1]:
         return 0.0, high
     return max(0.0, down(min(a[0] * a[0], a[1] * a[1]))), high

@@ -1,12 +1,12 @@
 """What groups of operations of a program compute: sines and cosines, signs, smaller and larger of two.
 
-The compiler writes them out (``compiler/ir/sincos.py``). A group counts as a sine only if all of its constants are those of
-the project's polynomials; else its operations are analysed one by one.
+The compiler writes them out (``compiler/ir/sincos.py``). A group counts as a sine only if all of its constants are
+those of the project's polynomials; else its operations are analysed one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,14 +79,33 @@ def sign_argument(node: Node) -> Node | None:
     return x if same and whole else None
 
 
-def smaller_or_larger(node: Node) -> str | None:
-    """ "min" or "max" where a selection takes one of the two numbers that it compares."""
+def smaller_or_larger(node: Node, below: Callable[[Node, Node], bool] = lambda a, b: False) -> str | None:
+    """ "min" or "max" where a selection takes one of two numbers like that.
+
+    Args:
+        node: any node.
+        below: whether one value is never above another. Then a number that is clipped to an interval counts: the
+            selection compares the number with the second end, and takes that end or what was clipped to the first.
+    """
     if node.op != "select" or node.args[0].op not in ("lt", "le"):
         return None
     (a, b), x, y = node.args[0].args, node.args[1], node.args[2]
     if _same(a, x) and _same(b, y):
         return "min"
-    return "max" if _same(b, x) and _same(a, y) else None
+    if _same(b, x) and _same(a, y):
+        return "max"
+    inner = smaller_or_larger(y) if y.op == "select" else None
+    if inner == "max" and _same(a, x) and (end := _other(y, b)) is not None and below(end, x):
+        return "min"
+    if inner == "min" and _same(b, x) and (end := _other(y, a)) is not None and below(x, end):
+        return "max"
+    return None
+
+
+def _other(node: Node, one: Node) -> Node | None:
+    """The second number that a selection chooses from, if the first is one of them."""
+    x, y = node.args[1:]
+    return y if _same(x, one) else x if _same(y, one) else None
 
 
 def _same(a: Node, b: Node) -> bool:

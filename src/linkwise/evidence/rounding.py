@@ -1,10 +1,11 @@
 """Sound bounds of |computed − exact| of a program in float32 or float64, operation by operation as it is emitted.
 
-Exact are the operations of the program on real numbers, with the constants of the model in float64. An operation n returns
-its exact result times 1 + δ, |δ| ≤ u. In a program of sums and products the errors ε obey ε_ab = a·ε_b + b·ε_a + ε_a·ε_b + δ,
-which is linear but for the product of two errors: the error of an output is Σ_n ∂output/∂n·(δ_n + ε_a·ε_b) with the
-derivatives of the exact program. These derivatives have normal forms, so that what cancels in them is gone; errors of
-second order are bounded by running forward. Sines and cosines count with the error of the project's polynomials.
+Exact are the operations of the program on real numbers, with the constants of the model in float64. An operation n
+returns its exact result times 1 + δ, |δ| ≤ u. In a program of sums and products the errors ε obey
+ε_ab = a·ε_b + b·ε_a + ε_a·ε_b + δ, which is linear but for the product of two errors: the error of an output is
+Σ_n ∂output/∂n·(δ_n + ε_a·ε_b) with the derivatives of the exact program. These have normal forms, so that what
+cancels in them is gone; errors of second order are bounded by running forward. Sines and cosines count with the error
+of the project's polynomials.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import numpy as np
 
 from linkwise.compiler.ir.graph import CONDITIONS, Node
 from linkwise.compiler.ir.sincos import CONSTANTS
-from linkwise.evidence import patterns
 from linkwise.evidence.forms import Forms, linear_form, targets
 from linkwise.evidence.intervals import magnitude
 from linkwise.evidence.series import Series, constant, harmonic, up
@@ -29,7 +29,7 @@ _APPROXIMATION = {"float64": 2.0**-57.5, "float32": 2.0**-27.4}
 """Of the polynomials of sine and cosine, relative (``compiler/ir/sincos.py``)."""
 _LEFT_OF_PI = {"float64": 2.0**-105, "float32": 2.0**-70}
 """Of the pieces of π/2, times the number of quarter turns."""
-_WORTH = 0.002
+_WORTH = 0.001
 """Part of the whole error from which a contribution is bounded more closely."""
 _SLACK = 1.0 + 2.0**-40
 """For rounding in the sums of this file, which have fewer than a thousand positive terms each."""
@@ -43,11 +43,13 @@ class Errors:
         forward: of every value, by running forward; loose.
         close: of results and of arguments of operations without normal form.
         shares: for each of these, what each operation contributes.
+        sizes: largest absolute values that are known more closely than by the intervals.
     """
 
     forward: dict[Node, float] = field(default_factory=dict)
     close: dict[Node, float] = field(default_factory=dict)
     shares: dict[Node, dict[Node, float]] = field(default_factory=dict)
+    sizes: dict[Node, float] = field(default_factory=dict)
 
     def of(self, node: Node) -> float:
         """The best bound that is known."""
@@ -89,7 +91,7 @@ def _rounding(forms: Forms, node: Node, found: Errors) -> float:
     unit, tiny = UNITS[forms.program.dtype], _SUBNORMAL[forms.program.dtype]
     if node.op == "neg":
         return 0.0
-    size = _largest(forms, node) + _propagated(forms, node, found)
+    size = found.sizes.get(node, _largest(forms, node)) + _propagated(forms, node, found)
     second = 0.0
     if node.op in ("mul", "fma"):
         second = found.of(node.args[0]) * found.of(node.args[1])
@@ -139,8 +141,8 @@ def _forward(forms: Forms, node: Node, found: Errors) -> float:
 
 
 def _of_remainder(forms: Forms, node: Node) -> float:
-    """The first subtraction of the reduction is exact and the second is rounded. The third takes away a tiny multiple t of
-    the last piece of π/2: its rounding is at most t, because its first argument is a float at that distance.
+    """The first subtraction of the reduction is exact and the second is rounded. The third takes away a tiny
+    multiple t of the last piece of π/2: its rounding is at most t, as its first argument is a float at that distance.
     """
     dtype = forms.program.dtype
     turns = magnitude(forms.interval(forms.patterns.remainders[node])) + 1.0
@@ -169,7 +171,7 @@ def _of_selection(forms: Forms, node: Node, of: Sequence[float], found: Errors) 
     decided = test is not None and math.isfinite(sum(found.of(a) for a in compared if a.op not in CONDITIONS))
     if decided:
         return of[0] if test else of[1]
-    if exact or patterns.smaller_or_larger(node) is not None:
+    if exact or forms.smaller_or_larger(node) is not None:
         return max(of)
     (a, b), (c, d) = (forms.interval(x) for x in node.args[1:])
     return max(abs(a - d), abs(b - c)) + max(of)  # the other side may be taken
@@ -214,19 +216,29 @@ def _backward(forms: Forms, order: Sequence[Node], output: Node, found: Errors) 
                 if argument.op != "input" and (argument.op != "const" or found.of(argument)):
                     _gather(slopes, argument, slope * factor)
     shares += [_Share(node, slope, found.of(node)) for node, slope in slopes.items() if node.op == "const"]
-    return _closer(shares)
+    return _closer(forms, shares, found)
 
 
-def _closer(shares: Sequence[_Share]) -> dict[Node, float]:
+def _closer(forms: Forms, shares: Sequence[_Share], found: Errors) -> dict[Node, float]:
     """The contributions by operation; those that matter are bounded more closely."""
     total = sum(share.size for share in shares)
-    found: dict[Node, float] = {}
+    sums: dict[Node, float] = {}
     for share in sorted(shares, key=lambda s: -s.size):
         size = share.size
         if size > total * _WORTH:
-            size = min(size, torus_bound(share.slope) * share.error)
-        found[share.node] = found.get(share.node, 0.0) + size
-    return found
+            size = min(size, torus_bound(share.slope) * _closer_error(forms, share, found))
+        sums[share.node] = sums.get(share.node, 0.0) + size
+    return sums
+
+
+def _closer_error(forms: Forms, share: _Share, found: Errors) -> float:
+    """The rounding of an operation from a closer bound of its value."""
+    node = share.node
+    if node.op not in ("add", "sub", "mul", "fma") or node in forms.patterns.turns.values():
+        return share.error
+    if node not in found.sizes and node in forms.series:
+        found.sizes[node] = min(torus_bound(forms.series[node]), _largest(forms, node))
+    return min(share.error, _rounding(forms, node, found))
 
 
 def _gather(slopes: dict[Node, Series], node: Node, slope: Series) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.program import Program
 from linkwise.evidence import patterns
 from linkwise.evidence.box import Box
@@ -33,14 +34,27 @@ _BINARY: dict[str, Callable[..., np.ndarray]] = {
 
 
 def exact(program: Program, states: States) -> list[np.ndarray]:
-    """The outputs with the operations of a program in long double, sines and cosines as functions, constants not rounded.
+    """The outputs in long double: sines and cosines as functions, constants not rounded.
 
     Args:
         program: straight-line.
         states: its inputs.
     """
-    turns = patterns.find(program)
-    real = np.longdouble
+    return _run(program, states, np.longdouble, patterns.find(program))
+
+
+def without_fusing(program: Program, states: States) -> list[np.ndarray]:
+    """The outputs that the code of a program without fused multiply-adds returns, bit by bit.
+
+    Args:
+        program: straight-line.
+        states: its inputs.
+    """
+    return _run(program, states, np.dtype(program.dtype).type, patterns.Patterns({}, set(), {}))
+
+
+def _run(program: Program, states: States, real: Any, turns: patterns.Patterns) -> list[np.ndarray]:
+    """Every operation for all states, in one kind of numbers."""
     given = {name: np.asarray(values, dtype=real) for name, values in states.items()}
     count = len(next(iter(given.values())))
     known: dict[Node, np.ndarray] = {}
@@ -64,6 +78,9 @@ def exact(program: Program, states: States) -> list[np.ndarray]:
                 known[node] = a * b + c
             elif node.op == "select":
                 known[node] = np.where(*map(value, node.args))
+            elif node.op == "bit":
+                words = value(node.args[0]).view(np.uint64 if program.dtype == "float64" else np.uint32)
+                known[node] = (words >> node.value) & 1 == 1
             else:
                 known[node] = _BINARY[node.op](*map(value, node.args))
     return [np.stack([value(node) for node in nodes], axis=-1) for nodes in program.values]

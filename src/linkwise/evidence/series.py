@@ -1,11 +1,11 @@
 """Functions of angles and bounded variables in a normal form: sums of harmonics times monomials.
 
 A torque of an arm is a polynomial in the sines and cosines of its joint angles and in velocities, accelerations and
-gains. Written as Σ c·exp(i k·θ)·ε_a·ε_b… each function has one form only: s² + c² is 1, and what cancels is gone. Variables
-are scaled, |ε| ≤ 1, so that the sum of |c| bounds the function.
+gains. Written as Σ c·exp(i k·θ)·ε_a·ε_b… each function has one form only: s² + c² is 1, and what cancels is gone.
+Variables are scaled, |ε| ≤ 1, so that the sum of |c| bounds the function.
 
-Coefficients are rounded. ``error`` bounds what that changes, for all angles and all |ε| ≤ 1: every operation adds a bound
-of its own rounding, and coefficients that are dropped because they are tiny.
+Coefficients are rounded. ``error`` bounds what that changes, for all angles and all |ε| ≤ 1: every operation adds a
+bound of its own rounding, and coefficients that are dropped because they are tiny.
 """
 
 from __future__ import annotations
@@ -162,7 +162,9 @@ class Series:
         for a, (keys_a, of_a) in self.parts.items():
             for b, (keys_b, of_b) in other.parts.items():
                 keys = (keys_a[:, None] + keys_b).ravel()
-                collected.setdefault(tuple(sorted(a + b)), []).append((keys, (of_a[:, None] * of_b).ravel()))
+                with np.errstate(over="ignore", invalid="ignore"):
+                    products = (of_a[:, None] * of_b).ravel()
+                collected.setdefault(tuple(sorted(a + b)), []).append((keys, products))
         parts = {}
         for monomial, found in collected.items():
             keys = np.concatenate([k for k, _ in found])
@@ -261,6 +263,8 @@ def _trimmed(
 ) -> Series:
     """Without coefficients that are tiny beside all others."""
     size = sum(float(np.abs(c).sum()) for _, c in parts.values())
+    if not np.isfinite(size):
+        raise TooLargeError("a coefficient is not finite")
     kept: dict[Monomial, tuple[np.ndarray, np.ndarray]] = {}
     dropped = 0.0
     for monomial, (keys, coefficients) in parts.items():

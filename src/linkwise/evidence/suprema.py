@@ -1,10 +1,10 @@
 """Sound bounds of a normal form over a box of angles and all |ε| ≤ 1, close to its largest value.
 
-The function is evaluated on a grid of angles. At every point of the grid the largest value over the variables is found from
-the monomials: variables that occur in linear terms alone take the better of their two ends, and the signs of those that are
-multiplied with each other are enumerated. Between the points a function differs from its multilinear interpolation by at
-most Σ_j h_j²/8·B_j, where B_j bounds the second derivative by angle j, and an interpolation is nowhere larger than at a
-corner. So the largest value of the grid plus that sum is a bound for the box.
+The function is evaluated on a grid of angles. At every point of the grid the largest value over the variables is
+found from the monomials: variables that occur in linear terms alone take the better of their two ends, and the signs of
+those that are multiplied with each other are enumerated. Between the points a function differs from its multilinear
+interpolation by at most Σ_j h_j²/8·B_j, where B_j bounds the second derivative by angle j, and an
+interpolation is nowhere larger than at a corner. So the largest value of the grid plus that sum is a bound for the box.
 
 B_j is bounded on the whole torus: there, a trigonometric polynomial of degree d that was evaluated at N equal steps is
 nowhere larger than 1/cos(π·d/N) times its largest value at the steps (Ehlich and Zeller 1964, by Riesz' lemma on
@@ -26,12 +26,16 @@ _MAJOR = 3
 """Angles with a grid of their own in bounds of second derivatives."""
 _STEPS = 9
 """Steps of that grid for a turn, times the degree."""
+_WORK = 3_000_000
+"""Values that are evaluated for such a bound, about."""
 _SIGNS = 8
 """Variables whose signs are enumerated at most."""
 _SLAB = 1 << 17
 """Points that are evaluated at a time."""
 _LATTICE_ROUNDING = 2.0**-36
 """Of sums of a million products, relative to the sum of the sizes of the coefficients: more than rounding can be."""
+_SHORT_ROUNDING = 2.0**-17
+"""The same of sums of a few hundred products in single precision."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def supremum(
     widths = np.where(turns, 2 * math.pi, upper - lower)
     curvatures = np.array([curvature(series, j) for j in used])
     signs = _Variables(list(series.parts), variables)
-    table = _Lattice(series, used)
+    table = Lattice(series, used)
     counts = np.ones(len(used), dtype=int)
     best: Supremum | None = None
     goal = max(tolerance, 4.0)
@@ -123,7 +127,7 @@ def _better(a: Supremum, b: Supremum) -> Supremum:
 
 
 def _on_grid(
-    series: Series, table: _Lattice, signs: _Variables, axes: Sequence[np.ndarray], between: float
+    series: Series, table: Lattice, signs: _Variables, axes: Sequence[np.ndarray], between: float
 ) -> Supremum:
     least, most = math.inf, -math.inf
     at_least = at_most = (np.zeros(series.packing.angles), np.zeros(signs.count))
@@ -150,9 +154,11 @@ def torus_bound(series: Series) -> float:
     if not series.parts:
         return series.error
     sizes = {j: series.second(j).norm for j in series.angles()}
-    major = sorted(sizes, key=lambda j: -sizes[j])[:_MAJOR]
     degree = series.true_degree()
-    steps = [int(_STEPS * degree[j]) for j in major]
+    major = sorted(sizes, key=lambda j: -sizes[j])[:_MAJOR]
+    while len(major) > 1 and series.count * math.prod(_STEPS * int(degree[j]) for j in major[1:]) > _WORK:
+        major.pop()
+    steps = [_STEPS * int(degree[j]) for j in major]
     factor = 1.0
     for j, n in zip(major, steps, strict=True):
         factor /= math.cos(math.pi * int(degree[j]) / n)
@@ -164,34 +170,37 @@ def torus_bound(series: Series) -> float:
     for keys, coefficients in series.parts.values():
         for dense in _by_minor(series, keys, coefficients, major, degree):
             for wave in waves:
-                dense = np.tensordot(dense, wave, axes=(1, 1))
+                dense = np.tensordot(dense, wave.astype(np.complex64), axes=(1, 1))
             total += np.abs(dense).sum(axis=0).reshape(-1)
-    rounding = series.norm * _LATTICE_ROUNDING + series.error
+    rounding = series.norm * _SHORT_ROUNDING + series.error
     return min(up(factor * float(total.max()), 64) + rounding, series.norm)
 
 
 def _by_minor(
     series: Series, keys: np.ndarray, coefficients: np.ndarray, major: Sequence[int], degree: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Coefficients as arrays over the major angles, one for each harmonic of all others, a few hundred at a time."""
+    """Coefficients as arrays over the major angles, one for each harmonic of all others, a few hundred at a time.
+
+    Of a harmonic and its conjugate the first stands for both.
+    """
     digits = series.packing.digits(keys)
-    others = digits.copy()
-    others[:, list(major)] = 0
-    _, group = np.unique(others, axis=0, return_inverse=True)
     shape = tuple(2 * int(degree[j]) + 1 for j in major)
     place = np.zeros(len(keys), dtype=np.int64)
+    others = keys.copy()
     for j, size in zip(major, shape, strict=True):
         place = place * size + digits[:, j] + degree[j]
-    count = int(group.max()) + 1
-    dense = np.zeros((count, math.prod(shape)), dtype=complex)
-    dense[group.reshape(-1), place] = coefficients
-    dense = dense.reshape(count, *shape)
-    for start in range(0, count, 256):
+        others -= digits[:, j] << (series.packing.bits * j)
+    kept = others >= 0
+    minor, group = np.unique(others[kept], return_inverse=True)
+    dense = np.zeros((len(minor), math.prod(shape)), dtype=np.complex64)
+    dense[group.reshape(-1), place[kept]] = coefficients[kept] * np.where(others[kept] > 0, 2.0, 1.0)
+    dense = dense.reshape(len(minor), *shape)
+    for start in range(0, len(minor), 256):
         yield dense[start : start + 256]
 
 
-class _Lattice:
-    """The coefficient functions of all monomials on grids: real arrays over 1, cos θ, sin θ, cos 2θ, … of each angle."""
+class Lattice:
+    """Coefficient functions of all monomials on grids: real arrays over 1, cos θ, sin θ, cos 2θ, … of each angle."""
 
     def __init__(self, series: Series, used: Sequence[int]):
         self.used, self.angles = list(used), series.packing.angles
@@ -203,7 +212,7 @@ class _Lattice:
             digits = series.packing.digits(keys)
             dense = np.zeros(shape, dtype=complex)
             places = tuple(digits[:, j] + d for j, d in zip(used, self.degrees, strict=True))
-            dense[places] = coefficients
+            dense[places] = coefficients if self.used else coefficients[0]
             for axis, d in enumerate(self.degrees):
                 dense = np.moveaxis(np.tensordot(_to_real(d), dense, axes=(1, axis)), 0, axis)
             parts.append(dense.real)
@@ -219,7 +228,7 @@ class _Lattice:
         left = math.prod(len(a) for a in axes[done:])
         size = math.prod(parts.shape[1 : done + 1]) if done else 1
         if done == len(axes):
-            yield places, parts.reshape(len(parts), -1)
+            yield places, parts.reshape(len(parts), math.prod(parts.shape[1:]))
             return
         step = max(1, _SLAB * len(axes[done]) // max(1, left * size))
         for start in range(0, len(axes[done]), step):
@@ -322,4 +331,4 @@ def _odd(monomial: Monomial) -> set[int]:
     return {v for v in monomial if monomial.count(v) % 2}
 
 
-__all__ = ["Supremum", "curvature", "supremum", "torus_bound"]
+__all__ = ["Lattice", "Supremum", "curvature", "supremum", "torus_bound"]

@@ -14,7 +14,7 @@ from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.program import Program
 from linkwise.embedded.entries import entries
 from linkwise.embedded.entry import Entry, Options
-from linkwise.evidence import intervals, patterns, rounding, search
+from linkwise.evidence import intervals, rounding, search
 from linkwise.evidence.box import Box, box_of
 from linkwise.evidence.forms import EvidenceError, Forms, Problem, analyse
 from linkwise.evidence.intervals import Interval
@@ -93,6 +93,13 @@ class Certificate:
     def holds(self) -> bool:
         """Whether all values are finite numbers for every state of the box."""
         return not self.problems
+
+    @property
+    def verdict(self) -> str:
+        """What the bounds say, in a sentence."""
+        if not self.holds:
+            return f"{len(self.problems)} values of {len(self.nodes)} may not be finite, v{self.problems[0].node} first"
+        return f"all {len(self.nodes)} values are finite numbers for every state of the box"
 
     def json(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -268,6 +275,10 @@ class _Ranges:
 
     def _computed(self, node: Node) -> tuple[Interval, Supremum | None]:
         forms = self.forms
+        if node.op in ("const", "input"):
+            return forms.interval(node), None
+        if node.op == "select" and (test := forms.conditions[node.args[0]]) is not None:
+            return self._of(node.args[1] if test else node.args[2])
         loose = forms.interval(node)
         if node in forms.series and node not in forms.variables and node.op != "input":
             found = supremum(
@@ -279,7 +290,7 @@ class _Ranges:
                 seconds=self.seconds,
             )
             return intervals.meet(loose, (found.low, found.high)), found
-        kind = patterns.smaller_or_larger(node)
+        kind = forms.smaller_or_larger(node)
         if kind is not None:
             (a, b), (p, q) = (self.interval(x) for x in node.args[1:])
             choose = min if kind == "min" else max
@@ -291,8 +302,8 @@ class _Ranges:
         found = self._of(node)[1]
         if found is not None:
             return [self._state(*found.least), self._state(*found.most)]
-        if patterns.smaller_or_larger(node) is not None:
-            return [s for a in node.args[1:] if a not in ("const", "input") for s in self.states(a)]
+        if node.op == "select" and node not in self.forms.patterns.turns:
+            return [s for a in node.args[1:] if a.op not in ("const", "input") for s in self.states(a)]
         return []
 
     def _state(self, angles: np.ndarray, variables: np.ndarray) -> dict[str, np.ndarray]:
@@ -324,7 +335,9 @@ class _Search:
         self._differences: list[np.ndarray] | None = None
 
     def computed(self, states: search.States) -> list[np.ndarray]:
-        """What the code returns; without fused operations the same function with them, for large values alone."""
+        """What the code returns."""
+        if not self.fma:
+            return search.without_fusing(self.forms.program, states)
         count = len(next(iter(states.values())))
         results: Any = self.entry.kernel(*(states[name] for name, _ in self.forms.program.inputs))
         return [
