@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from linkwise.cli.parts.generate_fixed_point import write_fixed_point
 from linkwise.cli.parts.generate_package import chosen_options, cost, write_package
 from linkwise.cli.parts.generate_system import SYSTEMS, write_system
 from linkwise.cli.support import headings, written
@@ -124,7 +125,13 @@ _HEADINGS = {
     shell_complete=_complete_algorithm,
     help="Which algorithm; default: that of the Python function.",
 )
-@click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
+@click.option(
+    "--dtype",
+    type=OneOf(("float64", "float32", "q31"), "dtype"),
+    default="float64",
+    show_default=True,
+    help="Precision; q31: whole numbers of 32 bits, for one FUNCTION as a C file.",
+)
 @click.option(
     "--frame",
     metavar="NAME",
@@ -233,6 +240,9 @@ def command(
         untimed = {**options, "period": None} if function == "forward_dynamics" else options
         _check(function, target, out, untimed)
         write_system(loading, functions, target, out, as_json, options)
+        return
+    if options["dtype"] == "q31":
+        write_fixed_point(loading, functions, target, out, as_json, options)
         return
     if others or _is_folder(out, target):
         _check_functions(functions, options)

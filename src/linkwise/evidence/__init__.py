@@ -6,6 +6,7 @@ with a C package.
 
 from linkwise.evidence.box import Box, BoxError, box_of
 from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify
+from linkwise.evidence.fixed_point import Fixed, fixed_point
 from linkwise.evidence.forms import EvidenceError, Problem
 from linkwise.evidence.motion_constants import Constants, constants
 from linkwise.evidence.sheet import CertifiedPackage
@@ -17,9 +18,11 @@ __all__ = [
     "CertifiedPackage",
     "Constants",
     "EvidenceError",
+    "Fixed",
     "OutputBounds",
     "Problem",
     "box_of",
     "certify",
     "constants",
+    "fixed_point",
 ]

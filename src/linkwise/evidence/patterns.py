@@ -46,6 +46,9 @@ def find(program: Program) -> Patterns:
     found = Patterns({}, set(), {})
     used: set[Node] = set()
     for node in program.nodes():
+        if node.op in ("hardware_sin", "hardware_cos"):
+            found.turns[node] = Turn(node.op.removeprefix("hardware_"), node.args[0])
+            continue
         total = _quadrant_sum(node)
         angle = None if total is None else _angle(total, program.dtype)
         if total is None or angle is None:

@@ -11,7 +11,7 @@ of the project's polynomials.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,30 +44,38 @@ class Errors:
         close: of results and of arguments of operations without normal form.
         shares: for each of these, what each operation contributes.
         sizes: largest absolute values that are known more closely than by the intervals.
+        units: what each operation rounds off, in fixed point; None: floating point.
+        of_turn: error of sines and cosines in fixed point.
     """
 
     forward: dict[Node, float] = field(default_factory=dict)
     close: dict[Node, float] = field(default_factory=dict)
     shares: dict[Node, dict[Node, float]] = field(default_factory=dict)
     sizes: dict[Node, float] = field(default_factory=dict)
+    units: Mapping[Node, float] | None = None
+    of_turn: float = 0.0
 
     def of(self, node: Node) -> float:
         """The best bound that is known."""
         return min(self.close.get(node, math.inf), self.forward.get(node, 0.0))
 
 
-def errors(forms: Forms) -> Errors:
+def errors(forms: Forms, *, units: Mapping[Node, float] | None = None, of_turn: float = 0.0) -> Errors:
     """Bounds of the errors of a program.
 
     Args:
         forms: of the program, with the normal forms of all values (``keep=True``).
+        units: what each operation rounds off in fixed point, absolute; None: floating point of the program's precision.
+        of_turn: error of sines and cosines in fixed point.
     """
-    found = Errors()
+    found = Errors(units=units, of_turn=of_turn)
     wanted = set(targets(forms.program, forms.patterns))
     order = [node for node in forms.program.nodes() if node.op not in CONDITIONS]
-    for node in _constants(order):
+    for node in _constants(order) | {n for nodes in forms.program.values for n in nodes if n.op == "const"}:
         rounded = float(np.float32(node.value)) if forms.program.dtype == "float32" else node.value
         found.forward[node] = abs(rounded - node.value) if math.isfinite(node.value) else 0.0
+        if units is not None:
+            found.forward[node] = abs(node.value) * 2.0**-29 + 2.0**-45
     for place, node in enumerate(order):
         found.forward[node] = _forward(forms, node, found)
         if node in wanted:
@@ -89,6 +97,9 @@ def _largest(forms: Forms, node: Node) -> float:
 def _rounding(forms: Forms, node: Node, found: Errors) -> float:
     """What the rounding of one operation adds, with the product of the errors of its factors."""
     unit, tiny = UNITS[forms.program.dtype], _SUBNORMAL[forms.program.dtype]
+    if found.units is not None:
+        second = found.of(node.args[0]) * found.of(node.args[1]) if node.op == "mul" else 0.0
+        return up(found.units[node] + second, 4)
     if node.op == "neg":
         return 0.0
     size = found.sizes.get(node, _largest(forms, node)) + _propagated(forms, node, found)
@@ -122,7 +133,8 @@ def _forward(forms: Forms, node: Node, found: Errors) -> float:
         case "abs":
             return of[0]
         case "select":
-            return _of_selection(forms, node, of, found)
+            cut = 0.0 if found.units is None else found.units[node]
+            return _of_selection(forms, node, of, found) + cut
         case "div":
             low, high = forms.interval(node.args[1])
             least = (low if low > 0 else -high if high < 0 else 0.0) - of[1]
@@ -154,10 +166,17 @@ def _of_remainder(forms: Forms, node: Node) -> float:
 
 def _of_turn(forms: Forms, node: Node, found: Errors) -> float:
     """Of a sine or cosine whose angle is exact; the angle's error is passed on as it is."""
+    angle = forms.patterns.turns[node].angle
+    return up(_own_error_of_turn(forms, node, found) + found.of(angle), 8)
+
+
+def _own_error_of_turn(forms: Forms, node: Node, found: Errors) -> float:
+    """Of the polynomials, with an exact angle."""
+    if found.units is not None:
+        return found.of_turn
     value = node.args[2]
     inside = max(found.forward[a.args[0] if a.op == "neg" else a] for a in value.args[1:])
-    angle = forms.patterns.turns[node].angle
-    return up(inside + _APPROXIMATION[forms.program.dtype] + found.of(angle), 8)
+    return inside + _APPROXIMATION[forms.program.dtype]
 
 
 def _of_selection(forms: Forms, node: Node, of: Sequence[float], found: Errors) -> float:
@@ -248,11 +267,9 @@ def _gather(slopes: dict[Node, Series], node: Node, slope: Series) -> None:
 def _of_turn_backward(forms: Forms, node: Node, slope: Series, found: Errors) -> list[_Share]:
     """A sine adds its own error; and an angle that was itself computed, its error times the cosine."""
     turn = forms.patterns.turns[node]
-    value = node.args[2]
-    inside = max(found.forward[a.args[0] if a.op == "neg" else a] for a in value.args[1:])
     error = found.of(turn.angle)
     # the second derivative of a sine is at most 1
-    shares = [_Share(node, slope, up(inside + _APPROXIMATION[forms.program.dtype] + error * error, 8))]
+    shares = [_Share(node, slope, up(_own_error_of_turn(forms, node, found) + error * error, 8))]
     if turn.angle.op == "input":
         return shares
     linear = linear_form(turn.angle)
