@@ -1,181 +1,184 @@
-"""Fixed point (whole numbers of 32 bits) on processors without a floating-point unit, under QEMU.
+"""Fixed point (Q31) tried: errors beside float32, overflow, and instructions on processors without floating point.
 
-python benchmarks/fixed_point.py --robot panda --function computed_torque
+    python benchmarks/fixed_point.py --robots panda,puma560
 
-The same states on this machine, RISC-V, Cortex-M3 and (instructions of) Cortex-M0: outputs must have the bits of the
-interpreter. On a Cortex-M3 instructions are counted beside those of the float32 code, whose arithmetic is a library
-there.
+Every value of the traced graph gets a power of two that bounds it over the states of a first sample, with a margin, and
+is rounded to 31 bits below that. A second sample shows the errors against float64, and how often a bound is exceeded.
+Sines and cosines are exact and then rounded; C for a Cortex-M3 takes them as arguments.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from processors import costs
 
 import linkwise as lw
-from linkwise import evidence
-from linkwise.compiler.emit import c
-from linkwise.embedded import Options
-from linkwise.embedded.entries import entries
-from linkwise.embedded.package_files import support_file
-from linkwise.embedded.processors import BARE
-from linkwise.evidence import search
+from linkwise.compiler.emit.formulas import simplified
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.walks import reachable
+from linkwise.embedded import Options, Package
+from linkwise.embedded.processors import BARE, Processor
 
-BOARD = f"qemu-system-arm {BARE} -icount shift=10 -M mps2-an385 -kernel"
-ARM = "-O2 -mthumb -mfloat-abi=soft -T cortex_m.ld --specs=rdimon.specs cortex_m.c"
-BUILDS = {
-    "x86-64": ("gcc -O2", ""),
-    "riscv64": ("riscv64-linux-gnu-gcc -O2 -static", "qemu-riscv64"),
-    "cortex-m3": (f"arm-none-eabi-gcc -mcpu=cortex-m3 {ARM}", BOARD),
-    "cortex-m0": (f"arm-none-eabi-gcc -mcpu=cortex-m0 {ARM}", BOARD),
+NAMES = ("inverse_dynamics", "gravity_torques", "mass_matrix", "forward_dynamics")
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "sin": np.sin,
+    "cos": np.cos,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "sign": np.sign,
 }
-HARNESS = """\
-#include <stdint.h>
-#include <stdio.h>
-typedef {real} real;
-{prototype};
-enum {{ STATES = {states} }};
-{tables}
-static uint32_t now(void)
-{{
-#if defined(__ARM_ARCH_PROFILE) || defined(__ARM_ARCH_6M__)
-    volatile uint32_t *const timer = (volatile uint32_t *)0x40000000u;
-    if (timer[0] == 0u) {{ timer[2] = 0xffffffffu; timer[1] = 0xffffffffu; timer[0] = 1u; }}
-    return 0xffffffffu - timer[1];
-#else
-    return 0u;
-#endif
-}}
-int main(void)
-{{
-    int different = 0;
-    unsigned long most = 0;
-    for (int s = 0; s < STATES; ++s) {{
-        {locals}
-        (void)now();
-        const uint32_t before = now();
-        {call};
-        const uint32_t after = now();
-        const unsigned long found = (unsigned long)((((uint64_t)(after - before) * 40u) + 512u) / 1024u);
-        most = ((s > 0) && (found > most)) ? found : most;
-        {compare}
-    }}
-    (void)printf("%d %lu\\n", different, most);
-    return 0;
-}}
-"""
 
 
-def table(name: str, values: np.ndarray, suffix: str = "") -> str:
-    rows = ", ".join("{" + ", ".join(f"{x}{suffix}" for x in row) + "}" for row in values.tolist())
-    return f"static const real {name}[STATES][{values.shape[1]}] = {{{rows}}};"
+def evaluated(
+    nodes: list[Node], given: dict[str, np.ndarray], rounded: Callable[[Node, Any], Any]
+) -> dict[Node, Any]:
+    """Every node for all states, rounded after every operation."""
+    values: dict[Node, Any] = {}
+    for node in nodes:
+        if node.op == "const":
+            value = np.float64(node.value)
+        elif node.op == "input":
+            name, k = node.value
+            value = given[name][:, k]
+        else:
+            value = OPERATIONS[node.op](*(values[a] for a in node.args))
+        values[node] = rounded(node, value)
+    return values
 
 
-def build(folder: Path, source: str, harness: str, processor: str) -> tuple[int, int] | None:
-    """(states with other bits, instructions of a call); None where a tool is missing."""
-    compiler, emulator = BUILDS[processor]
-    if shutil.which(compiler.split()[0]) is None or (emulator and shutil.which(emulator.split()[0]) is None):
-        return None
-    (folder / "function.c").write_text(source, encoding="utf-8")
-    (folder / "main.c").write_text(harness, encoding="utf-8")
-    for name in ("cortex_m.c", "cortex_m.ld"):
-        text = support_file(name)
-        if processor == "cortex-m0":
-            text = text.replace('__asm volatile("dsb\\n isb");', "")
-        (folder / name).write_text(text, encoding="utf-8")
-    command = f"{compiler} function.c main.c -o program -lm"
-    subprocess.run(command.split(), cwd=folder, check=True)
-    done = subprocess.run(
-        [*emulator.split(), str(folder / "program")], capture_output=True, text=True, timeout=300, check=True
+def drawn(robot: lw.Robot, names: list[str], count: int, seed: int, faster: float) -> dict[str, np.ndarray]:
+    """States: positions within a turn; velocities, accelerations and torques, ``faster`` times as large."""
+    rng = np.random.default_rng(seed)
+    size = {"q": np.pi, "qd": 2.0 * faster, "qdd": 2.0 * faster, "tau": 50.0 * faster}
+    return {name: rng.uniform(-1, 1, (count, robot.dof)) * size[name] for name in names}
+
+
+def tried(robot: lw.Robot, name: str, states: int, margin: int) -> dict[str, Any]:
+    """Largest errors relative to the largest result, the share of states out of range, instructions."""
+    program = robot.kernel(name, friction=False).program()
+    outputs = [node for output in simplified(program) for node in output]
+    nodes = reachable(outputs)
+    names = [key for key, _ in program.inputs]
+    first, second, faster = (drawn(robot, names, states, *args) for args in ((0, 1.0), (1, 1.0), (2, 2.0)))
+    exact = evaluated(nodes, first, lambda node, value: value)
+    tops = {n: margin + int(np.ceil(np.log2(max(float(np.max(np.abs(exact[n]))), 2.0**-20)))) for n in nodes}
+
+    def error(rounded: Callable[[Node, Any], Any]) -> float:
+        found, right = evaluated(nodes, second, rounded), evaluated(nodes, second, lambda node, value: value)
+        scale = max(float(np.max(np.abs(right[n]))) for n in outputs)
+        return max(float(np.max(np.abs(np.float64(found[n]) - right[n]))) for n in outputs) / scale
+
+    def q31(node: Node, value: Any) -> Any:
+        step = 2.0 ** (tops[node] - 31)
+        return np.rint(value / step) * step
+
+    def beyond(given: dict[str, np.ndarray]) -> float:
+        found = evaluated(nodes, given, lambda node, value: value)
+        out = [
+            np.broadcast_to(np.abs(found[n]) >= 2.0 ** tops[n], (states,)) for n in nodes if n.op != "input"
+        ]
+        return float(np.any(out, axis=0).mean())
+
+    return {
+        "float32": error(lambda node, value: np.float32(value)),
+        "q31": error(q31),
+        "beyond": beyond(second),
+        "faster": beyond(faster),
+        "instructions": instructions(nodes, outputs, tops),
+        "software": in_software(robot, name),
+    }
+
+
+def instructions(nodes: list[Node], outputs: list[Node], tops: dict[Node, int]) -> float:
+    """Of straight-line C in Q31 on a Cortex-M3, without sines and cosines; NaN without a compiler."""
+    lines = ["#include <stdint.h>", "void f(const int32_t *restrict x, int32_t *restrict y)", "{"]
+    inputs = 0
+
+    def shifted(text: str, by: int) -> str:
+        return text if by == 0 else f"({text} >> {min(by, 31)})" if by > 0 else f"({text} * (1 << {-by}))"
+
+    for n in nodes:
+        v, top = f"v{n.index}", tops[n]
+        a = [f"v{arg.index}" for arg in n.args]
+        moved = [shifted(text, top - tops[arg]) for text, arg in zip(a, n.args, strict=True)]
+        if n.op in ("input", "sin", "cos"):
+            value, inputs = f"x[{inputs}]", inputs + 1
+        elif n.op == "const":
+            value = str(int(np.rint(n.value * 2.0 ** (31 - top))))
+        elif n.op in ("add", "sub"):
+            value = f"{moved[0]} {'+' if n.op == 'add' else '-'} {moved[1]}"
+        elif n.op == "mul":
+            value = f"(int32_t)(((int64_t){a[0]} * {a[1]}) >> {31 + top - tops[n.args[0]] - tops[n.args[1]]})"
+        elif n.op == "div":
+            value = f"(int32_t)(((int64_t){a[0]} << {max(0, 31 - top + tops[n.args[0]] - tops[n.args[1]])}) / {a[1]})"
+        else:
+            value = f"-{moved[0]}"
+        lines.append(f"    const int32_t {v} = {value};")
+    lines += [f"    y[{k}] = v{n.index};" for k, n in enumerate(outputs)]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "f.c").write_text("\n".join([*lines, "}"]), encoding="utf-8")
+        command = ["arm-none-eabi-gcc", "-O2", "-mthumb", "-mcpu=cortex-m3", "-c", "f.c", "-o", "f.o"]
+        try:
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            listed = ["arm-none-eabi-objdump", "-d", "f.o"]
+            said = subprocess.run(listed, cwd=folder, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError):
+            return float("nan")
+    rows = [line.split("\t") for line in said.stdout.splitlines()]
+    return sum(len(row) > 2 and not row[2].startswith(".word") for row in rows)
+
+
+def in_software(robot: lw.Robot, name: str) -> str:
+    """Instructions of float32 on the same processor, sines and cosines included, without fused multiply-adds."""
+    processor = Processor(
+        "cortex-m3",
+        "Cortex-M3",
+        "arm-none-eabi-",
+        "qemu-system-arm",
+        f"{BARE} -icount shift=10 -M mps2-an385 -kernel",
+        "-O2 -mthumb -mcpu=cortex-m3",
+        "-T check/cortex_m.ld --specs=rdimon.specs",
+        "check/cortex_m.c",
     )
-    different, count = done.stdout.split()
-    return int(different), int(count)
-
-
-def harness(real: str, prototype: str, given: dict, expected: dict, call: str, suffix: str = "") -> str:
-    tables = [table(f"of_{n}", x, suffix) for n, x in given.items()]
-    tables += [table(f"expected_{n}", x, suffix) for n, x in expected.items()]
-    local = " ".join(f"real {n}[{x.shape[1]}];" for n, x in expected.items())
-    compare = " ".join(
-        f"for (int k = 0; k < {x.shape[1]}; ++k) {{ different += {n}[k] != expected_{n}[s][k]; }}"
-        for n, x in expected.items()
-    )
-    return HARNESS.format(
-        real=real,
-        prototype=prototype,
-        states=len(next(iter(given.values()))),
-        tables="\n".join(tables),
-        locals=local,
-        call=call,
-        compare=compare,
-    )
+    if not processor.here:
+        return "–"
+    with tempfile.TemporaryDirectory() as place:
+        package = Package(robot, [name], Options("float32", friction=False), fma=False, count=1)
+        package.write(Path(place) / "package")
+        (found,) = costs(Path(place) / "package", processor, list(package.functions), 20).values()
+    return found.cells()[2]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--robot", default="panda")
-    parser.add_argument("--function", default="computed_torque")
-    parser.add_argument("--states", type=int, default=32)
-    parser.add_argument(
-        "--encoder", type=float, default=2 * np.pi / 2**14, help="resolution of encoders [rad]"
-    )
-    options = parser.parse_args()
-    robot = lw.load(options.robot)
-    function = options.function
-    entry = next(e for e in entries(robot, (function,), Options(dtype="float32")) if e.name == function)
-    program = entry.program
-    box = evidence.box_of(robot, program.inputs, values=entry.settings)
-    fixed = evidence.fixed_point(program, box)
-    states = box.draw(np.random.default_rng(0), options.states)
-    given = fixed.given(states)
-    rows = [fixed.run({n: x[s].tolist() for n, x in given.items()}) for s in range(options.states)]
-    expected = {n: np.array([row[n] for row in rows]) for n, _, _ in fixed.outputs}
-    exact = search.exact(program, {n: given[n] * 2.0**-f for n, _, f in fixed.inputs})
-    name, _, f = fixed.outputs[0]
-    worst = np.abs(expected[name] * 2.0**-f - exact[0].astype(float)).max()
-    print(
-        f"{options.robot} {function}: error at most {max(fixed.errors[0]):.3g}, worst of the states {worst:.3g}"
-    )
-    moved = {n: x.copy() for n, x in states.items()}
-    moved["q"] = moved["q"] + options.encoder
-    step = np.abs(search.exact(program, moved)[0] - search.exact(program, states)[0]).max(axis=0)
-    print(
-        f"one step of the encoders ({options.encoder:.3g} rad) changes {name} by up to {float(step.max()):.3g}"
-    )
-    prototype = fixed.source("fixed").split("\nvoid ")[1].split("\n")[0]
-    call = "fixed(" + ", ".join([*(f"of_{n}[s]" for n, _, _ in fixed.inputs), *expected]) + ")"
-    text = harness("int32_t", f"void {prototype}", given, expected, call)
-    counts = {}
-    with tempfile.TemporaryDirectory() as place:
-        for processor in BUILDS:
-            found = build(Path(place), fixed.source("fixed"), text, processor)
-            if found is None:
-                print(f"{processor}: compiler or emulator is not installed")
-                continue
-            counts[processor] = found[1]
-            more = f", {found[1]} instructions" if found[1] else ""
-            print(f"{processor}: {found[0]} numbers of {options.states} states with other bits{more}")
-        short = {n: x.astype(np.float32) for n, x in states.items()}
-        plain = c.unfused(program)
-        results = search.without_fusing(plain, short)
-        outputs = [n for n, _ in plain.outputs if n != c.STATUS]
-        expected = {n: r for (n, _), r in zip(plain.outputs, results, strict=True) if n in outputs}
-        source = c.source(program, function_name="floating", fma=False)
-        prototype = source.split(" floating(")[1].split(")\n{")[0]
-        kind = "int" if "int floating(" in source else "void"
-        call = f"(void)floating({', '.join([*(f'of_{n}[s]' for n, _ in plain.inputs), *outputs])})"
-        text = harness("float", f"{kind} floating({prototype})", short, expected, call, "f")
-        found = build(Path(place), source, text, "cortex-m3")
-        if found is not None and "cortex-m3" in counts:
-            print(f"cortex-m3, float32 in software: {found[0]} other bits, {found[1]} instructions")
-            print(f"fixed point needs {found[1] / counts['cortex-m3']:.1f} times fewer")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--robots", default="panda,puma560")
+    parser.add_argument("--functions", default=",".join(NAMES))
+    parser.add_argument("--states", type=int, default=2000)
+    parser.add_argument("--margin", type=int, default=1, help="bits of margin above the largest value seen")
+    given = parser.parse_args()
+    columns = ("robot", "function", "error, float32", "error, Q31", "out of range", "at twice the speed")
+    print(f"| {' | '.join((*columns, 'instructions, Q31', 'float32 in software'))} |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    for name in given.robots.split(","):
+        for function in given.functions.split(","):
+            found = tried(lw.load(name), function, given.states, given.margin)
+            print(
+                f"| {name} | {function} | {found['float32']:.1e} | {found['q31']:.1e} | {100 * found['beyond']:.2g} % "
+                f"| {100 * found['faster']:.2g} % | {found['instructions']:.0f} | {found['software']} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

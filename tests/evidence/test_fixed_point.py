@@ -65,5 +65,5 @@ def test_c_code_has_the_bits_of_the_interpreter(tmp_path, name, function):
 
 
 def test_divisions_are_refused():
-    with pytest.raises(evidence.EvidenceError, match="fixed point has no div|finite ranges"):
+    with pytest.raises(evidence.EvidenceError, match=r"fixed point has no div|finite ranges"):
         made(lw.load("two_link"), "forward_dynamics")
