@@ -205,7 +205,7 @@ static inline int32_t times(int32_t a, int32_t b)
 }}
 
 /* sin(t / 2^32 turns + quarter turns) times 2^30. */
-static int32_t sine(int32_t t, uint32_t quarter)
+static inline int32_t sine(int32_t t, uint32_t quarter)
 {{
     const uint32_t nearest = ((uint32_t)t + 0x20000000u) >> 30;
     const int32_t r = times((int32_t)((uint32_t)t - (nearest << 30)), %(half)d);
@@ -266,7 +266,18 @@ def fixed_point(program: Program, box: Box) -> Fixed:
         for nodes, (_, _, f) in zip(plain.values, outputs, strict=True)
     )
     inputs = tuple((name, size, writer.input_scales[name]) for name, size in plain.inputs)
-    return Fixed(program.name, inputs, tuple(outputs), tuple(writer.code), bounds)
+    return Fixed(program.name, inputs, tuple(outputs), _needed(writer.code, outputs), bounds)
+
+
+def _needed(code: Sequence[Instruction], outputs: Sequence[tuple[Any, ...]]) -> tuple[Instruction, ...]:
+    """The instructions that outputs depend on; what the box decides leaves others without use."""
+    used = {value for _, values, _ in outputs for value in values}
+    kept = []
+    for instruction in reversed(code):
+        if instruction[1] in used:
+            used.update(a for a in instruction[2] if isinstance(a, str))
+            kept.append(instruction)
+    return tuple(reversed(kept))
 
 
 def _check_margins(forms: Forms, errors: rounding.Errors, name: str) -> None:
