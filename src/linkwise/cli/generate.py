@@ -241,12 +241,10 @@ def command(
         _check(function, target, out, untimed)
         write_system(loading, functions, target, out, as_json, options)
         return
-    if options["dtype"] == "q31":
-        write_fixed_point(loading, functions, target, out, as_json, options)
-        return
-    if others or _is_folder(out, target):
+    fixed = options["dtype"] == "q31"
+    if fixed or others or _is_folder(out, target):
         _check_functions(functions, options)
-        write_package(loading, functions, target, out, as_json, options)
+        (write_fixed_point if fixed else write_package)(loading, functions, target, out, as_json, options)
         return
     _check(function, target, out, options)
     header = str(Path(out).with_suffix(".h")) if out is not None and options["header"] else None
