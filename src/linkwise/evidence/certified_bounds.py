@@ -16,7 +16,7 @@ from linkwise.embedded.entries import entries
 from linkwise.embedded.entry import Entry, Options
 from linkwise.evidence import intervals, rounding, search
 from linkwise.evidence.box import Box, box_of
-from linkwise.evidence.forms import EvidenceError, Forms, Problem, analyse
+from linkwise.evidence.forms import LIMITS, EvidenceError, Forms, Problem, analyse
 from linkwise.evidence.intervals import Interval
 from linkwise.evidence.search import Reached
 from linkwise.evidence.suprema import Supremum, supremum
@@ -234,10 +234,22 @@ def certify_entry(
         program.fused,
         box,
         tuple(rows),
-        tuple(forms.problems),
+        (*forms.problems, *_unbounded(table, program.dtype, forms.problems)),
         table,
         time.monotonic() - begin,
     )
+
+
+def _unbounded(
+    table: Sequence[tuple[int, float, float]], dtype: str, known: Sequence[Problem]
+) -> list[Problem]:
+    """Values that are finite in exact arithmetic, but may not be when they are rounded."""
+    named, most = {p.node for p in known}, LIMITS[dtype]
+    return [
+        Problem(node, "rounding may make it infinite or no number")
+        for node, low, high in table
+        if node not in named and not (low >= -most and high <= most)
+    ]
 
 
 def rounded_box(box: Box, dtype: str) -> Box:
@@ -339,7 +351,8 @@ class _Search:
         if not self.fma:
             return search.without_fusing(self.forms.program, states)
         count = len(next(iter(states.values())))
-        results: Any = self.entry.kernel(*(states[name] for name, _ in self.forms.program.inputs))
+        kernel: Any = self.entry.kernel
+        results: Any = kernel(*(states[name] for name, _ in self.forms.program.inputs))
         return [
             np.asarray(x).reshape(count, -1) for x in (results if isinstance(results, tuple) else (results,))
         ]

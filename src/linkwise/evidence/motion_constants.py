@@ -76,7 +76,8 @@ def constants(robot: Robot, *, points: int = 200_000) -> Constants:
 
 
 def _analysed(robot: Robot, function: str) -> Forms:
-    program: Any = robot.kernel(function).program("float64")
+    kernel: Any = robot.kernel(function)
+    program = kernel.program("float64")
     return analyse(program, box_of(robot, program.inputs))
 
 

@@ -179,17 +179,25 @@ def _own_error_of_turn(forms: Forms, node: Node, found: Errors) -> float:
     return inside + _APPROXIMATION[forms.program.dtype]
 
 
+def _certain(forms: Forms, test: Node, found: Errors) -> bool:
+    """Whether rounding cannot change a condition that the box decides."""
+    if test.op in ("and", "or", "not"):
+        return all(_certain(forms, a, found) for a in test.args if forms.conditions[a] is not None)
+    if test.op == "bit":
+        return False
+    error = sum(found.of(a) for a in test.args)
+    (low, high), (least, most) = (forms.interval(a) for a in test.args)
+    return error == 0.0 or least - high > error or low - most > error
+
+
 def _of_selection(forms: Forms, node: Node, of: Sequence[float], found: Errors) -> float:
     test = forms.conditions[node.args[0]]
     if node.args[0].op == "bit":  # inside sine and cosine: both sides are bounded
         return max(of)
-    compared = node.args[0].args
-    exact = all(found.of(a) == 0.0 for a in compared if a.op not in CONDITIONS) and all(
-        a.op not in CONDITIONS for a in compared
-    )
-    decided = test is not None and math.isfinite(sum(found.of(a) for a in compared if a.op not in CONDITIONS))
-    if decided:
+    if test is not None and _certain(forms, node.args[0], found):
         return of[0] if test else of[1]
+    compared = node.args[0].args
+    exact = all(a.op not in CONDITIONS and found.of(a) == 0.0 for a in compared)
     if exact or forms.smaller_or_larger(node) is not None:
         return max(of)
     (a, b), (c, d) = (forms.interval(x) for x in node.args[1:])

@@ -100,7 +100,12 @@ class Series:
         """The constant term."""
         keys, coefficients = self.parts.get((), (np.zeros(0, np.int64), np.zeros(0, complex)))
         place = np.flatnonzero(keys == 0)
-        return float(coefficients[place[0]].real) if len(place) else 0.0
+        return float(np.real(coefficients[place[0]])) if len(place) else 0.0
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is the same for all angles and variables."""
+        return not self.parts or (list(self.parts) == [()] and not self.parts[()][0].any())
 
     def bounds(self) -> tuple[float, float]:
         """Lower and upper bound from the sizes of the coefficients; a square is at least 0."""
@@ -108,7 +113,7 @@ class Series:
         for monomial, (keys, coefficients) in self.parts.items():
             still = keys == 0
             sizes = float(np.abs(coefficients[~still]).sum())
-            constant = float(coefficients[still].real.sum())
+            constant = float(np.real(coefficients[still]).sum())
             if monomial == ():
                 low, high = low - sizes, high + sizes
                 continue
@@ -125,6 +130,8 @@ class Series:
         """The function times a number."""
         if factor == 0.0:
             return constant(self.packing, 0.0)
+        if not np.isfinite(self.norm * abs(factor)):
+            raise TooLargeError("a coefficient is not finite")
         parts = {m: (k, c * factor) for m, (k, c) in self.parts.items()}
         error = self.error * abs(factor)
         if abs(factor) != 1.0:
@@ -150,7 +157,7 @@ class Series:
 
     def __mul__(self, other: Series) -> Series:
         for one, two in ((self, other), (other, self)):
-            if list(two.parts) in ([], [()]) and two.count <= 1 and two.norm - two.error == abs(two.mean):
+            if two.is_number:
                 product = one.scaled(two.mean)
                 return Series(
                     one.packing, product.parts, product.degree, up(product.error + one.norm * two.error)
@@ -201,7 +208,7 @@ class Series:
         value = np.zeros(np.broadcast_shapes(angles.shape[:-1], variables.shape[:-1]))
         for monomial, (keys, coefficients) in self.parts.items():
             phases = angles @ self.packing.digits(keys).T.astype(float)
-            term = (coefficients * np.exp(1j * phases)).real.sum(axis=-1)
+            term = np.real(coefficients * np.exp(1j * phases)).sum(axis=-1)
             value = value + term * np.prod(variables[..., list(monomial)], axis=-1)
         return value
 

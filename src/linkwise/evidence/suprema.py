@@ -215,7 +215,7 @@ class Lattice:
             dense[places] = coefficients if self.used else coefficients[0]
             for axis, d in enumerate(self.degrees):
                 dense = np.moveaxis(np.tensordot(_to_real(d), dense, axes=(1, axis)), 0, axis)
-            parts.append(dense.real)
+            parts.append(np.real(dense))
         self.parts = np.array(parts).reshape(len(parts), *shape)
 
     def values(self, axes: Sequence[np.ndarray]) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
