@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+import numpy as np
 
 from linkwise.cli.support import headings
 from linkwise.cli.support.options import POSITIVE, Numbers, OneOf, json_option, load_robot, robot_argument
@@ -41,7 +42,7 @@ _HEADINGS = {
     "--around",
     type=POSITIVE,
     metavar="RADIANS",
-    help="Joint positions within this distance of the middle of their limits, not all of them.",
+    help="Joint positions within this distance of the middle of their limits (0 without limits), not all of them.",
 )
 @click.option(
     "--tolerance",
@@ -100,7 +101,10 @@ def _show_bounds(robot: Any, functions: tuple[str, ...], box: Any, options: Any,
     )
     given = None
     if options["around"] is not None:
-        middle = (robot.limits.lower + robot.limits.upper) / 2
+        low, high = robot.limits.lower, robot.limits.upper
+        middle = np.where(
+            np.isfinite(low) & np.isfinite(high), np.nan_to_num(low) / 2 + np.nan_to_num(high) / 2, 0.0
+        )
         given = {"q": (middle - options["around"], middle + options["around"])}
     found = []
     with progress("bounding", len(functions)) as advance:
