@@ -38,7 +38,7 @@ FOOT_WEIGHT = 180.0
 """Of places of swinging feet, in units of the standing height."""
 HEIGHT = 0.2
 """Of the feet in a swing, in units of the standing height."""
-LEASH = (0.2, 0.3)
+LEASH = (0.5, 0.3)
 """How far the path may be from the trunk: in units of the standing height, and [rad]."""
 ALWAYS = 1e6
 """[s]: the robot walks until then."""

@@ -35,8 +35,10 @@ class Feet:
 
     @property
     def hips(self) -> np.ndarray:
-        """Places of the feet beside the origin of the trunk (x, y) [m], (feet, 2)."""
-        return self.places[:, :2] - self.stand[:2]
+        """Places of the feet beside the origin of the trunk while it walks (x, y) [m], (feet, 2): those of standing, moved
+        so that their middle is below the centre of mass."""
+        center = np.asarray(self.robot.center_of_mass(self.stand))[:2]
+        return self.places[:, :2] - self.stand[:2] + center - self.places[:, :2].mean(axis=0)
 
 
 def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float | None) -> Feet:

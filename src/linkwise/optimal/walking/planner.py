@@ -37,7 +37,7 @@ STEPS = (1.0, 0.5)
 """Step sizes that an iteration tries."""
 TURN, PLACE, RISE = 20.0, 0.4, 10.0
 """Weights of the trunk: its orientation [1/rad²], its place and its height in units of the standing height."""
-SPEED, TURNING, POSTURE, JOINT_SPEED = 4.0, 1.0, 1.0, 0.02
+SPEED, TURNING, POSTURE, JOINT_SPEED = 20.0, 1.0, 1.0, 0.02
 """Weights of velocities of the trunk [s²/m², s²/rad²], of the joints' posture [1/rad²] and speeds [s²/rad²]."""
 EFFORT, LAST = 0.02, 5.0
 """Weight of torques, in units of those that carry the robot; what the last state counts beside the others."""
