@@ -203,8 +203,8 @@ def main() -> None:
             if simulation == "mujoco":
                 try:
                     model = mujoco_model(robot, file)
-                except ImportError:
-                    print("  MuJoCo is not installed")
+                except (ImportError, lw.LinkwiseError) as error:
+                    print(f"  not in MuJoCo: {error}")
                     continue
                 q = in_mujoco(timed, model, given.seconds, push)
             else:

@@ -22,11 +22,10 @@ from linkwise.errors import ShapeError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.predictive.plans import REPORT
-from linkwise.optimal.solver import first_guess
 from linkwise.optimal.walking.feet import feet_of
 from linkwise.optimal.walking.follower import Follower
 from linkwise.optimal.walking.gait import Gait
-from linkwise.optimal.walking.planner import STEPS, plan_kernel, walking_problem
+from linkwise.optimal.walking.planner import STEPS, guess_of, plan_kernel, table_of, walking_problem
 from linkwise.optimal.walking.stages import Stages, moved
 from linkwise.robot.robot import Robot
 
@@ -201,7 +200,8 @@ class Walking(Summarised):
         orders = self._orders_at(t, at, q, x)
         last = self._next or self.current
         if last is None:
-            states, torques = first_guess(self.problem.with_values({}, start=(q, 0.0 * qd)))
+            table = table_of(self.problem, self.stages, self.stages.by_name(orders))
+            states, torques = guess_of(self.problem, q, table)
             late, turns = 0.0, self.first
         else:
             states, torques, late, turns = last.states, last.torques, (at - last.time) / self.problem.step, self.iterations

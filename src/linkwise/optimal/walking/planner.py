@@ -7,7 +7,7 @@ once, as C without allocation and as CUDA.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.language import empty, span, straight, variable
-from linkwise.optimal.contact_schedule import ContactSchedule
+from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.contact_terms import FrictionCone
 from linkwise.optimal.costs import Effort, JointTracking, TipTracking
 from linkwise.optimal.iteration import count_of, iterated, iteration, step_sizes
@@ -92,7 +92,7 @@ def walking_problem(
     )
 
 
-def table_of(problem: Problem, stages: Stages, orders: dict[str, np.ndarray]) -> np.ndarray:
+def table_of(problem: Problem, stages: Stages, orders: Mapping[str, Sequence[Any]]) -> np.ndarray:
     """The run-time parameters of all stages (horizon + 1, np) for some orders.
 
     Args:
@@ -108,6 +108,30 @@ def table_of(problem: Problem, stages: Stages, orders: dict[str, np.ndarray]) ->
             [np.broadcast_to(column, numbers.shape) for column in columns], 1
         )
     return p
+
+
+def guess_of(problem: Problem, q: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(states, torques) to begin the first plan with: the robot stays, carried by the feet that stand in each stage.
+
+    Args:
+        problem: of the horizon.
+        q: positions of the robot, (nq,).
+        table: run-time parameters of all stages, see ``table_of``.
+    """
+    robot, contacts, still = problem.robot, problem.dynamics.contacts, np.zeros(problem.robot.dof)
+    assert contacts is not None
+    needed = np.asarray(robot.inverse_dynamics(q, still, still))
+    columns = [np.asarray(robot.jacobian(q, frame))[3:].T for frame in contacts.frames]
+    known: dict[bytes, np.ndarray] = {}
+    torques = np.zeros((problem.horizon, problem.nu))
+    for stage, flags in enumerate(table[:-1, problem.where(ACTIVE)]):
+        key = flags.tobytes()
+        if key not in known:
+            J = np.hstack([flag * own for flag, own in zip(flags, columns, strict=True)])
+            forces = np.linalg.lstsq(J[:6], needed[:6], rcond=None)[0]
+            known[key] = (needed - J @ forces)[list(problem.dynamics.driven)]
+        torques[stage] = known[key]
+    return np.tile(np.concatenate([q, still]), (problem.horizon + 1, 1)), torques
 
 
 def plan_kernel(
