@@ -35,6 +35,7 @@ SMOKE = {  # script -> command lines
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12"],
     "walk_in_mujoco.py": ["--help"],
+    "walking.py": ["--seconds 0.2 --simulations linkwise --robots solo12"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",
         "--robots two_link --starts 1 --iterations 5 --rooms",
@@ -53,7 +54,7 @@ SMOKE = {  # script -> command lines
         "--quick --robot two_link --small 2 --peers",
     ],
     "mpc_realtime.py": ["--robot two_link --horizon 5 --seconds 0.1 --json"],
-    "gpu_control.py": ["--states 32 --problems 2 --calls 1"],
+    "gpu_control.py": ["--states 32 --problems 2 --plans 2 --calls 1"],
     "gpu_contact.py": ["--states 600 --calls 1 --robots legs --mjx 4"],
     "gpu_mppi.py": ["--robot two_link --samples 64 --horizon 4 --calls 1"],
     "gpu_warps.py": ["--quick --robot two_link --json {out}/warps.json"],

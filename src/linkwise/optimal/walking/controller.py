@@ -125,7 +125,6 @@ class Walking(Summarised):
         self.begin = arguments.number("begin", begin, least=0.0)
         self.planning = arguments.number("planning", planning, above=0.0)
         self.delay = self.planning if delay is None else arguments.number("delay", delay, least=0.0)
-        self.end = ALWAYS
         self._leash = LEASH[0] * long
         self._reaction = math.sqrt(long / 9.81)
         self.command(velocity)
@@ -133,13 +132,14 @@ class Walking(Summarised):
 
     def reset(self) -> None:
         """Forget the plan: before the next motion."""
+        self.end = ALWAYS
         self.current: WalkingPlan | None = None
         self._next: WalkingPlan | None = None
         self._due = -math.inf
         self._time: float | None = None
         self._path: tuple[float, np.ndarray] | None = None
         self._mu = 0.0
-        self._orders: np.ndarray | None = None
+        self.orders: np.ndarray | None = None
         self._places = self.feet.places.copy()
         self.status, self.failures, self.plans = STANDING, 0, 0
         self.report = dict.fromkeys(REPORT, math.nan)
@@ -152,6 +152,12 @@ class Walking(Summarised):
             velocity: forward, to the left [m/s], and about the vertical [rad/s].
         """
         self.velocity = arguments.numbers("velocity", velocity, (3,)).copy()
+
+    def halt(self) -> None:
+        """Stand from the next time on at which all feet are on the ground; ``reset`` makes the robot walk again."""
+        now = self.begin if self._time is None else max(self._time + self.delay, self.begin)
+        turn = self.gait.swing + self.gait.stance
+        self.end = self.begin + math.ceil((now - self.begin) / turn - 1e-9) * turn
 
     # -- one sample ---------------------------------------------------------------------------------------------------
 
@@ -198,7 +204,7 @@ class Walking(Summarised):
         at = t if first else t + self.delay
         x = np.concatenate([q, qd]) if first else self._predicted(t, at, q, qd)
         orders = self._orders_at(t, at, q, x)
-        last = self._next or self.current
+        last = self.newest
         if last is None:
             table = table_of(self.problem, self.stages, self.stages.by_name(orders))
             states, torques = guess_of(self.problem, q, table)
@@ -207,10 +213,7 @@ class Walking(Summarised):
             states, torques, late, turns = last.states, last.torques, (at - last.time) / self.problem.step, self.iterations
         made = None
         for _ in range(turns):
-            new_states, new_torques, _, report = self.kernel(
-                orders, x, self._parameters, *self._multipliers, states.ravel(), torques.ravel(), np.array([late]),
-                np.array([self._mu]),
-            )  # fmt: skip
+            new_states, new_torques, _, report = self.kernel(*self.given(orders, x, WalkingPlan(at, states, torques), late))
             self.report = dict(zip(REPORT, report.tolist(), strict=True))
             self._mu = self.report["regularisation"]
             if self.report["usable"] > 0.5:
@@ -221,7 +224,7 @@ class Walking(Summarised):
             self.failures += 1
             self.status = KEPT
             return False
-        self._next, self.status, self._orders = made, PLANNED, orders
+        self._next, self.status, self.orders = made, PLANNED, orders
         return True
 
     def torques(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
@@ -265,9 +268,9 @@ class Walking(Summarised):
 
     def _swings(self, t: float, held: np.ndarray) -> dict[int, tuple[list[Any], ...]]:
         """Place, velocity and acceleration of every swinging foot."""
-        if self._orders is None:
+        if self.orders is None:
             return {}
-        orders, swings = self.stages.by_name(self._orders), {}
+        orders, swings = self.stages.by_name(self.orders), {}
         for k in np.flatnonzero(held < 0.5).tolist():
             since: Any = self.gait.since_lift_off(t - self.begin + 1e-9, k)
             down = t - self._ordered - since + self.gait.swing
@@ -332,7 +335,8 @@ class Walking(Summarised):
         error = np.array([forward - self.velocity[0], left - self.velocity[1]])
         c, s = math.cos(trunk[2]), math.sin(trunk[2])
         drift = self._reaction * np.array([c * error[0] - s * error[1], s * error[0] + c * error[1]])
-        walking = self.begin <= at + self.problem.horizon * self.problem.step
+        seen = at + self.problem.horizon * self.problem.step
+        walking = self.begin <= seen and at + 0.5 * self.gait.period < self.end
         velocity = self.velocity if walking else np.zeros(3)
         time = math.fmod(at - self.begin, self.gait.period)
         span = (self.begin - at, self.end - at)
@@ -342,6 +346,23 @@ class Walking(Summarised):
     def kernel(self) -> Any:
         """From orders and one plan to the next in machine code."""
         return plan_kernel(self.problem, self.stages, steps=STEPS)
+
+    def given(self, orders: np.ndarray, x: np.ndarray, plan: WalkingPlan, late: float) -> list[np.ndarray]:
+        """What ``kernel`` takes.
+
+        Args:
+            orders: what the plan is made for, see ``orders_of`` in ``walking/stages.py``.
+            x: state that the plan begins with, (ns,).
+            plan: the last one.
+            late: time from the begin of that one to the begin of the new one, in steps.
+        """
+        tables = [self._parameters, *self._multipliers, plan.states.ravel(), plan.torques.ravel()]
+        return [orders, x, *tables, np.array([late]), np.array([self._mu])]
+
+    @property
+    def newest(self) -> WalkingPlan | None:
+        """The plan that was made last."""
+        return self._next or self.current
 
     @once
     def _parameters(self) -> np.ndarray:

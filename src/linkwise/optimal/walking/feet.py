@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.model.coordinates import position_coordinates
 from linkwise.model.link import Frame
 from linkwise.model.transform import Transform
 from linkwise.optimal import arguments
@@ -73,11 +74,24 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
         q = np.concatenate([robot.neutral[:7], q])
     q = arguments.numbers("stand", q, (robot.nq,)).copy()
     q[:7] = (0.0, 0.0, q[2], 0.0, 0.0, 0.0, 1.0)
+    _check_range(robot, q)
     places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in feet])
     q[2] += radius - places[:, 2].min()
     order = _order(places)
     names = tuple(feet[k] for k in order)
     return Feet(robot, names, radius, q, np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names]))
+
+
+def _check_range(robot: Robot, q: np.ndarray) -> None:
+    """Refuse positions outside of the joints' limits."""
+    for coordinate, value, low, high in zip(
+        position_coordinates(robot), q, robot.limits.lower, robot.limits.upper, strict=True
+    ):
+        if not low <= value <= high:
+            raise ProblemError(
+                f"stand: {coordinate.name} at {value:g} is outside of its limits {low:g} and {high:g}; give joint "
+                "positions in which the robot stands"
+            )
 
 
 def _order(places: np.ndarray) -> list[int]:
