@@ -56,7 +56,9 @@ def main() -> None:
     if given.plans:
         kernel, arrays = walking_plans(robot, stand, given.plans)
         for dtype in ("float64", "float32"):
-            compared("plan of walking, 30 stages", kernel, [array.astype(dtype) for array in arrays], given.calls)
+            compared(
+                "plan of walking, 30 stages", kernel, [array.astype(dtype) for array in arrays], given.calls
+            )
 
 
 def walking_plans(robot: lw.Robot, stand: np.ndarray, count: int) -> tuple[Any, list[np.ndarray]]:

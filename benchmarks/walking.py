@@ -13,16 +13,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import os
 import tempfile
 import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
 
 import numpy as np
 
@@ -70,14 +66,16 @@ def from_example_robot_data(name: str) -> lw.Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lw.ModelWarning)
         robot = lw.load(path, base="floating")
-    return robot.with_contacts([lw.Contact(foot, radius=known.radius, friction=FRICTION) for foot in known.feet])
+    return robot.with_contacts(
+        [lw.Contact(foot, radius=known.radius, friction=FRICTION) for foot in known.feet]
+    )
 
 
 def go2(path: str) -> lw.Robot:
     """The Go2 of MuJoCo's collection with its feet as contacts."""
+    place, legs = (-0.002, 0.0, -0.213), ("FL", "FR", "RL", "RR")
     feet = [
-        lw.Contact(f"{leg}_calf", offset=(-0.002, 0.0, -0.213), radius=GO2.radius, friction=FRICTION, name=f"{leg}_foot")
-        for leg in ("FL", "FR", "RL", "RR")
+        lw.Contact(f"{leg}_calf", offset=place, radius=GO2.radius, friction=FRICTION, name=f"{leg}_foot") for leg in legs
     ]  # fmt: skip
     return lw.load(path).with_contacts(feet)
 
@@ -175,13 +173,19 @@ def judged(q: np.ndarray, stand: np.ndarray, seconds: float) -> tuple[bool, floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--go2", help="go2.xml of MuJoCo's collection")
     parser.add_argument("--robots", nargs="*", default=[], choices=tuple(ROBOTS))
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--velocity", type=float, default=0.5, help="forward [m/s]")
-    parser.add_argument("--push", type=float, default=6.0, help="[N·s] for a robot of 15 kg, others by their mass")
-    parser.add_argument("--simulations", nargs="*", default=["mujoco", "linkwise"], choices=("mujoco", "linkwise"))
+    parser.add_argument(
+        "--push", type=float, default=6.0, help="[N·s] for a robot of 15 kg, others by their mass"
+    )
+    parser.add_argument(
+        "--simulations", nargs="*", default=["mujoco", "linkwise"], choices=("mujoco", "linkwise")
+    )
     parser.add_argument("--gait", default="trot")
     given = parser.parse_args()
     chosen: dict[str, tuple[lw.Robot, Quadruped, str | None]] = {}
@@ -196,7 +200,9 @@ def main() -> None:
         push = given.push * mass / 15.2
         begin = time.process_time()
         timed = Timed(controller(robot, known, gait=given.gait, velocity=(given.velocity, 0.0, 0.0)))
-        print(f"{name}: {mass:.1f} kg, push of {push:.1f} N·s, compiled in {time.process_time() - begin:.1f} s")
+        print(
+            f"{name}: {mass:.1f} kg, push of {push:.1f} N·s, compiled in {time.process_time() - begin:.1f} s"
+        )
         for simulation in given.simulations:
             timed.walk.reset()
             timed.spent = 0.0
@@ -211,8 +217,8 @@ def main() -> None:
                 q = in_simulation(timed, robot, given.seconds, push)
             stood, speed, least = judged(q, timed.walk.feet.stand, given.seconds)
             print(
-                f"  {simulation:9} {'walked' if stood else 'FELL'} {q[-1, 0]:.2f} m in {0.01 * len(q):.1f} s, {speed:.3f} "
-                f"m/s, {q[-1, 1]:+.2f} m aside, cosine of the tilt at least {least:.3f}, processor time "
+                f"  {simulation:9} {'walked' if stood else 'FELL'} {q[-1, 0]:.2f} m in {0.01 * len(q):.1f} s, "
+                f"{speed:.3f} m/s, {q[-1, 1]:+.2f} m aside, cosine of the tilt at least {least:.3f}, processor time "
                 f"{timed.spent / (0.01 * len(q)):.2f} s per second, {timed.walk.failures} of {timed.walk.plans} plans "
                 "not used"
             )

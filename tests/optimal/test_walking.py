@@ -17,21 +17,42 @@ def quadruped(seed):
     """A quadruped of random size and mass, whose rear knees may be turned round: (robot, joints in which it stands)."""
     rng = np.random.default_rng(seed)
     size, mass = rng.uniform(0.2, 0.35), rng.uniform(5.0, 30.0)
-    links = [lw.Link("body", lw.Inertia.from_com(mass, (0.01, 0, 0), tuple(mass * size**2 * rng.uniform(0.1, 0.4, 3))))]
+    links = [
+        lw.Link(
+            "body", lw.Inertia.from_com(mass, (0.01, 0, 0), tuple(mass * size**2 * rng.uniform(0.1, 0.4, 3)))
+        )
+    ]
     joints, contacts, stand = [], [], []
     for leg, (x, y) in enumerate([(1, 0.5), (1, -0.5), (-1, 0.5), (-1, -0.5)]):
         parent, at = "body", (size * x, size * y, 0.0)
-        for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), size), ("knee", (0, 1, 0), size)):
+        for part, axis, length in (
+            ("side", (1, 0, 0), 0.0),
+            ("hip", (0, 1, 0), size),
+            ("knee", (0, 1, 0), size),
+        ):
             name = f"{part}{leg}"
-            own = lw.Inertia.from_com(0.04 * mass, (0, 0, -0.5 * length), (2e-4 * mass, 2e-4 * mass, 5e-5 * mass))
+            own = lw.Inertia.from_com(
+                0.04 * mass, (0, 0, -0.5 * length), (2e-4 * mass, 2e-4 * mass, 5e-5 * mass)
+            )
             links.append(lw.Link(name, own))
             limits = lw.Limits(-2.7, 2.7, velocity=25.0, effort=4.0 * mass * size * 9.81)
             place = lw.Transform.from_rpy(at)
             joints.append(
-                lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits, viscous_friction=0.02 * mass)
+                lw.Joint(
+                    name + "_joint",
+                    "revolute",
+                    parent,
+                    name,
+                    place,
+                    axis,
+                    limits=limits,
+                    viscous_friction=0.02 * mass,
+                )
             )
             parent, at = name, (0.0, 0.0, -length)
-        contacts.append(lw.Contact(parent, offset=(0.0, 0.0, -size), radius=0.02, friction=0.8, name=f"foot{leg}"))
+        contacts.append(
+            lw.Contact(parent, offset=(0.0, 0.0, -size), radius=0.02, friction=0.8, name=f"foot{leg}")
+        )
         turned = -1.0 if leg > 1 and seed % 2 else 1.0
         stand += [0.0, 0.8 * turned, -1.6 * turned]
     return lw.Robot("legs", links, joints).with_base("floating").with_contacts(contacts), np.array(stand)
@@ -64,7 +85,9 @@ def test_paths_follow_the_velocity():
         fine = pose.copy()
         for _ in range(2000):
             c, s = np.cos(fine[2] + 2.5e-4 * turning), np.sin(fine[2] + 2.5e-4 * turning)
-            fine += 5e-4 * np.array([c * velocity[0] - s * velocity[1], s * velocity[0] + c * velocity[1], turning])
+            fine += 5e-4 * np.array(
+                [c * velocity[0] - s * velocity[1], s * velocity[0] + c * velocity[1], turning]
+            )
         np.testing.assert_allclose(moved(pose, velocity, 1.0), fine, atol=2e-6)
 
 
@@ -82,14 +105,26 @@ def test_targets_of_stages_are_in_world_time():
             own = {**orders, "time": (0.02 + shift * problem.step,), "path": pose, "trunk": pose}
             tables.append(table_of(problem, stages, own))
         assert len(np.unique(tables[0][:, problem.where(ACTIVE)], axis=0)) > 1
-        for key in (ACTIVE, "trunk.target", "trunk.velocity", *(f"{foot}.position_weight" for foot in walk.feet.names)):
+        for key in (
+            ACTIVE,
+            "trunk.target",
+            "trunk.velocity",
+            *(f"{foot}.position_weight" for foot in walk.feet.names),
+        ):
             at = problem.where(key)
             np.testing.assert_allclose(tables[1][:-4, at], tables[0][3:-1, at], atol=1e-9)
         for number, foot in enumerate(walk.feet.names):
-            since = stages.gait.since_lift_off(0.02 + 0.06 + np.arange(len(tables[0]) - 4) * problem.step, number)
-            begun = since <= np.arange(len(since)) * problem.step  # their start is not the place that is given
+            since = stages.gait.since_lift_off(
+                0.02 + 0.06 + np.arange(len(tables[0]) - 4) * problem.step, number
+            )
+            begun = (
+                since <= np.arange(len(since)) * problem.step
+            )  # their start is not the place that is given
             weight = tables[1][:-4, problem.where(f"{foot}.position_weight")].sum(axis=1) * begun
-            away = tables[1][:-4, problem.where(f"{foot}.position")] - tables[0][3:-1, problem.where(f"{foot}.position")]
+            away = (
+                tables[1][:-4, problem.where(f"{foot}.position")]
+                - tables[0][3:-1, problem.where(f"{foot}.position")]
+            )
             assert np.abs(weight[:, None] * away).max() < 1e-6 * (1.0 + weight.max())
 
 
@@ -99,10 +134,14 @@ def test_swinging_feet_move_as_their_velocities_say():
     rng, h = np.random.default_rng(2), 1e-5
     for _ in range(20):
         start, goal, part = rng.normal(size=3), rng.normal(size=3), rng.uniform(0.05, 0.95)
-        after, before = (stages.swung(start, goal, part + sign * h / stages.gait.swing) for sign in (1.0, -1.0))
+        after, before = (
+            stages.swung(start, goal, part + sign * h / stages.gait.swing) for sign in (1.0, -1.0)
+        )
         _, velocity, acceleration = stages.swung(start, goal, part)
         np.testing.assert_allclose((np.array(after[0]) - before[0]) / (2 * h), velocity, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose((np.array(after[1]) - before[1]) / (2 * h), acceleration, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(
+            (np.array(after[1]) - before[1]) / (2 * h), acceleration, rtol=1e-4, atol=1e-3
+        )
     place, _, _ = stages.swung(start, goal, 1.0)
     assert start[2] + (goal[2] - start[2]) - 0.2 * stages.height < place[2] < goal[2]  # it meets the ground
 

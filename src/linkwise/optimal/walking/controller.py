@@ -1,10 +1,10 @@
 """Predictive control of walking robots: a plan at 50 Hz by real-time iteration, a whole-body law at 1 kHz that follows
 it.
 
-Every plan begins at the time from which it will be followed (``delay`` after its readings), with the state that the last
-plan predicts for that time, moved by the error of the readings. The gait is in world time, so a plan that comes late or
-not at all changes nothing in which feet stand when. Footholds follow the commanded velocity from where the trunk is, and
-are moved by the capture point of the velocity that was not commanded, so that a push is answered by a step.
+Every plan begins at the time from which it will be followed (``delay`` after its readings), with the state to which the
+accelerations of the whole-body law lead until then. The gait is in world time, so a plan that comes late or not at all
+changes nothing in which feet stand when. Footholds follow the commanded velocity from where the trunk is, and are moved
+by the capture point of the velocity that was not commanded, so that a push is answered by a step.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Walking(Summarised):
         long = float(self.feet.stand[2]) - self.feet.radius
         lift = HEIGHT * long if height is None else arguments.number("height", height, above=0.0)
         self.stages = Stages(
-            self.gait, self.feet.names, self.feet.hips, self.feet.stand, arguments.number("step", step, above=0.0), lift,
-            self.feet.radius, FOOT_WEIGHT / long**2, robot.dof,
+            self.gait, self.feet.names, self.feet.hips, self.feet.stand,
+            arguments.number("step", step, above=0.0), lift, self.feet.radius, FOOT_WEIGHT / long**2, robot.dof,
         )  # fmt: skip
         friction = arguments.number("friction", friction, above=0.0)
         self.problem = walking_problem(
@@ -173,8 +173,8 @@ class Walking(Summarised):
         t, q, qd = float(t), np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
         if q.shape != (self.robot.nq,) or qd.shape != (self.robot.dof,):
             raise ShapeError(
-                f"q: walking is for one robot, expected shapes ({self.robot.nq},) and ({self.robot.dof},), got {q.shape} "
-                f"and {qd.shape}"
+                f"q: walking is for one robot, expected shapes ({self.robot.nq},) and ({self.robot.dof},), "
+                f"got {q.shape} and {qd.shape}"
             )
         if self._time is not None and t < self._time:
             self.reset()
@@ -210,10 +210,17 @@ class Walking(Summarised):
             states, torques = guess_of(self.problem, q, table)
             late, turns = 0.0, self.first
         else:
-            states, torques, late, turns = last.states, last.torques, (at - last.time) / self.problem.step, self.iterations
+            states, torques, late, turns = (
+                last.states,
+                last.torques,
+                (at - last.time) / self.problem.step,
+                self.iterations,
+            )
         made = None
         for _ in range(turns):
-            new_states, new_torques, _, report = self.kernel(*self.given(orders, x, WalkingPlan(at, states, torques), late))
+            new_states, new_torques, _, report = self.kernel(
+                *self.given(orders, x, WalkingPlan(at, states, torques), late)
+            )
             self.report = dict(zip(REPORT, report.tolist(), strict=True))
             self._mu = self.report["regularisation"]
             if self.report["usable"] > 0.5:
@@ -380,7 +387,10 @@ class Walking(Summarised):
             ["robot", f"{self.robot.name}, {len(self.feet.names)} feet, {problem.nu} motors"],
             ["gait", f"swings of {self.gait.swing:g} s, period {self.gait.period:g} s"],
             ["velocity", ", ".join(f"{v:g}" for v in self.velocity)],
-            ["plan", f"{problem.horizon} steps of {problem.step:g} s every {self.planning:g} s, {self.delay:g} s ahead"],
+            [
+                "plan",
+                f"{problem.horizon} steps of {problem.step:g} s every {self.planning:g} s, {self.delay:g} s ahead",
+            ],
         ]
         return Summary("Walking", ("", ""), rows)
 

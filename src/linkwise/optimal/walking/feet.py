@@ -36,8 +36,8 @@ class Feet:
 
     @property
     def hips(self) -> np.ndarray:
-        """Places of the feet beside the origin of the trunk while it walks (x, y) [m], (feet, 2): those of standing, moved
-        so that their middle is below the centre of mass."""
+        """Places of the feet beside the origin of the trunk while it walks (x, y) [m], (feet, 2): those of standing,
+        moved so that their middle is below the centre of mass."""
         center = np.asarray(self.robot.center_of_mass(self.stand))[:2]
         return self.places[:, :2] - self.stand[:2] + center - self.places[:, :2].mean(axis=0)
 
@@ -58,9 +58,13 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     touching = [contact for contact in robot.contacts or () if contact.other is None]
     if feet is None:
         if not touching:
-            raise ProblemError(f"feet: give the names of their frames; {robot.name} has no contacts to take them from")
+            raise ProblemError(
+                f"feet: give the names of their frames; {robot.name} has no contacts to take them from"
+            )
         frames = [
-            Frame(f"{contact.name or contact.frame} centre", contact.frame, Transform.from_rpy(contact.offset))
+            Frame(
+                f"{contact.name or contact.frame} centre", contact.frame, Transform.from_rpy(contact.offset)
+            )
             for contact in touching
         ]
         robot = robot.with_frames(frames)
@@ -79,7 +83,9 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     q[2] += radius - places[:, 2].min()
     order = _order(places)
     names = tuple(feet[k] for k in order)
-    return Feet(robot, names, radius, q, np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names]))
+    return Feet(
+        robot, names, radius, q, np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names])
+    )
 
 
 def _check_range(robot: Robot, q: np.ndarray) -> None:
@@ -99,4 +105,6 @@ def _order(places: np.ndarray) -> list[int]:
     count = len(places)
     by_front = sorted(range(count), key=lambda k: -places[k, 0])
     half = count if count < 4 else count // 2
-    return [k for part in (by_front[:half], by_front[half:]) for k in sorted(part, key=lambda k: -places[k, 1])]
+    return [
+        k for part in (by_front[:half], by_front[half:]) for k in sorted(part, key=lambda k: -places[k, 1])
+    ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.control.controller import limits_of_torque
-from linkwise.control.whole_body.law import WholeBody, WholeBodySolution
+from linkwise.control.whole_body.law import WholeBody
 from linkwise.control.whole_body.limits import MotionLimits, Support
 from linkwise.control.whole_body.tasks import ForceTask, PointTask, PoseTask, PostureTask
 from linkwise.core.once import once

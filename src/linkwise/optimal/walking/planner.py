@@ -1,8 +1,8 @@
 """Plans of a walking robot: the problem of its horizon, and one program from the last plan to the next one.
 
-The program makes the targets of all stages from a few orders (``stages.orders_of``), moves the last plan on in time, and
-improves it by iterations of the solver, as ``predictive.plans`` does for arms. It runs in Python, for many robots at
-once, as C without allocation and as CUDA.
+The program makes the targets of all stages from a few orders (``stages.orders_of``), moves the last plan on in time,
+and improves it by iterations of the solver, as ``predictive.plans`` does for arms. It runs in Python, for many robots
+at once, as C without allocation and as CUDA.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a walking robot aims at in every stage of its horizon: the trunk's path, footholds, which feet stand. Over any
 scalar.
 
-The numbers of a stage follow from a few orders (``orders_of``): the time of the gait, where the trunk's path and the trunk
-are, the commanded velocity. So the flags of contacts and all targets are run-time parameters of one program.
+The numbers of a stage follow from a few orders (``orders_of``): the time of the gait, where the trunk's path and the
+trunk are, the commanded velocity. So the flags of contacts and all targets are run-time parameters of one program.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.walking.gait import Gait
 from linkwise.scalar import Scalar, cos, sin, where
 
+
 def orders_of(feet: int) -> dict[str, int]:
     """Names and sizes of what a plan is made for.
 
-    ``time``: of the first stage in the period of the gait [s]. ``walks``: from when until when the robot walks, seen from
-    that stage on [s]; it stands before and after. ``path``, ``trunk``: where the path and the trunk are at that time
+    ``time``: of the first stage in the period of the gait [s]. ``walks``: from when until when the robot walks, seen
+    from that stage on [s]; it stands before and after. ``path``, ``trunk``: where the path and the trunk are at that time
     (x, y [m], heading [rad]). ``velocity``: commanded (forward, left [m/s], turning [rad/s]). ``drift``: what the
     footholds are moved by because of the velocity that was not commanded (x, y) [m]. ``feet``: where the feet stand, or
     stood before they began to swing (x, y, z) [m].
@@ -33,10 +34,10 @@ def orders_of(feet: int) -> dict[str, int]:
     return {"time": 1, "walks": 2, "path": 3, "trunk": 3, "velocity": 3, "drift": 2, "feet": 3 * feet}
 
 
-
 TRUNK, END = "trunk", "end"
 """Names of costs; those of feet have the names of their frames."""
 SINK = 0.1
+"""Depth below the ground at which a swing ends, in units of its height."""
 EARLY = 1e-6  # [s] by which a stage at the end of a swing still counts as one
 
 
@@ -103,9 +104,7 @@ class Stages:
         values[ACTIVE] = flags
         return values
 
-    def _trunk(
-        self, later: Any, orders: Mapping[str, Sequence[Scalar]]
-    ) -> tuple[list[Scalar], list[Scalar]]:
+    def _trunk(self, later: Any, orders: Mapping[str, Sequence[Scalar]]) -> tuple[list[Scalar], list[Scalar]]:
         x, y, heading = moved(orders["path"], orders["velocity"], later)
         zero = 0.0 * heading
         half = 0.5 * heading
