@@ -96,6 +96,9 @@ _HEADINGS = {
     help="Length of the step of --target acados and of mpc.  [default: 0.01]",
 )
 @click.option(
+    "--second", is_flag=True, help="Second derivatives with --target casadi: the adjoint, its Jacobian."
+)
+@click.option(
     "--horizon", type=WholeNumber(1, 1000), help="Number of steps of the plans of mpc.  [default: 30]"
 )
 @click.option(
@@ -210,7 +213,7 @@ def command(
       linkwise generate panda computed_torque trajectory --trajectory motion.csv --out panda_controller
       linkwise generate panda mpc --horizon 30 --step 0.01 --dtype float32 --out panda_mpc
       linkwise generate go2.xml policy --weights go2.npz --dtype float32 --out go2_policy
-      linkwise generate panda forward_dynamics --target casadi --out panda.c
+      linkwise generate panda forward_dynamics --target casadi --second --out panda.c
       linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
     target = _target(target, older)
@@ -221,6 +224,8 @@ def command(
     function, *others = functions
     if options["fmi"] and target != "fmu":
         raise click.UsageError("--fmi is for --target fmu")
+    if options["second"] and target != "casadi":
+        raise click.UsageError("--second is for --target casadi")
     for option in ("maintainer", "license"):
         if options[option] and target != "ros2_control":
             raise click.UsageError(f"--{option} is for --target ros2_control")
@@ -246,6 +251,8 @@ def command(
         style["dtype"] = options["dtype"]
     if target == "acados":
         style["step"] = 0.01 if step is None else step
+    if options["second"]:
+        style["second"] = True
     if target in ("c", *DIFFERENTIATED):
         style["fma"] = not options["no_fma"]
     if options["constant_time"]:

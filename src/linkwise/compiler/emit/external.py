@@ -1,9 +1,9 @@
-"""C with CasADi's external-function interface: a function, its Jacobian, its adjoint and the Jacobian of that, each with
-names, sparsity and work sizes.
+"""C with CasADi's external-function interface: a function, its Jacobian, and where it is asked for its adjoint and the
+Jacobian of that, each with names, sparsity and work sizes.
 
-``casadi.external(NAME, "NAME.so")`` loads the compiled file. Jacobians have only the elements that can differ from zero,
-column by column, as CasADi stores them. The adjoint Σₖ λₖ ∂fₖ/∂x has the second derivatives that solvers need, those of
-a weighted sum of the outputs, as its Jacobian: n² numbers in place of n³.
+``casadi.external(NAME, "NAME.so")`` loads the compiled file. Jacobians have only the elements that can differ from
+zero, column by column, as CasADi stores them. The adjoint Σₖ λₖ ∂fₖ/∂x has the second derivatives that solvers need,
+those of a weighted sum of the outputs, as its Jacobian: n² numbers in place of n³.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def source(
     description: str = "",
     fma: bool = True,
     jacobian: Program | None = None,
+    second: bool = False,
 ) -> str:
     """The program as a C file for ``casadi.external``.
 
@@ -85,6 +86,7 @@ def source(
         fma: False for processors without fused multiply-adds.
         jacobian: a program with the derivatives of the only output by each input, where there is a shorter one than
             that which differentiating the graph gives.
+        second: whether second derivatives are written: the adjoint, and its Jacobian.
     """
     check_straight(program, "casadi")
     name = casadi_name(function_name or program.name)
@@ -108,7 +110,7 @@ def source(
     first = _Signature(
         name, inputs, outputs, [dense(size) for size in sizes], [dense(*shape) for shape in shapes]
     )
-    second = _Signature(
+    derivative = _Signature(
         f"jac_{name}",
         [*inputs, *(f"out_{output}" for output in outputs)],
         titles,
@@ -122,13 +124,22 @@ def source(
             slopes,
             _INTERFACE,
             zeros,
-            first.text(_call(f"{name}_values", range(len(inputs)), {k: len(x) for k, x in enumerate(values)}, name)),
-            second.text(
+            first.text(
+                _call(f"{name}_values", range(len(inputs)), {k: len(x) for k, x in enumerate(values)}, name)
+            ),
+            derivative.text(
                 _call(
-                    f"{name}_slopes", range(len(inputs)), {k: len(x) for k, (_, x) in enumerate(blocks) if x}, name
+                    f"{name}_slopes",
+                    range(len(inputs)),
+                    {k: len(x) for k, (_, x) in enumerate(blocks) if x},
+                    name,
                 )
             ),
-            _Adjoint(program, name, inputs, outputs, values, shapes).text(description, fma),
+            *(
+                [_Adjoint(program, name, inputs, outputs, values, shapes).text(description, fma)]
+                if second
+                else []
+            ),
         )
     )
 
@@ -145,11 +156,19 @@ class _Adjoint:
         values: Sequence[list[Node]],
         shapes: Sequence[tuple[int, int]],
     ):
-        self.program, self.name, self.inputs, self.outputs, self.shapes = program, name, inputs, outputs, shapes
+        self.program, self.name, self.inputs, self.outputs, self.shapes = (
+            program,
+            name,
+            inputs,
+            outputs,
+            shapes,
+        )
         self.sizes = [size for _, size in program.inputs]
         graph = next(node for column in program.source_values for node in column).graph
         self.states = [node for key, size in program.inputs for node in graph.inputs(key, size)]
-        self.weights = [graph.inputs(f"adj_{key}", len(own)) for key, own in zip(outputs, values, strict=True)]
+        self.weights = [
+            graph.inputs(f"adj_{key}", len(own)) for key, own in zip(outputs, values, strict=True)
+        ]
         total = graph.zero
         for own, weights in zip(values, self.weights, strict=True):
             for value, weight in zip(own, weights, strict=True):
@@ -168,7 +187,11 @@ class _Adjoint:
             parts.append(self._written(present, f"{name}_bends", f"derivatives of the {what}", fma))
         taken = [*(dense(size) for size in self.sizes), *(empty(*shape) for shape in self.shapes)]
         taken += [dense(*shape) for shape in self.shapes]
-        names = [*self.inputs, *(f"out_{key}" for key in self.outputs), *(f"adj_{key}" for key in self.outputs)]
+        names = [
+            *self.inputs,
+            *(f"out_{key}" for key in self.outputs),
+            *(f"adj_{key}" for key in self.outputs),
+        ]
         given = [dense(size) for size in self.sizes]
         adjoint = _Signature(f"adj1_{name}", names, list(first), taken, given)
         bends = _Signature(
@@ -210,7 +233,8 @@ class _Adjoint:
 
     def _cut(self, row: Sequence[Node]) -> list[list[Node]]:
         """A row of all inputs, input by input."""
-        parts, start = [], 0
+        parts: list[list[Node]] = []
+        start = 0
         for size in self.sizes:
             parts.append(list(row[start : start + size]))
             start += size
