@@ -74,9 +74,8 @@ def from_example_robot_data(name: str) -> lw.Robot:
 def go2(path: str) -> lw.Robot:
     """The Go2 of MuJoCo's collection with its feet as contacts."""
     place, legs = (-0.002, 0.0, -0.213), ("FL", "FR", "RL", "RR")
-    feet = [
-        lw.Contact(f"{leg}_calf", offset=place, radius=GO2.radius, friction=FRICTION, name=f"{leg}_foot") for leg in legs
-    ]  # fmt: skip
+    given: dict[str, Any] = {"offset": place, "radius": GO2.radius, "friction": FRICTION}
+    feet = [lw.Contact(f"{leg}_calf", name=f"{leg}_foot", **given) for leg in legs]
     return lw.load(path).with_contacts(feet)
 
 

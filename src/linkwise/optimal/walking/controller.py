@@ -329,7 +329,7 @@ class Walking(Summarised):
             self._path = (at, trunk)
         then, place = self._path
         walked = min(max(at, self.begin), self.end) - min(max(then, self.begin), self.end)
-        path = np.array(moved(place, self.velocity, walked))
+        path = np.array(moved(place.tolist(), self.velocity.tolist(), walked))
         away = path - trunk
         away[2] = math.remainder(away[2], 2.0 * math.pi)
         far = math.hypot(away[0], away[1])

@@ -104,9 +104,8 @@ def table_of(problem: Problem, stages: Stages, orders: Mapping[str, Sequence[Any
     values = stages.parameters(numbers, {name: list(value) for name, value in orders.items()})
     p = problem.p.copy()
     for name, columns in values.items():
-        p[:, problem.where(name)] = np.stack(
-            [np.broadcast_to(column, numbers.shape) for column in columns], 1
-        )
+        arrays: list[Any] = list(columns)
+        p[:, problem.where(name)] = np.stack([np.broadcast_to(array, numbers.shape) for array in arrays], 1)
     return p
 
 

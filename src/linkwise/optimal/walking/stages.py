@@ -23,8 +23,8 @@ def orders_of(feet: int) -> dict[str, int]:
     """Names and sizes of what a plan is made for.
 
     ``time``: of the first stage in the period of the gait [s]. ``walks``: from when until when the robot walks, seen
-    from that stage on [s]; it stands before and after. ``path``, ``trunk``: where the path and the trunk are at that time
-    (x, y [m], heading [rad]). ``velocity``: commanded (forward, left [m/s], turning [rad/s]). ``drift``: what the
+    from that stage on [s]; it stands before and after. ``path``, ``trunk``: where the path and the trunk are at that
+    time (x, y [m], heading [rad]). ``velocity``: commanded (forward, left [m/s], turning [rad/s]). ``drift``: what the
     footholds are moved by because of the velocity that was not commanded (x, y) [m]. ``feet``: where the feet stand, or
     stood before they began to swing (x, y, z) [m].
 
