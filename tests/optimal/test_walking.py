@@ -195,3 +195,23 @@ def test_what_cannot_walk_is_said():
         optimal.Walking(robot, stand=stand, feet=["knee0", "knee1"])
     with pytest.raises(lw.ShapeError, match="one robot"):
         optimal.Walking(robot, stand=stand)(0.0, np.zeros((2, robot.nq)), np.zeros((2, robot.dof)))
+
+
+def test_stiff_friction_of_a_floating_robot_is_implicit():
+    """(M + h D) q̈ = τ − b: a joint whose friction brakes it within a part of a step does not swing to and fro."""
+    robot, _ = quadruped(1)
+    stiff = {f"{part}{leg}_joint.viscous_friction": 20.0 for part in ("hip", "knee") for leg in range(4)}
+    robot = robot.with_parameters(stiff)
+    problem = optimal.Problem(robot, step=0.02, costs=[optimal.Effort()], implicit_damping=True)
+    damping = np.array(problem.dynamics.damping)
+    assert damping.shape == (robot.dof,)
+    assert (damping[:6] == 0.0).all()
+    assert (damping > 0.0).sum() >= 8
+    x = np.concatenate([robot.neutral, np.zeros(robot.dof)])
+    x[robot.nq + 8] = 5.0
+    speeds = [5.0]
+    for _ in range(5):
+        x = np.array(problem.next_state(x, np.zeros(problem.nu)), float)
+        speeds.append(x[robot.nq + 8])
+    assert abs(speeds[-1]) < 0.5 * abs(speeds[0])
+    assert np.abs(speeds).max() <= 5.0

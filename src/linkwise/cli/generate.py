@@ -39,6 +39,8 @@ from linkwise.robot.robot import Robot
 from linkwise.systems import VERSIONS
 
 MPC = "mpc"
+OF_TARGETS = {"fmi": "fmu", "second": "casadi", "maintainer": "ros2_control", "license": "ros2_control"}
+"""Options of single targets."""
 NAMES = tuple(dict.fromkeys((*FUNCTIONS, *CONTROLLERS, *ENTRIES)))  # what FUNCTION may be
 
 
@@ -222,13 +224,9 @@ def command(
         raise click.UsageError("--step is for --target acados and mpc")
     loading = (robot, gravity, lock, base, mimic)
     function, *others = functions
-    if options["fmi"] and target != "fmu":
-        raise click.UsageError("--fmi is for --target fmu")
-    if options["second"] and target != "casadi":
-        raise click.UsageError("--second is for --target casadi")
-    for option in ("maintainer", "license"):
-        if options[option] and target != "ros2_control":
-            raise click.UsageError(f"--{option} is for --target ros2_control")
+    for option, own in OF_TARGETS.items():
+        if options[option] and target != own:
+            raise click.UsageError(f"--{option} is for --target {own}")
     if target in SYSTEMS:
         untimed = {**options, "period": None} if function == "forward_dynamics" else options
         _check(function, target, out, untimed)

@@ -118,30 +118,16 @@ def source(
         [pattern for pattern, _ in blocks],
     )
     zeros = f"static const casadi_real {name}_zeros[{max([1, *sizes, *map(len, values)])}] = {{0}};\n"
-    return "\n".join(
-        (
-            plain,
-            slopes,
-            _INTERFACE,
-            zeros,
-            first.text(
-                _call(f"{name}_values", range(len(inputs)), {k: len(x) for k, x in enumerate(values)}, name)
-            ),
-            derivative.text(
-                _call(
-                    f"{name}_slopes",
-                    range(len(inputs)),
-                    {k: len(x) for k, (_, x) in enumerate(blocks) if x},
-                    name,
-                )
-            ),
-            *(
-                [_Adjoint(program, name, inputs, outputs, values, shapes).text(description, fma)]
-                if second
-                else []
-            ),
-        )
+    whole, parts = (
+        {k: len(x) for k, x in enumerate(values)},
+        {k: len(x) for k, (_, x) in enumerate(blocks) if x},
     )
+    texts = [plain, slopes, _INTERFACE, zeros]
+    texts.append(first.text(_call(f"{name}_values", range(len(inputs)), whole, name)))
+    texts.append(derivative.text(_call(f"{name}_slopes", range(len(inputs)), parts, name)))
+    if second:
+        texts.append(_Adjoint(program, name, inputs, outputs, values, shapes).text(description, fma))
+    return "\n".join(texts)
 
 
 class _Adjoint:

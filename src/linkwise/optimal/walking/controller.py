@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ShapeError
@@ -118,7 +119,8 @@ class Walking(Summarised):
         friction = arguments.number("friction", friction, above=0.0)
         self.problem = walking_problem(
             self.robot, self.stages, horizon=horizon, friction=friction,
-            torque_limits=_limits_of_motors(self.robot, torque_limits), state_limits=state_limits,
+            torque_limits=_limits_of_motors(self.robot, torque_limits),
+            state_limits=flag("state_limits", state_limits),
         )  # fmt: skip
         self.follower = Follower(self.feet, friction, torque_limits)
         self.iterations, self.first = whole("iterations", iterations, 1), whole("first", first, 1)
