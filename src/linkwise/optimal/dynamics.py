@@ -448,7 +448,7 @@ def implicitly_damped(
     if integrator != SEMI_IMPLICIT:
         raise ProblemError("implicit_damping: it is for the integrator semi_implicit")
     names = [joint.name for joint in robot.coordinate_joints for _ in range(joint.dof)]
-    if robot.nq != robot.dof or robot.constraints:
+    if robot.constraints:
         return robot, ()
     own = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
     viscous = np.array([own.get(f"{name}.viscous_friction", 0.0) for name in names])
@@ -457,7 +457,7 @@ def implicitly_damped(
     if not stiff.any():
         return robot, ()
     labels = {
-        f"{name}.rotor_inertia": own[f"{name}.rotor_inertia"] + step * float(d)
+        f"{name}.rotor_inertia": own.get(f"{name}.rotor_inertia", 0.0) + step * float(d)
         for name, d, wanted in zip(names, viscous, stiff, strict=True)
         if wanted
     }
