@@ -26,12 +26,11 @@ from linkwise.compiler.ir.derivative import jacobian
 from linkwise.compiler.ir.graph import Node
 from linkwise.core.once import once
 from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
-from linkwise.language import array
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
-from linkwise.optimal.touching import Stages
+from linkwise.optimal.touching import written_out
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -203,9 +202,7 @@ class Dynamics:
         self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(q̈, forces of the contacts), written out."""
-        M, net, J, rates, flags = self.contact_equation(q, qd, tau)
-        made = Stages(1, self.dof, len(J))[0]
-        made.solve(array(M), array(net), array(J), array(rates), array(flags))
+        made = written_out(*self.contact_equation(q, qd, tau))
         return list(made.qdd), list(made.force)
 
     def contact_equation(
