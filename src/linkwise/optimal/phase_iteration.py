@@ -111,9 +111,10 @@ class PhaseIterations(Iterations):
     def _set_slopes(self, r: Any, P: Any, rates: Any) -> None:
         """Rows of δq̇' = δq̇ + h δq̈ of a stage."""
         rows, n, h = self.slopes[r], self.problem.dynamics.dof, self.problem.step
-        for i in span(n):
-            for j in span(2 * n, parallel=True):
+        for j in span(2 * n, parallel=True):
+            for i in span(n):
                 rows[i, j] = -h * dot(P[i, :], rates[:, j])
+        for i in span(n):
             for j, driven in enumerate(self.problem.dynamics.driven):
                 rows[i, 2 * n + j] = h * P[i, driven]
             rows[i, n + i] = rows[i, n + i] + 1.0
@@ -122,9 +123,10 @@ class PhaseIterations(Iterations):
         """Derivatives of the forces of a stage by (x, u)."""
         n, c = self.problem.dynamics.dof, self.c
         forces = empty(c, self.shape.width)
-        for i in span(c):
-            for j in span(2 * n, parallel=True):
+        for j in span(2 * n, parallel=True):
+            for i in span(c):
                 forces[i, j] = -dot(Q[i, :], rates[:, j])
+        for i in span(c):
             for j, driven in enumerate(self.problem.dynamics.driven):
                 forces[i, 2 * n + j] = Q[i, driven]
         return forces

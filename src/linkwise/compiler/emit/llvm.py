@@ -42,6 +42,7 @@ from linkwise.compiler.ir.walks import carried
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
 LONG_BLOCK = 1000  # lines after which another block begins
+HELD = 30  # vectors that a loop reads in every turn and that stay in registers: most have 32
 REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
 
@@ -212,6 +213,7 @@ class Renderer(Arithmetic):
         self.nest, self.memory = nest, memory
         self.now: dict[Register | str, str] = {}  # what registers and whole numbers are called
         self.held: dict[Element, str] = {}  # of inputs that do not change
+        self.hoisted: dict[Element, str] = {}  # what the loop around reads in every turn and does not change
         self.wholes: dict[Whole, str] = {}  # written in this block
         self._step = Step({})
         self._here: dict[Element, str] = {}  # what this step has loaded
@@ -278,6 +280,7 @@ class Renderer(Arithmetic):
         self.loops += 1
         self._load_before(loop)
         name, turns = f"for{number}", loop.turns
+        around, self.hoisted = self.hoisted, self._hoisted(loop)
         first, stop, step = (self.whole(x) for x in (loop.first, loop.stop, loop.step))
         known = list(self.now)
         carried = [key for key in changed(loop.body) if key in self.now]
@@ -311,6 +314,25 @@ class Renderer(Arithmetic):
             for kind, phi, start, next_ in lines
         ]
         writer.start_block(f"{name}.end")
+        self.hoisted = around
+
+    def _hoisted(self, loop: For) -> dict[Element, str]:
+        """Elements that all turns of an innermost loop over vectors read, and none writes, loaded before it."""
+        if self.lanes.width == 1 or not loop.turns or not all(isinstance(s, Step) for s in loop.body):
+            return {}
+        steps = [statement for statement in loop.body if isinstance(statement, Step)]
+        written = {place.array for step in steps for place, _ in step.writes if isinstance(place, Element)}
+        wanted = [
+            place
+            for step in steps
+            for place in step.reads.values()
+            if isinstance(place, Element)
+            and place.array not in written
+            and not self._lasts(place)
+            and not any(loop.name in names_in(index) for index in (place.row, place.column) if index)
+        ]
+        self._here = {}
+        return {place: self.loaded(place) for place in list(dict.fromkeys(wanted))[:HELD]}
 
     def _kind(self, key: Register | str) -> str:
         return "i64" if isinstance(key, str) else self.lanes.real
@@ -482,6 +504,8 @@ class Renderer(Arithmetic):
 
     def loaded(self, place: Element) -> str:
         """The value of an element; neighbours may come with it."""
+        if place in self.hoisted:
+            return self.hoisted[place]
         known = self.held if self._lasts(place) else self._here
         if place not in known:
             for found, value in self.memory[place.array].load(self, place).items():
@@ -545,6 +569,13 @@ class Renderer(Arithmetic):
         never = self.writer.value("icmp slt i64 %count, 0")
         self.writer.effect(f"br i1 {never}, label %done, label %further{self.divisions}")
         self.writer.start_block(f"further{self.divisions}")
+
+
+def names_in(value: Whole) -> set[str]:
+    """Names that a whole number depends on."""
+    if value.op == "name":
+        return {value.args[0]}
+    return {name for arg in value.args if isinstance(arg, Whole) for name in names_in(arg)}
 
 
 def holder(node: Node) -> Node:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from linkwise.compiler.emit import alike, transpose
+from linkwise.compiler.emit import transpose
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
 from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Whole, slope, whole
+from linkwise.compiler.runtime import host
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 def side_by_side(outer: Renderer, loop: For) -> bool:
     """Write a loop whose lanes take a turn each; False where it has too few turns or turns of unknown number."""
     first, stop = loop.first.number, loop.stop.number
-    width = alike.VECTOR_BITS // outer.lanes.bits
-    if first is None or stop is None or loop.step.number != 1 or stop - first < width:
+    if first is None or stop is None or loop.step.number != 1:
+        return False
+    width = lanes_for(stop - first, outer.lanes.bits)
+    if width == 1:
         return False
     end = stop
     if not loop.repeatable:
@@ -61,6 +64,13 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     if stop < end:
         outer.loop(replace(loop, first=whole(stop), side_by_side=False))
     return True
+
+
+def lanes_for(turns: int, bits: int) -> int:
+    """How many turns of a loop run side by side: as many as fit in a register, at least as many as fit in half of one;
+    1 where there are fewer turns."""
+    most = host.vector_bits() // bits
+    return next((width for width in (most, most // 2) if width <= turns), 1)
 
 
 class _Turns(Pointers):
