@@ -153,7 +153,7 @@ class ContactSchedule:
     def push_slopes(self, dynamics: Dynamics, q: Sequence[Scalar], force: Sequence[Scalar]) -> Rows | None:
         """Derivatives of Jᵀ f by q along the velocity coordinates at fixed f; None where coordinates are coupled.
 
-        A column (a, l) of the Jacobian turns with a coordinate j that carries its axis, δ(a, l) = (aⱼ × a, aⱼ × l), and a
+        A column (a, l) of the Jacobian turns with a coordinate j that carries its axis, δ(a, l) = (aⱼ × a, aⱼ × l). A
         coordinate j that it carries moves the frame's origin by lⱼ, δl = a × lⱼ. Rows of surfaces turn with the frame.
 
         Args:

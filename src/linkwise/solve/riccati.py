@@ -22,12 +22,12 @@ so that the products need the rows of G alone: Y = Pvv G + (Pvq, 0, 0), then
 
     Qux = Guᵀ Yx    Quu = Guᵀ Yu    Qqq = Pqq + Yqᵀ Gq + Gqᵀ Pvq    Qqv = Yqᵀ Gv    Qvv = Gvᵀ Yv
 
-each plus the cost's; with Z = Yq + Pvq, Qqq is the symmetric part of Pqq + Gqᵀ Z. Quu = L D Lᵀ gives z = L⁻¹ Qux, K = −L⁻ᵀ D⁻¹ z and V = Qxx − zᵀ D⁻¹ z. Symmetric matrices are
-computed by half. With gaps f̄ between the shooting intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile
-framework for multi-contact optimal control", 2020) the gradient of the next value function is taken where the dynamics
-lead: v'⁺ = v' + V' f̄. Limits of controls follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential
-dynamic programming", 2014: the step is the minimum over the box, and rows of K are zero where a control is at its
-limit.
+each plus the cost's; with Z = Yq + Pvq, Qqq is the symmetric part of Pqq + Gqᵀ Z. Quu = L D Lᵀ gives z = L⁻¹ Qux, K =
+−L⁻ᵀ D⁻¹ z and V = Qxx − zᵀ D⁻¹ z. Symmetric matrices are computed by half. With gaps f̄ between the shooting
+intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile framework for multi-contact optimal control",
+2020) the gradient of the next value function is taken where the dynamics lead: v'⁺ = v' + V' f̄. Limits of controls
+follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential dynamic programming", 2014: the step is the
+minimum over the box, and rows of K are zero where a control is at its limit.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.emit import alike
+from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.turns import side_by_side
@@ -42,7 +43,6 @@ from linkwise.compiler.ir.walks import carried
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
 LONG_BLOCK = 1000  # lines after which another block begins
-HELD = 30  # vectors that a loop reads in every turn and that stay in registers: most have 32
 REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
 
@@ -317,22 +317,10 @@ class Renderer(Arithmetic):
         self.hoisted = around
 
     def _hoisted(self, loop: For) -> dict[Element, str]:
-        """Elements that all turns of an innermost loop over vectors read, and none writes, loaded before it."""
-        if self.lanes.width == 1 or not loop.turns or not all(isinstance(s, Step) for s in loop.body):
-            return {}
-        steps = [statement for statement in loop.body if isinstance(statement, Step)]
-        written = {place.array for step in steps for place, _ in step.writes if isinstance(place, Element)}
-        wanted = [
-            place
-            for step in steps
-            for place in step.reads.values()
-            if isinstance(place, Element)
-            and place.array not in written
-            and not self._lasts(place)
-            and not any(loop.name in names_in(index) for index in (place.row, place.column) if index)
-        ]
+        """What turns of a loop over vectors read again and again, loaded before it."""
         self._here = {}
-        return {place: self.loaded(place) for place in list(dict.fromkeys(wanted))[:HELD]}
+        places = held_elements(loop) if self.lanes.width > 1 else []
+        return {place: self.loaded(place) for place in places if not self._lasts(place)}
 
     def _kind(self, key: Register | str) -> str:
         return "i64" if isinstance(key, str) else self.lanes.real
@@ -569,13 +557,6 @@ class Renderer(Arithmetic):
         never = self.writer.value("icmp slt i64 %count, 0")
         self.writer.effect(f"br i1 {never}, label %done, label %further{self.divisions}")
         self.writer.start_block(f"further{self.divisions}")
-
-
-def names_in(value: Whole) -> set[str]:
-    """Names that a whole number depends on."""
-    if value.op == "name":
-        return {value.args[0]}
-    return {name for arg in value.args if isinstance(arg, Whole) for name in names_in(arg)}
 
 
 def holder(node: Node) -> Node:

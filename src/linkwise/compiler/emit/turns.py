@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from linkwise.compiler.emit import transpose
+from linkwise.compiler.emit import alike, transpose
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
 from linkwise.compiler.ir.graph import Node
@@ -28,7 +28,7 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     first, stop = loop.first.number, loop.stop.number
     if first is None or stop is None or loop.step.number != 1:
         return False
-    width = lanes_for(stop - first, outer.lanes.bits)
+    width = next((width for width in widths(outer.lanes.bits) if width <= stop - first), 1)
     if width == 1:
         return False
     end = stop
@@ -66,11 +66,9 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     return True
 
 
-def lanes_for(turns: int, bits: int) -> int:
-    """How many turns of a loop run side by side: as many as fit in a register, at least as many as fit in half of one;
-    1 where there are fewer turns."""
-    most = host.vector_bits() // bits
-    return next((width for width in (most, most // 2) if width <= turns), 1)
+def widths(bits: int) -> list[int]:
+    """How many turns may run side by side: a register of this processor or half of one."""
+    return [size // bits for size in (512, 256) if size <= max(host.vector_bits(), alike.VECTOR_BITS)]
 
 
 class _Turns(Pointers):
