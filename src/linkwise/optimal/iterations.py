@@ -34,6 +34,8 @@ REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "acce
 the first-order change of the cost, the step size taken (0: none) and its soundness (1; 0.75 where the costs do not
 determine all torques; 0 where a pivot was negative); the regularisation of the next iteration; how many iterations took
 a step."""
+ROUNDED = 100.0
+"""Sum of gaps, in units of the smallest pivot, up to which they are closed but for rounding."""
 LEAST_STAGES, MOST_STAGES = 4, 16
 """Of a chunk: so many stages are linearised before their sweep, so that their derivatives stay in a near cache."""
 OF_LARGE = 8
@@ -311,8 +313,8 @@ class Iterations:
 
         def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
             costs, gaps = trials[::2], trials[1::2]
-            (cost,), (gap, mu, largest, sound, accepted, expected) = now, (value[0] for value in further)
-            weight = acceptance.WEIGHT * largest
+            (cost,), (gap, mu, closing, sound, accepted, expected) = now, (value[0] for value in further)
+            weight = acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
             picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
@@ -325,7 +327,7 @@ class Iterations:
             more = accepted + any_of
             return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
 
-        now = [self.cost, self.gap, self.mu, riccati.largest, riccati.sound, self.accepted, riccati.expected]
+        now = [self.cost, self.gap, self.mu, riccati.closing, riccati.sound, self.accepted, riccati.expected]
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
         straight(decided, [self.merits, *now], writes)
         for k in span(1, N + 1, parallel=True):
