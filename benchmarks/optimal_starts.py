@@ -26,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from optimal_parts.start_problems import PROBLEMS, Varied
 
 from linkwise import optimal
+from linkwise.compiler.runtime import host
+from linkwise.optimal.descent import LENGTHS, kernel_of
 
 CLOSE = 1e-6  # relative difference of costs up to which two optima are the same
 
@@ -34,6 +36,8 @@ def ours(varied: Varied, guesses: tuple[np.ndarray, ...], most: int) -> dict[str
     """Costs, iterations and whether they converged, of all starts; seconds of one."""
     xs, us, x0 = guesses
     options = {"start": x0, "states": xs, "torques": us, "threads": 1}
+    for width in (1, host.lanes("float64")):  # compiled before the clock runs
+        kernel_of(varied.problem, 1, LENGTHS).native("float64", width)
     optimal.solve_many(varied.problem, iterations=1, **options)
     begin = time.thread_time()
     found = optimal.solve_many(varied.problem, iterations=most, **options)
