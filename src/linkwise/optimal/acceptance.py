@@ -13,7 +13,7 @@ from linkwise.scalar import Scalar, where
 
 GROWTH = 5.0  # of the regularisation after a rejected step
 DECAY = 0.2  # after a long one
-SHORT, LONG = 0.1, 0.2  # steps up to which it grows, and beyond which it shrinks
+SHORT, LONG = 0.05, 0.2  # steps up to which it grows, and beyond which it shrinks
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
 HUGE = 1e30  # no merit is larger
 PART = 0.1  # of the promised decrease that is enough
