@@ -28,13 +28,17 @@ class Varied:
     """Of the first velocities [rad/s or m/s]."""
     torques: float
     """Of the first guess of the torques [N·m or N]."""
+    varied: np.ndarray | float = 1.0
+    """1 for velocity coordinates that begin with other numbers, else 0."""
 
     def starts(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(states (count, horizon + 1, ns), torques (count, horizon, m), starts (count, ns))."""
         p = self.problem
         d = p.dynamics
-        q = np.asarray(p.robot.integrate(p.x0[: d.nq], self.positions * rng.normal(size=(count, d.dof))))
-        rates = p.x0[d.nq :] + self.velocities * rng.normal(size=(count, d.dof))
+        q = np.asarray(
+            p.robot.integrate(p.x0[: d.nq], self.varied * self.positions * rng.normal(size=(count, d.dof)))
+        )
+        rates = p.x0[d.nq :] + self.varied * self.velocities * rng.normal(size=(count, d.dof))
         x0 = np.concatenate([q, rates], axis=1)
         xs = np.repeat(x0[:, None], p.horizon + 1, axis=1)
         xs[:, 1:, d.nq :] = 0.0
@@ -157,7 +161,11 @@ def humanoid(motion: str, horizon: int = 30) -> Varied:
         torque_limits=False,
         friction=False,
     )
-    return Varied(problem, 0.0, 0.03, 2.0)
+    names = [joint.name for joint in robot.coordinate_joints for _ in range(joint.dof)]
+    above = np.array(
+        [float(name.startswith(("arm", "torso", "head"))) for name in names]
+    )  # the feet stay at rest
+    return Varied(problem, 0.1, 0.1, 2.0, above)
 
 
 def talos() -> tuple[lw.Robot, np.ndarray]:
