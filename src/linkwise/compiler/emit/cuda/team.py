@@ -22,9 +22,9 @@ FROM = 20_000
 threads, each of which waits for memory."""
 
 
-def is_worth_a_team(program: ProcedureNest) -> bool:
-    """Whether a state is large enough for a warp."""
-    return program.scratch_scalars(1) >= FROM
+def frame_of(program: ProcedureNest, name: str) -> ProcedureFrame:
+    """A thread or a warp for each state, by its size."""
+    return (TeamFrame if program.scratch_scalars(1) >= FROM else ProcedureFrame)(program, name)
 
 
 class TeamFrame(ProcedureFrame):
