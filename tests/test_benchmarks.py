@@ -79,6 +79,9 @@ SMOKE = {  # script -> command lines
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "optimal_peers.py": ["--problems swing_up trot --short --no-times --json {out}/optimal.json"],
+    "optimal_starts.py": [
+        "--problems acrobot trot --starts 2 --horizon 8 --iterations 3 --json {out}/starts.json"
+    ],
     "payload.py": ["--quick"],
     "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
