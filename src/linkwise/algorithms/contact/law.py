@@ -30,6 +30,7 @@ eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ Rows = list[list[Scalar]]
 
 RECOVERED = 0.2
 """β: part of a depth that is recovered in a step; errors of constraints decay alike."""
+RESTING_SPEED = 0.002
 RECOVERY_SPEED = 0.1
 """s [m/s or rad/s]: a robot that starts deep in the ground is not thrown out of it."""
 
@@ -211,8 +213,9 @@ def _biases(
     with stage("contact bias"):
         bias: list[Scalar] = [0.0] * len(before)
         compliance: list[Scalar] = [0.0] * len(touches)
+        common = _common_gaps(touches, candidates, h)
         for k, (touch, each) in enumerate(zip(touches, candidates, strict=True)):
-            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
+            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h, common.get(k))
             if each.stiffness is not None:
                 bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
         return bias, compliance
@@ -388,10 +391,38 @@ def _places(rows: Rows) -> list[int]:
     return [next(k for k, x in enumerate(row) if not is_zero(x)) for row in rows]
 
 
-def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scalar:
+def _common_gaps(
+    touches: Sequence[geometry.Touch], candidates: Sequence[Candidate], h: Scalar
+) -> dict[int, Scalar]:
+    """Gaps m of (3) of candidates that others of the same two bodies are with: the mean of those that are within
+    2 s₀ h of the lowest one, and the own gap of the others."""
+    together: dict[tuple[int, int | None], list[int]] = {}
+    for k, each in enumerate(candidates):
+        if not each.pool:
+            together.setdefault((each.body, each.other), []).append(k)
+    common: dict[int, Scalar] = {}
+    for own in together.values():
+        if len(own) == 1:
+            continue
+        gaps = [touches[k].gap for k in own]
+        limit = functools.reduce(minimum, gaps) + (2.0 * RESTING_SPEED) * h
+        near = [where(gap < limit, 1.0, 0.0) for gap in gaps]
+        mean = dense.dot(near, gaps) / sum(near[1:], start=near[0])
+        common |= {k: where(gap < limit, mean, gap) for k, gap in zip(own, gaps, strict=True)}
+    return common
+
+
+def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar, common: Scalar | None = None) -> Scalar:
     """(3)."""
     rate = 1.0 / h
-    bias = where(gap > 0.0, rate * gap, maximum((RECOVERED * rate) * gap, -RECOVERY_SPEED))
+    closing = rate * (gap if common is None else common)
+    inside = maximum(RECOVERED * closing, -RECOVERY_SPEED)
+    if common is None:
+        bias = where(gap > 0.0, closing, inside)
+    else:
+        tilt = rate * (gap - common)
+        bias = maximum(inside, closing - (1.0 - RECOVERED) * RESTING_SPEED)
+        bias = bias + maximum(tilt - RESTING_SPEED, 0.0) + minimum(RECOVERED * (tilt + RESTING_SPEED), 0.0)
     if restitution == 0.0:
         return bias
     hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
