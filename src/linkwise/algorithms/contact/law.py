@@ -39,7 +39,7 @@ from linkwise.algorithms import coupling, dense, equation, factorised, joint_ter
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import filtered, solver, spinning
+from linkwise.algorithms.contact import carried, filtered, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
@@ -53,6 +53,7 @@ from linkwise.scalar import Scalar, all_of, like, like_all, maximum, minimum, sq
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
+Apply = Callable[[Sequence[Scalar]], list[Scalar]]
 
 RECOVERED = 0.2
 """β: part of a depth that is recovered in a step; errors of constraints decay alike."""
@@ -161,7 +162,8 @@ def step(
             _turning(links, q, scene.candidates, touches),
             _patches(links, q, scene.candidates, touches),
         )
-        p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
+        smaller = carried.reduced(links, q, scene.candidates, problem)
+        p, after, residual = _filtered(problem, smaller, mobility, v, torques, given, effort.filtered)
         velocities = problem.velocities(after, biased=False)
     else:
         p, after, velocities, residual = _by_delassus(
@@ -265,13 +267,15 @@ def _by_delassus(
 
 def _filtered(
     problem: Touching,
+    smaller: tuple[Touching, Apply],
     mobility: _Mobility,
     v: Sequence[Scalar],
     torques: Sequence[Scalar],
     given: Given,
     schedule: Schedule,
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
-    """(p, velocities after the step, residual) by ``filtered``."""
+    """(p, velocities after the step, residual) by ``filtered``, in the coordinates of the smaller problem."""
+    relative, restricted = smaller
 
     def moved(impulses: Sequence[Scalar]) -> list[Scalar]:
         change = mobility.finish(mobility.scaled(mobility.half(impulses)))
@@ -286,8 +290,8 @@ def _filtered(
     first = None
     if given.start is not None:
         p = [*given.start, *([0.0] * (len(stiff) - len(given.start)))]
-        first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-    p = filtered.solve(problem, stiff, least, free, schedule, first)
+        first = p, restricted(moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)]))
+    p = filtered.solve(relative, stiff, least, restricted(free), schedule, first)
     with stage("velocities after the step"):
         p = solver.projected(problem.friction, p)
         for k, each in enumerate(problem.turning):
@@ -412,7 +416,9 @@ def _common_gaps(
     return common
 
 
-def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar, common: Scalar | None = None) -> Scalar:
+def _bias(
+    gap: Scalar, approach: Scalar, restitution: float, h: Scalar, common: Scalar | None = None
+) -> Scalar:
     """(3)."""
     rate = 1.0 / h
     closing = rate * (gap if common is None else common)
@@ -477,8 +483,6 @@ def _joint_rows(
 
 
 # -- M and constraints ------------------------------------------------------------------------------------------------
-
-Apply = Callable[[Sequence[Scalar]], list[Scalar]]
 
 
 @dataclass(frozen=True, eq=False)
