@@ -116,10 +116,10 @@ def _carried(links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Can
         behind = [(k, axis) for k in sorted(shared) for axis in links[k].axes]
         axes = [axis_in_base(axis, pose) for axis in link.axes]
         moved = [axis_in_base(axis, poses[k], pose.position) for k, axis in behind]
-        X = [[axis.angular.dot(each.angular) for each in moved] for axis in axes[:3]]
-        X += [[axis.linear.dot(each.linear) for each in moved] for axis in axes[3:]]
+        turning = [[axis.angular.dot(each.angular) for each in moved] for axis in axes[:3]]
+        moving = [[axis.linear.dot(each.linear) for each in moved] for axis in axes[3:]]
         places = [first[k] + i for k in sorted(shared) for i in range(len(links[k].axes))]
-        found.append(_Carried(body, own, places, X))
+        found.append(_Carried(body, own, places, [*turning, *moving]))
     return found
 
 
@@ -139,18 +139,18 @@ def _others(candidates: Sequence[Candidate], body: int) -> set[int]:
 
 def _relative_inertia(M: Rows, carried: Sequence[_Carried]) -> Rows:
     """(1)."""
-    M = [list(row) for row in M]
+    inertia = [list(row) for row in M]
     for each in carried:
-        block = [[M[i][j] for j in each.own] for i in each.own]
+        block = [[inertia[i][j] for j in each.own] for i in each.own]
         columns = dense.transposed(each.X)
         pushed = [[dense.dot(row, column) for row in block] for column in columns]  # (M_ff X)ᵀ
         for place, i in enumerate(each.behind):
             for j, value in zip(each.own, pushed[place], strict=True):
-                M[i][j] = M[j][i] = value
+                inertia[i][j] = inertia[j][i] = value
             for other in range(place + 1):
                 j = each.behind[other]
-                M[i][j] = M[j][i] = M[i][j] + dense.dot(columns[other], pushed[place])
-    return M
+                inertia[i][j] = inertia[j][i] = inertia[i][j] + dense.dot(columns[other], pushed[place])
+    return inertia
 
 
 def _clear(rows: Rows, places: Sequence[int]) -> None:

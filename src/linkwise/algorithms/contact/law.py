@@ -14,6 +14,11 @@ hold leaves velocities of zero, and a body at rest stays where it is. The bias o
     max(β g/h, −s)          g < 0: what is inside comes out, by the part β of its depth a step, not faster than s
     e v_n                   where v_n < 0 closes the gap within the step and the restitution is e > 0                (3)
 
+Several candidates of the same two bodies recover together: g in (3) is the mean m of those that are within 2 s₀ h of
+the lowest one, and of the rest g − m what is above s₀ h in magnitude counts. Between −s₀ h and s₀ h the mean closes by
+the part β, too. A face that is held would otherwise have to turn to close gaps of nanometres, which friction on another
+face forbids: a grip rocks on its corners then. s₀ is ``RESTING_SPEED``, so a face may stay tilted by 4 µm for h = 2 ms.
+
 A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, at the end of the step as well:
 
     w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
@@ -30,7 +35,6 @@ eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +43,7 @@ from linkwise.algorithms import coupling, dense, equation, factorised, joint_ter
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import carried, filtered, solver, spinning
+from linkwise.algorithms.contact import carried, filtered, recovery, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
@@ -49,17 +53,11 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, like, like_all, maximum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
 Apply = Callable[[Sequence[Scalar]], list[Scalar]]
-
-RECOVERED = 0.2
-"""β: part of a depth that is recovered in a step; errors of constraints decay alike."""
-RESTING_SPEED = 0.002
-RECOVERY_SPEED = 0.1
-"""s [m/s or rad/s]: a robot that starts deep in the ground is not thrown out of it."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def step(
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
     with stage("contact velocities"):
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
-    bias, compliance = _biases(touches, scene.candidates, before, h)
+    bias, compliance = recovery.biases(touches, scene.candidates, before, h)
     if effort.filtered is not None:
         problem = Touching(
             M,
@@ -206,21 +204,6 @@ def _inertia_and_torques(
     if not friction:
         return M, torques
     return joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)]), torques
-
-
-def _biases(
-    touches: Sequence[geometry.Touch], candidates: Sequence[Candidate], before: Sequence[Scalar], h: Scalar
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(what is added to the velocities of all rows, compliance of every contact)."""
-    with stage("contact bias"):
-        bias: list[Scalar] = [0.0] * len(before)
-        compliance: list[Scalar] = [0.0] * len(touches)
-        common = _common_gaps(touches, candidates, h)
-        for k, (touch, each) in enumerate(zip(touches, candidates, strict=True)):
-            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h, common.get(k))
-            if each.stiffness is not None:
-                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
-        return bias, compliance
 
 
 def _by_delassus(
@@ -395,54 +378,6 @@ def _places(rows: Rows) -> list[int]:
     return [next(k for k, x in enumerate(row) if not is_zero(x)) for row in rows]
 
 
-def _common_gaps(
-    touches: Sequence[geometry.Touch], candidates: Sequence[Candidate], h: Scalar
-) -> dict[int, Scalar]:
-    """Gaps m of (3) of candidates that others of the same two bodies are with: the mean of those that are within
-    2 s₀ h of the lowest one, and the own gap of the others."""
-    together: dict[tuple[int, int | None], list[int]] = {}
-    for k, each in enumerate(candidates):
-        if not each.pool:
-            together.setdefault((each.body, each.other), []).append(k)
-    common: dict[int, Scalar] = {}
-    for own in together.values():
-        if len(own) == 1:
-            continue
-        gaps = [touches[k].gap for k in own]
-        limit = functools.reduce(minimum, gaps) + (2.0 * RESTING_SPEED) * h
-        near = [where(gap < limit, 1.0, 0.0) for gap in gaps]
-        mean = dense.dot(near, gaps) / sum(near[1:], start=near[0])
-        common |= {k: where(gap < limit, mean, gap) for k, gap in zip(own, gaps, strict=True)}
-    return common
-
-
-def _bias(
-    gap: Scalar, approach: Scalar, restitution: float, h: Scalar, common: Scalar | None = None
-) -> Scalar:
-    """(3)."""
-    rate = 1.0 / h
-    closing = rate * (gap if common is None else common)
-    inside = maximum(RECOVERED * closing, -RECOVERY_SPEED)
-    if common is None:
-        bias = where(gap > 0.0, closing, inside)
-    else:
-        tilt = rate * (gap - common)
-        bias = maximum(inside, closing - (1.0 - RECOVERED) * RESTING_SPEED)
-        bias = bias + maximum(tilt - RESTING_SPEED, 0.0) + minimum(RECOVERED * (tilt + RESTING_SPEED), 0.0)
-    if restitution == 0.0:
-        return bias
-    hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
-    # what is inside and would come out faster than it bounces does so
-    return where(hits, minimum(restitution * approach, bias), bias)
-
-
-def _soft(gap: Scalar, stiffness: float, damping: float, h: Scalar) -> tuple[Scalar, Scalar]:
-    """(bias, R): w_n + R p_n + bias = 0 is a spring and a damper, p_n = −h (k (g + h w_n) + d w_n), at the end of the
-    step. What is still open may close freely."""
-    firm = stiffness * h + damping
-    return where(gap > 0.0, gap / h, (stiffness / firm) * gap), 1.0 / (h * firm)
-
-
 # -- rows of joints ---------------------------------------------------------------------------------------------------
 
 
@@ -474,9 +409,9 @@ def _joint_rows(
         place, rate = q[stop.position], flat(qd)[axis]
         lower = upper = None
         if stop.lower > -float("inf"):
-            lower = -_bias(place - stop.lower, rate, stop.restitution, h)
+            lower = -recovery.bias_of(place - stop.lower, rate, stop.restitution, h)
         if stop.upper < float("inf"):
-            upper = _bias(stop.upper - place, -rate, stop.restitution, h)
+            upper = recovery.bias_of(stop.upper - place, -rate, stop.restitution, h)
         found[axis] = row, JointRow(lower, upper, rub.forward, rub.backward, rub.compliance)
     ordered = [found[axis] for axis in sorted(found)]
     return [row for row, _ in ordered], [joint for _, joint in ordered]
@@ -539,7 +474,7 @@ class _Reaction:
         scaled = [mobility.scaled(half) for half in halves]
         # a soft row J a + R λ = wanted, over the step: J (v⁺ − v) + R p = h wanted
         G = constraints.softened(dense.symmetric_product(halves, scaled), constraints.compliances(held))
-        back = [-(RECOVERED / h) * error for error in constraints.errors(links, q, held)]
+        back = [-(recovery.RECOVERED / h) * error for error in constraints.errors(links, q, held)]
         missing = [
             w - dense.dot(row, v) - dense.dot(y, pushed) for w, row, y in zip(back, J, scaled, strict=True)
         ]
