@@ -136,12 +136,11 @@ def step(
     solve: Callable[..., Any] = solver.solve,
 ) -> Stepped:
     """(1)–(4). ``solve`` takes the place of the solver where only the problem is of interest."""
-    h, rates = given.h, coupling.leaders(links, qd)
-    v = _in_axes_of_the_start(links, rates, h)
+    h, v = given.h, _in_axes_of_the_start(links, coupling.leaders(links, qd), given.h)
     M, torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
     mobility = _Mobility.of(links, M)
     touches = geometry.touches(links, q, scene.candidates, given.height)
-    rows, contacts = [row for touch in touches for row in touch.rows], len(touches)
+    rows, contacts = [row for each in touches for row in each.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
     if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
@@ -160,8 +159,8 @@ def step(
             _turning(links, q, scene.candidates, touches),
             _patches(links, q, scene.candidates, touches),
         )
-        smaller = carried.reduced(links, q, scene.candidates, problem)
-        p, after, residual = _filtered(problem, smaller, mobility, v, torques, given, effort.filtered)
+        few = carried.reduced(links, q, scene.candidates, problem)
+        p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
         velocities = problem.velocities(after, biased=False)
     else:
         p, after, velocities, residual = _by_delassus(
