@@ -60,7 +60,8 @@ SMOKE = {  # script -> command lines
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
     "identification.py": ["--only ur10e --no-speed"],
     "intervals.py": ["--only simulated --runs 2"],
-    "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer"],
+    "online_moves.py": ["--targets 20 --joints 1 2"],
+    "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer", "puma560 --poses 2 --peers 2"],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
     "mutation_by_name.py": ["--sample 1 --parts solve --files 1 --seconds 0.1 --minutes 1"],
     "optimal.py": [
@@ -82,7 +83,7 @@ SMOKE = {  # script -> command lines
     "run_time_gains.py": ["--robots two_link --repeats 2 --calls 100 --allowed 1000"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "
-        "--constant-states 3 --write {out}/processors.md"
+        "--constant-states 3 --policy 3,4,2 --write {out}/processors.md"
     ],
     "realtime.py": ["--seconds 0.3"],
     "sizes.py": [""],

@@ -453,3 +453,13 @@ def test_arrays_from_pickles_are_no_matter_for_python(monkeypatch):
                     assert same_bits(robot.inverse_dynamics(copies[0], *given[1:]), wanted)
                 swapped = [array.astype(array.dtype.newbyteorder()) for array in given]
                 assert same_bits(robot.inverse_dynamics(*swapped), wanted)
+
+
+def test_methods_without_their_robot_are_refused():
+    """Called through the class without a robot, or with something else in its place: as Python refuses it."""
+    robot = lw.load("two_link")
+    robot.gravity_torques(np.zeros(2))  # now the interpreter knows the method
+    for name in ("gravity_torques", "inverse_dynamics", "mass_matrix", "forward_dynamics"):
+        for given in ((), (np.zeros(2),), (None, np.zeros(2)), (3.0,)):
+            with pytest.raises((TypeError, AttributeError)):
+                getattr(lw.Robot, name)(*given)
