@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import pickle
 import sys
 import threading
 import tracemalloc
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from sample_programs import everything, loop, same_bits, samples, sweep
 
+import linkwise as lw
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.runtime import dispatch, host, layout
@@ -430,10 +432,31 @@ def test_without_its_source_calls_go_through_python(monkeypatch, states):
     assert made._vectorcall == 0
 
 
+def test_arrays_from_pickles_are_no_matter_for_python(monkeypatch):
+    """Their types of numbers are objects of their own; types of the other byte order are converted."""
+    robots = [lw.load(name) for name in ("two_link", "panda")]
+    rng = np.random.default_rng(0)
+
+    def refused(*_args):
+        raise AssertionError("a call went through Python")
+
+    for robot in robots:
+        for shape in ((robot.dof,), (3, robot.dof), (2, 3, robot.dof)):
+            for dtype in ("float64", "float32"):
+                given = [rng.normal(size=shape).astype(dtype) for _ in range(3)]
+                wanted = robot.inverse_dynamics(*given)
+                copies = pickle.loads(pickle.dumps(given))
+                assert copies[0].dtype is not given[0].dtype
+                with monkeypatch.context() as patch:
+                    patch.setattr(Kernel, "_as_arrays", refused)
+                    assert same_bits(robot.inverse_dynamics(*copies), wanted)
+                    assert same_bits(robot.inverse_dynamics(copies[0], *given[1:]), wanted)
+                swapped = [array.astype(array.dtype.newbyteorder()) for array in given]
+                assert same_bits(robot.inverse_dynamics(*swapped), wanted)
+
+
 def test_methods_without_their_robot_are_refused():
     """Called through the class without a robot, or with something else in its place: as Python refuses it."""
-    import linkwise as lw
-
     robot = lw.load("two_link")
     robot.gravity_torques(np.zeros(2))  # now the interpreter knows the method
     for name in ("gravity_torques", "inverse_dynamics", "mass_matrix", "forward_dynamics"):

@@ -130,7 +130,7 @@ class Kernel(Portable):
         if targets.are_foreign(args):
             return targets.call(self, args, out, threads)
         given, batch, dtype = self._as_arrays(args)
-        rows = [arrays.rows(a if a.dtype is dtype else a.astype(dtype), batch) for a in given]
+        rows = [arrays.rows(a if arrays.is_same(a.dtype, dtype) else a.astype(dtype), batch) for a in given]
         if out is None:
             results = written = [np.empty((*batch, *shape), dtype) for _, shape in self.outputs]
         else:
@@ -165,9 +165,9 @@ class Kernel(Portable):
         first = args[0] if args else None
         if type(first) is not np.ndarray or first.ndim != 2 or len(first) < 2:
             return None
-        count, dtype = len(first), first.dtype
-        if dtype is not self._dtype and dtype is not arrays.FLOAT32:
-            return None
+        count, dtype = len(first), self._dtype
+        if not arrays.is_same(first.dtype, dtype):
+            dtype = arrays.FLOAT32
         if not arrays.are_dense(args, [(count, size) for _, size in self.inputs], dtype):
             return None
         shapes = [(count, *shape) for _, shape in self.outputs]
@@ -230,7 +230,7 @@ class Kernel(Portable):
             if size == 1 and not given[k].ndim:  # a single number for a robot with one joint
                 given[k] = given[k].reshape(1)
         batch = arrays.batch_shape(given, self.inputs)
-        single = bool(given) and all(a.dtype is arrays.FLOAT32 for a in given)
+        single = bool(given) and all(arrays.is_same(a.dtype, arrays.FLOAT32) for a in given)
         return given, batch, arrays.FLOAT32 if single else self._dtype
 
     def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:

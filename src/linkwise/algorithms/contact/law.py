@@ -14,6 +14,11 @@ hold leaves velocities of zero, and a body at rest stays where it is. The bias o
     max(β g/h, −s)          g < 0: what is inside comes out, by the part β of its depth a step, not faster than s
     e v_n                   where v_n < 0 closes the gap within the step and the restitution is e > 0                (3)
 
+Several candidates of the same two bodies recover together: g in (3) is the mean m of those that are within 2 s₀ h of
+the lowest one, and of the rest g − m what is above s₀ h in magnitude counts. Between −s₀ h and s₀ h the mean closes by
+the part β, too. A face that is held would otherwise have to turn to close gaps of nanometres, which friction on another
+face forbids: a grip rocks on its corners then. s₀ is ``RESTING_SPEED``, so a face may stay tilted by 4 µm for h = 2 ms.
+
 A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, at the end of the step as well:
 
     w_n + R p_n + k g/(k h + d) = 0,      R = 1/(h (k h + d))                                                        (4)
@@ -38,7 +43,7 @@ from linkwise.algorithms import coupling, dense, equation, factorised, joint_ter
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import filtered, solver, spinning
+from linkwise.algorithms.contact import carried, filtered, recovery, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
@@ -48,15 +53,11 @@ from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
-from linkwise.scalar import Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import Scalar, like, like_all, maximum, sqrt, stage, where
 from linkwise.spatial import Vector
 
 Rows = list[list[Scalar]]
-
-RECOVERED = 0.2
-"""β: part of a depth that is recovered in a step; errors of constraints decay alike."""
-RECOVERY_SPEED = 0.1
-"""s [m/s or rad/s]: a robot that starts deep in the ground is not thrown out of it."""
+Apply = Callable[[Sequence[Scalar]], list[Scalar]]
 
 
 @dataclass(frozen=True)
@@ -135,18 +136,17 @@ def step(
     solve: Callable[..., Any] = solver.solve,
 ) -> Stepped:
     """(1)–(4). ``solve`` takes the place of the solver where only the problem is of interest."""
-    h, rates = given.h, coupling.leaders(links, qd)
-    v = _in_axes_of_the_start(links, rates, h)
+    h, v = given.h, _in_axes_of_the_start(links, coupling.leaders(links, qd), given.h)
     M, torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
     mobility = _Mobility.of(links, M)
     touches = geometry.touches(links, q, scene.candidates, given.height)
-    rows, contacts = [row for touch in touches for row in touch.rows], len(touches)
+    rows, contacts = [row for each in touches for row in each.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
     if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
     with stage("contact velocities"):
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
-    bias, compliance = _biases(touches, scene.candidates, before, h)
+    bias, compliance = recovery.biases(touches, scene.candidates, before, h)
     if effort.filtered is not None:
         problem = Touching(
             M,
@@ -159,7 +159,8 @@ def step(
             _turning(links, q, scene.candidates, touches),
             _patches(links, q, scene.candidates, touches),
         )
-        p, after, residual = _filtered(problem, mobility, v, torques, given, effort.filtered)
+        few = carried.reduced(links, q, scene.candidates, problem)
+        p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
         velocities = problem.velocities(after, biased=False)
     else:
         p, after, velocities, residual = _by_delassus(
@@ -202,20 +203,6 @@ def _inertia_and_torques(
     if not friction:
         return M, torques
     return joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)]), torques
-
-
-def _biases(
-    touches: Sequence[geometry.Touch], candidates: Sequence[Candidate], before: Sequence[Scalar], h: Scalar
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(what is added to the velocities of all rows, compliance of every contact)."""
-    with stage("contact bias"):
-        bias: list[Scalar] = [0.0] * len(before)
-        compliance: list[Scalar] = [0.0] * len(touches)
-        for k, (touch, each) in enumerate(zip(touches, candidates, strict=True)):
-            bias[3 * k + 2] = _bias(touch.gap, before[3 * k + 2], each.restitution, h)
-            if each.stiffness is not None:
-                bias[3 * k + 2], compliance[k] = _soft(touch.gap, each.stiffness, each.damping, h)
-        return bias, compliance
 
 
 def _by_delassus(
@@ -262,13 +249,15 @@ def _by_delassus(
 
 def _filtered(
     problem: Touching,
+    smaller: tuple[Touching, Apply],
     mobility: _Mobility,
     v: Sequence[Scalar],
     torques: Sequence[Scalar],
     given: Given,
     schedule: Schedule,
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
-    """(p, velocities after the step, residual) by ``filtered``."""
+    """(p, velocities after the step, residual) by ``filtered``, in the coordinates of the smaller problem."""
+    relative, restricted = smaller
 
     def moved(impulses: Sequence[Scalar]) -> list[Scalar]:
         change = mobility.finish(mobility.scaled(mobility.half(impulses)))
@@ -283,8 +272,8 @@ def _filtered(
     first = None
     if given.start is not None:
         p = [*given.start, *([0.0] * (len(stiff) - len(given.start)))]
-        first = p, moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
-    p = filtered.solve(problem, stiff, least, free, schedule, first)
+        first = p, restricted(moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)]))
+    p = filtered.solve(relative, stiff, least, restricted(free), schedule, first)
     with stage("velocities after the step"):
         p = solver.projected(problem.friction, p)
         for k, each in enumerate(problem.turning):
@@ -388,24 +377,6 @@ def _places(rows: Rows) -> list[int]:
     return [next(k for k, x in enumerate(row) if not is_zero(x)) for row in rows]
 
 
-def _bias(gap: Scalar, approach: Scalar, restitution: float, h: Scalar) -> Scalar:
-    """(3)."""
-    rate = 1.0 / h
-    bias = where(gap > 0.0, rate * gap, maximum((RECOVERED * rate) * gap, -RECOVERY_SPEED))
-    if restitution == 0.0:
-        return bias
-    hits = all_of(approach < 0.0, gap + h * approach <= 0.0)
-    # what is inside and would come out faster than it bounces does so
-    return where(hits, minimum(restitution * approach, bias), bias)
-
-
-def _soft(gap: Scalar, stiffness: float, damping: float, h: Scalar) -> tuple[Scalar, Scalar]:
-    """(bias, R): w_n + R p_n + bias = 0 is a spring and a damper, p_n = −h (k (g + h w_n) + d w_n), at the end of the
-    step. What is still open may close freely."""
-    firm = stiffness * h + damping
-    return where(gap > 0.0, gap / h, (stiffness / firm) * gap), 1.0 / (h * firm)
-
-
 # -- rows of joints ---------------------------------------------------------------------------------------------------
 
 
@@ -437,17 +408,15 @@ def _joint_rows(
         place, rate = q[stop.position], flat(qd)[axis]
         lower = upper = None
         if stop.lower > -float("inf"):
-            lower = -_bias(place - stop.lower, rate, stop.restitution, h)
+            lower = -recovery.bias_of(place - stop.lower, rate, stop.restitution, h)
         if stop.upper < float("inf"):
-            upper = _bias(stop.upper - place, -rate, stop.restitution, h)
+            upper = recovery.bias_of(stop.upper - place, -rate, stop.restitution, h)
         found[axis] = row, JointRow(lower, upper, rub.forward, rub.backward, rub.compliance)
     ordered = [found[axis] for axis in sorted(found)]
     return [row for row, _ in ordered], [joint for _, joint in ordered]
 
 
 # -- M and constraints ------------------------------------------------------------------------------------------------
-
-Apply = Callable[[Sequence[Scalar]], list[Scalar]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -504,7 +473,7 @@ class _Reaction:
         scaled = [mobility.scaled(half) for half in halves]
         # a soft row J a + R λ = wanted, over the step: J (v⁺ − v) + R p = h wanted
         G = constraints.softened(dense.symmetric_product(halves, scaled), constraints.compliances(held))
-        back = [-(RECOVERED / h) * error for error in constraints.errors(links, q, held)]
+        back = [-(recovery.RECOVERED / h) * error for error in constraints.errors(links, q, held)]
         missing = [
             w - dense.dot(row, v) - dense.dot(y, pushed) for w, row, y in zip(back, J, scaled, strict=True)
         ]

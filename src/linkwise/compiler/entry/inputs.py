@@ -33,6 +33,7 @@ from linkwise.compiler.runtime.layout import (
     MOST_AXES,
     NOT_TAKEN,
     NUMBER,
+    NUMBERS,
     READY,
     SHAPE,
     STRIDES,
@@ -148,12 +149,13 @@ def describe_one(table: int, value: int, size: int, record: int) -> int:
     axes = load_int(value + AXES) - 1
     if axes < 0 or axes > MOST_AXES or (load_int(value + FLAGS) & ALIGNED) == 0:
         return 0
-    dtype = load(value + DTYPE)
-    if dtype == load(table + Globals.double_dtype):
+    # arrays from pickles have types of their own, which say the same
+    numbers = load(load(value + DTYPE) + NUMBERS)
+    if numbers == load(load(table + Globals.double_dtype) + NUMBERS):
         store(record + Input.kind, DOUBLES)
-    elif dtype == load(table + Globals.float_dtype):
+    elif numbers == load(load(table + Globals.float_dtype) + NUMBERS):
         store(record + Input.kind, FLOATS)
-    elif dtype == load(table + Globals.int_dtype):
+    elif numbers == load(load(table + Globals.int_dtype) + NUMBERS):
         store(record + Input.kind, INTS)
     else:
         return 0

@@ -42,6 +42,11 @@ def is_masked(value: Any) -> bool:
     return type(value) is not np.ndarray and _is_array(value) and hasattr(value, "mask")
 
 
+def is_same(dtype: np.dtype, other: np.dtype) -> bool:
+    """Whether two types of numbers are the same: mostly one object, except in arrays from pickles."""
+    return dtype is other or dtype == other
+
+
 def as_reals(name: str, value: Any) -> np.ndarray:
     """An array of float64 or float32. Integers, booleans and floats of other sizes become float64; complex numbers,
     text, objects, masked arrays, whose masks would be lost, and what has names are refused."""
@@ -54,7 +59,7 @@ def as_reals(name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)
     except ValueError as error:  # rows of different lengths
         raise ShapeError(f"{name}: {error}") from None
-    if array.dtype is FLOAT64 or array.dtype is FLOAT32:
+    if is_same(array.dtype, FLOAT64) or is_same(array.dtype, FLOAT32):
         return array
     if array.dtype.kind not in "biuf":
         raise DtypeError(f"{name}: expected real numbers, got an array of {array.dtype}")
@@ -127,7 +132,7 @@ def address(array: np.ndarray) -> int:
 def are_dense(arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> bool:
     """Whether all are NumPy arrays of these shapes and this type, without gaps."""
     for array, shape in zip(arrays, shapes, strict=True):
-        if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+        if type(array) is not np.ndarray or array.shape != shape or not is_same(array.dtype, dtype):
             return False
         flags = array.flags
         if not flags.c_contiguous or not flags.aligned:

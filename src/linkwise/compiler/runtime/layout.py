@@ -17,6 +17,9 @@ import numpy as np
 TYPE, DATA, AXES, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DENSE = CONTIGUOUS | ALIGNED
+NUMBERS = (
+    24  # in a dtype: kind, character, byte order, a byte that is zero and the number of its type in one word
+)
 NUMBER = 16  # in a float or a NumPy float64: its value
 LENGTH, LIST_ITEMS, TUPLE_ITEMS = 16, 24, 24
 CTYPES_ADDRESS = 16  # in an object of ctypes: where its C data begin
@@ -335,6 +338,13 @@ def known() -> bool:
             or (short(start + FLAGS) & DENSE == DENSE) != dense
             or not short(start + FLAGS) & WRITEABLE
         ):
+            return False
+    for name in ("float64", "float32", "int64"):
+        dtype, swapped = np.dtype(name), np.dtype(name).newbyteorder()
+        kind = bytes([*dtype.kind.encode(), *dtype.char.encode(), *b"=\0", *dtype.num.to_bytes(4, "little")])
+        if word(id(dtype) + NUMBERS).to_bytes(8, "little", signed=True) != kind:
+            return False
+        if word(id(swapped) + NUMBERS) == word(id(dtype) + NUMBERS):
             return False
     numbers = (1.5, np.float64(2.5))
     sequences = ((1.5, 2.5), [1.5, 2.5])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.compiler.runtime import host
+from linkwise.compiler.runtime.arrays import is_same
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
@@ -37,7 +38,7 @@ class QuickStates:
     def __call__(self, args: tuple[Any, ...], out: Any = None) -> Any:
         """The result, or None where the arguments are not dense states of this precision, or ``out`` not for them."""
         first, dtype = args[0], self.dtype
-        if type(first) is not np.ndarray or first.dtype is not dtype:
+        if type(first) is not np.ndarray or not is_same(first.dtype, dtype):
             return None
         batch = first.shape[:-1]
         found = self._lists.get(batch[0] if batch else 0)
@@ -47,7 +48,7 @@ class QuickStates:
                 return None
         shapes, frames = found
         for value, shape in zip(args, shapes, strict=True):
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
+            if type(value) is not np.ndarray or value.shape != shape or not is_same(value.dtype, dtype):
                 return None
         try:
             frame = frames.pop()
@@ -115,7 +116,9 @@ class _Frame:
         if type(given) not in (tuple, list) or len(given) != len(self.outputs):
             return False
         for array, view in zip(given, self.outputs, strict=True):
-            if type(array) is not np.ndarray or array.shape != view.shape or array.dtype is not self.dtype:
+            if type(array) is not np.ndarray or array.shape != view.shape:
+                return False
+            if not is_same(array.dtype, self.dtype):
                 return False
             if not array.flags.writeable:
                 return False
