@@ -173,6 +173,11 @@ class WholeBody(Summarised):
         return {name: shape for name, shape in shapes.items() if 0 not in shape}
 
     @property
+    def one_level(self) -> bool:
+        """Whether all tasks have the same level: then the active-set method solves the programme."""
+        return len({task.level for task in self.tasks}) == 1
+
+    @property
     def default_gains(self) -> np.ndarray:
         """(weight, k_p, k_d) of every task, (tasks, 3)."""
         return np.array([task.gains for task in self.tasks])

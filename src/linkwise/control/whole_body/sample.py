@@ -19,6 +19,7 @@ from linkwise.joint_laws import is_zero
 from linkwise.language import dot, empty, less, product, span, straight, variable, zeros
 from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
+from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.limited import Programme, within
 
@@ -230,9 +231,15 @@ class Sample:
 
     # -- the programmes -----------------------------------------------------------------------------------------------
 
-    def _levels(self) -> Programme:
+    def _levels(self) -> Programme | ActiveSet:
+        """The last level, solved: one level by the active-set method, several by the interior-point method, which
+        keeps what the levels before have reached."""
         law = self.law
         self.S, limits = self._limits()
+        if law.one_level:
+            solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
+            solver.run(self.given["start"])
+            return solver
         E, e = None, None
         z = self.given["start"]
         programme: Programme | None = None
@@ -303,7 +310,7 @@ class Sample:
 
     # -- results ------------------------------------------------------------------------------------------------------
 
-    def _outputs(self, programme: Programme) -> dict[str, Any]:
+    def _outputs(self, programme: Programme | ActiveSet) -> dict[str, Any]:
         law, n, N = self.law, self.n, self.N
         tau, x = zeros(n), empty(N)
         x[:] = programme.x
@@ -319,10 +326,8 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
-        active, following = empty(law.rows.count), empty(law.rows.count)
-        for k in span(law.rows.count):
-            active[k] = where(programme.z[k] > programme.s[k], 1.0, 0.0)
-            following[k] = programme.z[k]
+        active, following = programme.active(), empty(law.rows.count)
+        following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
         found["qdd"] = empty(n)
         if law.points:

@@ -1,0 +1,310 @@
+"""The programmes of ``limited`` by a dual active-set method with a fixed number of steps.
+
+Goldfarb and Idnani ("A numerically stable dual method for solving strictly convex quadratic programs", 1983): from the
+minimum without inequalities, a step takes the inequality that is exceeded most into the active set, or, where a
+multiplier would become negative first, takes that one out of it. So it needs about as many steps as inequalities are
+active in the end, and a step is some products of a matrix and a vector, where a step of an interior-point method is a
+factorisation. A step always has the same operations: what is chosen is a vector of zeros and a one.
+
+Inequalities are exceeded by u / STIFF, boxes excepted, as in ``limited``: multipliers u of active ones solve
+(A P⁻¹ Aᵀ + C) u = …, with C of 1/STIFF on the diagonal. B, the inverse of this matrix, changes by a rank of one when an
+inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linkwise.language import array, dot, elementwise, empty, product, span, variable, zeros
+from linkwise.scalar import Scalar, all_of, sqrt, where
+from linkwise.solve.factors import largest
+from linkwise.solve.limited import STIFF, Rows
+
+SMALLEST = 1e-11
+"""Of the diagonal of P that is added where the cost does not determine x; its mean is 1."""
+TOLERANCE = 1e-10
+"""Of the size of a limit, from 1 on: less than that is not exceeded."""
+AGAIN = 1e3
+"""Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
+
+
+class ActiveSet:
+    """One programme, and what its steps change.
+
+    Pairs of an upper and a lower limit are one candidate, because one of them is active at most: boxes, facets, bounds.
+
+    Args:
+        rows: numbers of unknowns and inequalities.
+        P, p: cost, (N, N) and (N,); P is overwritten.
+        S: rows of bounds and of forces one above the other, (bounds + 3·points, N); None: there are none.
+        limits: right sides of all inequalities (count,), in the order of ``Rows``.
+        steps: how many.
+    """
+
+    def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
+        self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
+        N = rows.unknowns
+        self.slots = min(steps, N)
+        self.facets = rows.each_facet()
+        self.candidates = rows.boxes + len(self.facets) + rows.bounds
+        self._read_limits(limits)
+        self._factorise()
+        self.x = self._solved(self._halved(elementwise(lambda v: -v, self.p)))
+        slots, K = self.slots, self.candidates
+        self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
+        self.give, self.used = zeros(slots), zeros(slots)
+        self.excess, self.side, self.chosen = empty(K), empty(K), zeros(K)
+        self.slot, self.own, self.pending = zeros(K), variable(0.0), variable(0.0)
+        self.numbers = array([float(k + 1) for k in range(slots)])
+
+    # -- the programme ------------------------------------------------------------------------------------------------
+
+    def _read_limits(self, h: Any) -> None:
+        """Middle and half width of every candidate, the half with the tolerance."""
+        r, first = self.rows, self.rows.boxes + len(self.facets)
+        self.middle, self.half = zeros(self.candidates), empty(self.candidates)
+        for i in span(r.boxes):
+            self.half[i] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
+        for k, (number, _, _) in enumerate(self.facets):
+            self.half[r.boxes + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
+        for i in span(r.bounds):
+            upper, lower = h[r.moving + i], h[r.moving + r.bounds + i]
+            self.middle[first + i] = 0.5 * (upper - lower)
+            half = larger(0.5 * (upper + lower), 0.0)
+            self.half[first + i] = half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
+
+    def _factorise(self) -> None:
+        """P scaled to a mean diagonal of one, P = Uᵀ D U with ones on the diagonal of U, and 1/√D."""
+        P, N = self.P, self.rows.unknowns
+        total = variable(0.0)
+        for i in span(N):
+            total += P[i, i]
+        self.scale = N / total.value
+        for i in span(N):
+            for j in span(N, parallel=True):
+                P[i, j] = P[i, j] * self.scale
+        for i in span(N):
+            self.p[i] = self.p[i] * self.scale
+            P[i, i] = P[i, i] + SMALLEST
+        self.U, self.root = empty(N, N), empty(N)
+        raw = empty(N, N)
+        for i in span(N):
+            for j in span(i, N, parallel=True):
+                total = variable(P[i, j])
+                for k in span(i):
+                    total -= self.U[k, i] * raw[k, j]
+                raw[i, j] = total.value
+            self.root[i] = 1.0 / sqrt(raw[i, i])
+            inverse = self.root[i] * self.root[i]
+            for j in span(i + 1, N, parallel=True):
+                self.U[i, j] = raw[i, j] * inverse
+
+    def _halved(self, b: Any) -> Any:
+        """L⁻¹ b; b is overwritten."""
+        N = self.rows.unknowns
+        for i in span(N):
+            for j in span(i + 1, N, parallel=True):
+                b[j] = b[j] - self.U[i, j] * b[i]
+        for i in span(N):
+            b[i] = b[i] * self.root[i]
+        return b
+
+    def _solved(self, half: Any) -> Any:
+        """L⁻ᵀ of a vector."""
+        N, x = self.rows.unknowns, empty(self.rows.unknowns)
+        for i in span(N):
+            x[i] = half[i] * self.root[i]
+        for i in span(N - 1, -1, -1):
+            for j in span(i, parallel=True):
+                x[j] = x[j] - self.U[j, i] * x[i]
+        return x
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    def run(self, start: Any) -> None:
+        """All steps.
+
+        Args:
+            start: not zero for inequalities that were active in the last sample, (count,).
+        """
+        r, first = self.rows, self.rows.boxes + len(self.facets)
+        self.eager = empty(self.candidates)
+        for i in span(r.boxes):
+            self.eager[i] = where(start[i] + start[r.boxes + i] > 0.0, AGAIN, 1.0)
+        for k, (number, _, _) in enumerate(self.facets):
+            self.eager[r.boxes + k] = where(start[number] > 0.0, AGAIN, 1.0)
+        for i in span(r.bounds):
+            both = start[r.moving + i] + start[r.moving + r.bounds + i]
+            self.eager[first + i] = where(both > 0.0, AGAIN, 1.0)
+        for _ in span(self.steps):
+            self._step()
+
+    def _measure(self) -> None:
+        """By how much every candidate is exceeded, and on which side."""
+        r, first = self.rows, self.rows.boxes + len(self.facets)
+        for i in span(r.boxes):
+            self.excess[i] = abs(self.x[i]) - self.half[i]
+            self.side[i] = side_of(self.x[i])
+        if self.S is None:
+            return
+        along = product(self.S, self.x)
+        for i in span(r.bounds):
+            off = along[i] - self.middle[first + i]
+            self.excess[first + i] = abs(off) - self.half[first + i]
+            self.side[first + i] = side_of(off)
+        for k, (_, at, row) in enumerate(self.facets):
+            value = -self.half[r.boxes + k]
+            for a, c in enumerate(row):
+                value = value + c * along[r.bounds + at + a] if c else value
+            self.excess[r.boxes + k] = value
+            self.side[r.boxes + k] = 1.0
+
+    def _choose(self) -> Any:
+        """The candidate that is exceeded most, or again the one of the last step; what is left of its excess."""
+        best, key = variable(0.0), empty(self.candidates)
+        for k in span(self.candidates):
+            key[k] = where(self.slot[k] > 0.0, -1.0, self.excess[k] * self.eager[k])
+            best.value = larger(best.value, key[k])
+        missing, left = variable(1.0), variable(0.0)
+        held = self.pending.value > 0.0
+        least = where(best.value > 0.0, best.value, 1.0)
+        for k in span(self.candidates):
+            fresh = where(key[k] >= least, missing.value, 0.0)
+            missing.value = missing.value - fresh
+            self.chosen[k] = where(held, self.chosen[k], fresh)
+            left += self.chosen[k] * self.excess[k]
+        return left.value
+
+    def _normal(self) -> tuple[Any, Any]:
+        """(L⁻¹ n of the chosen candidate, what it may be exceeded by for a multiplier of one)."""
+        r, first = self.rows, self.rows.boxes + len(self.facets)
+        n, boxed = zeros(r.unknowns), variable(0.0)
+        for i in span(r.boxes):
+            n[i] = self.chosen[i] * self.side[i]
+            boxed += self.chosen[i]
+        if self.S is not None:
+            parts = empty(r.bounds + 3 * r.points)
+            for i in span(r.bounds):
+                parts[i] = self.chosen[first + i] * self.side[first + i]
+            for k in range(3 * r.points):
+                total: Any = 0.0
+                for f, (_, at, row) in enumerate(self.facets):
+                    if at == k - k % 3 and row[k % 3]:
+                        total = total + row[k % 3] * self.chosen[r.boxes + f]
+                parts[r.bounds + k] = total
+            for j in span(r.unknowns, parallel=True):
+                n[j] = dot(self.S[:, j], parts, n[j])
+        return self._halved(n), where(boxed.value > 0.5, 0.0, 1.0 / STIFF)
+
+    def _step(self) -> None:
+        self._measure()
+        left = self._choose()
+        n, give = self._normal()
+        left = larger(left - give * self.own.value, 0.0)
+        slots, N = self.slots, self.rows.unknowns
+        along, r, d = empty(slots), empty(slots), empty(N)
+        for i in span(slots, parallel=True):
+            along[i] = dot(self.normals[:, i], n)
+        for i in span(slots, parallel=True):
+            r[i] = self.used[i] * dot(self.B[:, i], along)
+        length = variable(give)
+        for j in span(N):
+            d[j] = n[j] - dot(self.normals[j, :], r)
+            length += d[j] * d[j]
+        for i in span(slots):
+            length += self.give[i] * r[i] * r[i]
+        size = where(left > 0.0, length.value, 1.0)
+        # the first multiplier that would be negative: u / r < left / size, without a division
+        above, below, leaving = variable(left), variable(size), variable(0.0)
+        for i in span(slots):
+            first = self.u[i] * below.value < above.value * r[i]
+            above.value = where(first, self.u[i], above.value)
+            below.value = where(first, r[i], below.value)
+            leaving.value = where(first, self.numbers[i], leaving.value)
+        t = above.value / below.value
+        self.own.value = self.own.value + t
+        for i in span(slots):
+            self.u[i] = larger(self.u[i] - t * r[i], 0.0)
+        moved = self._solved(d)
+        for j in span(N):
+            self.x[j] = self.x[j] - t * moved[j]
+        self._exchange(n, give, r, size, left, leaving.value)
+
+    def _exchange(self, n: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
+        """Take the chosen candidate into a free slot, or empty the slot ``leaving``."""
+        slots, N = self.slots, self.rows.unknowns
+        drops = leaving > 0.5
+        enters = where(drops, 0.0, where(left > 0.0, 1.0, 0.0))
+        place, out, column = empty(slots), empty(slots), empty(slots)
+        missing, number = variable(enters), variable(0.0)
+        for i in span(slots):
+            place[i] = where(self.used[i] > 0.5, 0.0, missing.value)
+            missing.value = missing.value - place[i]
+            number += place[i] * self.numbers[i]
+            out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
+        for i in span(slots, parallel=True):
+            column[i] = dot(self.B[:, i], out)
+        corner = where(drops, dot(column, out), 1.0)
+        factor = where(drops, -1.0, enters - missing.value) / where(drops, corner, size)
+        for i in span(slots):
+            column[i] = where(drops, column[i], r[i] - place[i])
+        for i in span(slots):
+            part = factor * column[i]
+            for j in span(slots, parallel=True):
+                self.B[i, j] = self.B[i, j] + part * column[j]
+        for j in span(N):
+            for i in span(slots, parallel=True):
+                self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + place[i] * n[j]
+        for i in span(slots):
+            stays = 1.0 - out[i]
+            self.u[i] = stays * self.u[i] + place[i] * self.own.value
+            self.give[i] = stays * self.give[i] + place[i] * give
+            self.used[i] = stays * self.used[i] + place[i]
+        for k in span(self.candidates):
+            old = where(all_of(drops, abs(self.slot[k] - leaving) < 0.5), 0.0, self.slot[k])
+            self.slot[k] = old + self.chosen[k] * number.value
+        self.own.value = where(drops, self.own.value, 0.0)
+        self.pending.value = where(drops, 1.0, 0.0)
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def worst(self) -> Any:
+        """The largest violation of the optimality conditions: of stationarity, in units of the mean diagonal of P
+        and of L⁻¹, and of inequalities that are not active."""
+        self._measure()
+        gradient = elementwise(lambda a, b: a + b, product(self.P, self.x), self.p)
+        half = self._halved(gradient)
+        for j in span(self.rows.unknowns):
+            half[j] = dot(self.normals[j, :], self.u, half[j])
+        most = variable(largest(half))
+        for k in span(self.candidates):
+            most.value = larger(most.value, where(self.slot[k] > 0.0, 0.0, self.excess[k]))
+        return most.value
+
+    def active(self) -> Any:
+        """1 for inequalities that are active, (count,). After ``worst``."""
+        r, found, first = self.rows, empty(self.rows.count), self.rows.boxes + len(self.facets)
+
+        def pair(k: Any, upper: Any, lower: Any) -> None:
+            on = where(self.slot[k] > 0.0, 1.0, 0.0)
+            above = where(self.side[k] > 0.0, on, 0.0)
+            found[upper] = above
+            found[lower] = on - above
+
+        for i in span(r.boxes):
+            pair(i, i, r.boxes + i)
+        for k, (number, _, _) in enumerate(self.facets):
+            found[number] = where(self.slot[r.boxes + k] > 0.0, 1.0, 0.0)
+        for i in span(r.bounds):
+            pair(first + i, r.moving + i, r.moving + r.bounds + i)
+        return found
+
+
+def larger(a: Scalar, b: Scalar) -> Scalar:
+    """The larger one of two numbers that are not NaN, with one comparison."""
+    return where(a > b, a, b)
+
+
+def side_of(x: Scalar) -> Scalar:
+    """1 above zero, else −1."""
+    return where(x > 0.0, 1.0, -1.0)
