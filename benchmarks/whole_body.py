@@ -20,6 +20,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import control
+from linkwise.compiler.runtime import host
 
 TSID = Path(__file__).parent / "whole_body_parts" / "tsid_problem.py"
 FRICTION, SMALLEST, LARGEST, FORCE_WEIGHT, PERIOD = 0.6, 5.0, 800.0, 1e-3, 0.002
@@ -99,10 +100,9 @@ class Problem:
 
     def arguments(self) -> list[np.ndarray]:
         law, count = self.law, self.states
-        shape = law.default_gains.shape
         return [
             self.q, self.qd, self.targets,
-            np.broadcast_to(law.default_gains, (count, *shape)).copy(), np.ones((count, len(law.supports))),
+            np.tile(law.default_gains.ravel(), (count, 1)), np.ones((count, len(law.supports))),
             np.broadcast_to(law.cold_start, (count, len(law.cold_start))).copy(),
         ]  # fmt: skip
 
@@ -174,7 +174,9 @@ def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seco
     print(f"tangential force beyond the pyramid {(across - FRICTION * normal).max():.1e} N, ", end="")
     print(f"normal forces {normal.min():.3f} to {normal.max():.1f} N")
     kernel, batch = law.kernel(), problem.arguments()
-    single = [x[0] for x in batch]
+    single = [np.ascontiguousarray(x[0]) for x in batch]
+    for width in (1, host.lanes("float64")):
+        kernel.native("float64", width)  # else the first calls run code that was compiled quickly
     one = least(lambda: kernel(*single), seconds)
     many = least(lambda: kernel(*batch, threads=1), seconds) / problem.states
     print(f"  one state {1e6 * one:.1f} µs (called from Python), ", end="")

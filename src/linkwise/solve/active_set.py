@@ -46,30 +46,31 @@ class ActiveSet:
         N = rows.unknowns
         self.slots = min(steps, N)
         self.facets = rows.each_facet()
-        self.candidates = rows.boxes + len(self.facets) + rows.bounds
+        self.first_bound = rows.boxes + len(self.facets)
+        self.candidates = self.first_bound + rows.bounds
         self._read_limits(limits)
         self._factorise()
         self.x = self._solved(self._halved(elementwise(lambda v: -v, self.p)))
         slots, K = self.slots, self.candidates
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used = zeros(slots), zeros(slots)
-        self.excess, self.side, self.chosen = empty(K), empty(K), zeros(K)
-        self.slot, self.own, self.pending = zeros(K), variable(0.0), variable(0.0)
+        self.excess, self.chosen, self.along = empty(K), zeros(K), None
+        self.own, self.pending = variable(0.0), variable(0.0)
         self.numbers = array([float(k + 1) for k in range(slots)])
 
     # -- the programme ------------------------------------------------------------------------------------------------
 
     def _read_limits(self, h: Any) -> None:
-        """Middle and half width of every candidate, the half with the tolerance."""
-        r, first = self.rows, self.rows.boxes + len(self.facets)
-        self.middle, self.half = zeros(self.candidates), empty(self.candidates)
+        """Half width of every candidate, with the tolerance, and the middle of bounds."""
+        r, first = self.rows, self.first_bound
+        self.middle, self.half = empty(max(1, r.bounds)), empty(self.candidates)
         for i in span(r.boxes):
             self.half[i] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
         for k, (number, _, _) in enumerate(self.facets):
             self.half[r.boxes + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
         for i in span(r.bounds):
             upper, lower = h[r.moving + i], h[r.moving + r.bounds + i]
-            self.middle[first + i] = 0.5 * (upper - lower)
+            self.middle[i] = 0.5 * (upper - lower)
             half = larger(0.5 * (upper + lower), 0.0)
             self.half[first + i] = half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
 
@@ -127,49 +128,49 @@ class ActiveSet:
         Args:
             start: not zero for inequalities that were active in the last sample, (count,).
         """
-        r, first = self.rows, self.rows.boxes + len(self.facets)
-        self.eager = empty(self.candidates)
+        r = self.rows
+        # above zero: how eagerly a candidate is chosen; below: minus the number of its slot
+        self.place = empty(self.candidates)
         for i in span(r.boxes):
-            self.eager[i] = where(start[i] + start[r.boxes + i] > 0.0, AGAIN, 1.0)
+            self.place[i] = where(start[i] + start[r.boxes + i] > 0.0, AGAIN, 1.0)
         for k, (number, _, _) in enumerate(self.facets):
-            self.eager[r.boxes + k] = where(start[number] > 0.0, AGAIN, 1.0)
+            self.place[r.boxes + k] = where(start[number] > 0.0, AGAIN, 1.0)
         for i in span(r.bounds):
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
-            self.eager[first + i] = where(both > 0.0, AGAIN, 1.0)
+            self.place[self.first_bound + i] = where(both > 0.0, AGAIN, 1.0)
         for _ in span(self.steps):
             self._step()
 
     def _measure(self) -> None:
-        """By how much every candidate is exceeded, and on which side."""
-        r, first = self.rows, self.rows.boxes + len(self.facets)
+        """By how much every candidate is exceeded."""
+        r, first = self.rows, self.first_bound
         for i in span(r.boxes):
             self.excess[i] = abs(self.x[i]) - self.half[i]
-            self.side[i] = side_of(self.x[i])
         if self.S is None:
             return
-        along = product(self.S, self.x)
+        self.along = product(self.S, self.x)
         for i in span(r.bounds):
-            off = along[i] - self.middle[first + i]
-            self.excess[first + i] = abs(off) - self.half[first + i]
-            self.side[first + i] = side_of(off)
+            self.excess[first + i] = abs(self.along[i] - self.middle[i]) - self.half[first + i]
         for k, (_, at, row) in enumerate(self.facets):
             value = -self.half[r.boxes + k]
             for a, c in enumerate(row):
-                value = value + c * along[r.bounds + at + a] if c else value
+                value = value + c * self.along[r.bounds + at + a] if c else value
             self.excess[r.boxes + k] = value
-            self.side[r.boxes + k] = 1.0
+
+    def _key(self, k: Any) -> Any:
+        """By which the candidate is chosen: largest first, active ones never."""
+        return where(self.place[k] > 0.0, self.excess[k] * self.place[k], -1.0)
 
     def _choose(self) -> Any:
         """The candidate that is exceeded most, or again the one of the last step; what is left of its excess."""
-        best, key = variable(0.0), empty(self.candidates)
+        best = variable(0.0)
         for k in span(self.candidates):
-            key[k] = where(self.slot[k] > 0.0, -1.0, self.excess[k] * self.eager[k])
-            best.value = larger(best.value, key[k])
+            best.value = larger(best.value, self._key(k))
         missing, left = variable(1.0), variable(0.0)
         held = self.pending.value > 0.0
         least = where(best.value > 0.0, best.value, 1.0)
         for k in span(self.candidates):
-            fresh = where(key[k] >= least, missing.value, 0.0)
+            fresh = where(self._key(k) >= least, missing.value, 0.0)
             missing.value = missing.value - fresh
             self.chosen[k] = where(held, self.chosen[k], fresh)
             left += self.chosen[k] * self.excess[k]
@@ -177,15 +178,16 @@ class ActiveSet:
 
     def _normal(self) -> tuple[Any, Any]:
         """(L⁻¹ n of the chosen candidate, what it may be exceeded by for a multiplier of one)."""
-        r, first = self.rows, self.rows.boxes + len(self.facets)
+        r, first = self.rows, self.first_bound
         n, boxed = zeros(r.unknowns), variable(0.0)
         for i in span(r.boxes):
-            n[i] = self.chosen[i] * self.side[i]
+            n[i] = where(self.x[i] > 0.0, self.chosen[i], -self.chosen[i])
             boxed += self.chosen[i]
         if self.S is not None:
             parts = empty(r.bounds + 3 * r.points)
             for i in span(r.bounds):
-                parts[i] = self.chosen[first + i] * self.side[first + i]
+                own = self.chosen[first + i]
+                parts[i] = where(self.along[i] > self.middle[i], own, -own)
             for k in range(3 * r.points):
                 total: Any = 0.0
                 for f, (_, at, row) in enumerate(self.facets):
@@ -196,6 +198,16 @@ class ActiveSet:
                 n[j] = dot(self.S[:, j], parts, n[j])
         return self._halved(n), where(boxed.value > 0.5, 0.0, 1.0 / STIFF)
 
+    def _of_inverse(self, v: Any, out: Any) -> None:
+        """out = B v from the upper half of B."""
+        for i in span(self.slots):
+            total = variable(0.0)
+            for k in span(i):
+                total += self.B[k, i] * v[k]
+            for k in span(i, self.slots):
+                total += self.B[i, k] * v[k]
+            out[i] = total.value
+
     def _step(self) -> None:
         self._measure()
         left = self._choose()
@@ -205,14 +217,14 @@ class ActiveSet:
         along, r, d = empty(slots), empty(slots), empty(N)
         for i in span(slots, parallel=True):
             along[i] = dot(self.normals[:, i], n)
-        for i in span(slots, parallel=True):
-            r[i] = self.used[i] * dot(self.B[:, i], along)
+        self._of_inverse(along, r)
         length = variable(give)
+        for i in span(slots):
+            r[i] = self.used[i] * r[i]
+            length += self.give[i] * r[i] * r[i]
         for j in span(N):
             d[j] = n[j] - dot(self.normals[j, :], r)
             length += d[j] * d[j]
-        for i in span(slots):
-            length += self.give[i] * r[i] * r[i]
         size = where(left > 0.0, length.value, 1.0)
         # the first multiplier that would be negative: u / r < left / size, without a division
         above, below, leaving = variable(left), variable(size), variable(0.0)
@@ -235,34 +247,34 @@ class ActiveSet:
         slots, N = self.slots, self.rows.unknowns
         drops = leaving > 0.5
         enters = where(drops, 0.0, where(left > 0.0, 1.0, 0.0))
-        place, out, column = empty(slots), empty(slots), empty(slots)
+        enter, out, column = empty(slots), empty(slots), empty(slots)
         missing, number = variable(enters), variable(0.0)
         for i in span(slots):
-            place[i] = where(self.used[i] > 0.5, 0.0, missing.value)
-            missing.value = missing.value - place[i]
-            number += place[i] * self.numbers[i]
+            enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
+            missing.value = missing.value - enter[i]
+            number += enter[i] * self.numbers[i]
             out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
-        for i in span(slots, parallel=True):
-            column[i] = dot(self.B[:, i], out)
+        self._of_inverse(out, column)
         corner = where(drops, dot(column, out), 1.0)
         factor = where(drops, -1.0, enters - missing.value) / where(drops, corner, size)
         for i in span(slots):
-            column[i] = where(drops, column[i], r[i] - place[i])
+            column[i] = where(drops, column[i], r[i] - enter[i])
         for i in span(slots):
             part = factor * column[i]
-            for j in span(slots, parallel=True):
+            for j in span(i, slots, parallel=True):
                 self.B[i, j] = self.B[i, j] + part * column[j]
         for j in span(N):
             for i in span(slots, parallel=True):
-                self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + place[i] * n[j]
+                self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
         for i in span(slots):
             stays = 1.0 - out[i]
-            self.u[i] = stays * self.u[i] + place[i] * self.own.value
-            self.give[i] = stays * self.give[i] + place[i] * give
-            self.used[i] = stays * self.used[i] + place[i]
+            self.u[i] = stays * self.u[i] + enter[i] * self.own.value
+            self.give[i] = stays * self.give[i] + enter[i] * give
+            self.used[i] = stays * self.used[i] + enter[i]
+        entered = number.value > 0.5
         for k in span(self.candidates):
-            old = where(all_of(drops, abs(self.slot[k] - leaving) < 0.5), 0.0, self.slot[k])
-            self.slot[k] = old + self.chosen[k] * number.value
+            old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), 1.0, self.place[k])
+            self.place[k] = where(all_of(entered, self.chosen[k] > 0.5), -number.value, old)
         self.own.value = where(drops, self.own.value, 0.0)
         self.pending.value = where(drops, 1.0, 0.0)
 
@@ -278,25 +290,26 @@ class ActiveSet:
             half[j] = dot(self.normals[j, :], self.u, half[j])
         most = variable(largest(half))
         for k in span(self.candidates):
-            most.value = larger(most.value, where(self.slot[k] > 0.0, 0.0, self.excess[k]))
+            most.value = larger(most.value, where(self.place[k] < 0.0, 0.0, self.excess[k]))
         return most.value
 
     def active(self) -> Any:
         """1 for inequalities that are active, (count,). After ``worst``."""
-        r, found, first = self.rows, empty(self.rows.count), self.rows.boxes + len(self.facets)
+        r, found = self.rows, empty(self.rows.count)
 
-        def pair(k: Any, upper: Any, lower: Any) -> None:
-            on = where(self.slot[k] > 0.0, 1.0, 0.0)
-            above = where(self.side[k] > 0.0, on, 0.0)
+        def pair(k: Any, off: Any, upper: Any, lower: Any) -> None:
+            on = where(self.place[k] < 0.0, 1.0, 0.0)
+            above = where(off > 0.0, on, 0.0)
             found[upper] = above
             found[lower] = on - above
 
         for i in span(r.boxes):
-            pair(i, i, r.boxes + i)
+            pair(i, self.x[i], i, r.boxes + i)
         for k, (number, _, _) in enumerate(self.facets):
-            found[number] = where(self.slot[r.boxes + k] > 0.0, 1.0, 0.0)
+            found[number] = where(self.place[r.boxes + k] < 0.0, 1.0, 0.0)
         for i in span(r.bounds):
-            pair(first + i, r.moving + i, r.moving + r.bounds + i)
+            off = self.along[i] - self.middle[i]
+            pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)
         return found
 
 
@@ -304,7 +317,3 @@ def larger(a: Scalar, b: Scalar) -> Scalar:
     """The larger one of two numbers that are not NaN, with one comparison."""
     return where(a > b, a, b)
 
-
-def side_of(x: Scalar) -> Scalar:
-    """1 above zero, else −1."""
-    return where(x > 0.0, 1.0, -1.0)

@@ -261,7 +261,10 @@ class WholeBody(Summarised):
             "stance": np.ones(len(self.supports)) if stance is None else stance,
             "start": self.cold_start if start is None else start,
         }  # fmt: skip
-        kernel = self.kernel()
+        kernel, rows = self.kernel(), len(self.tasks)
+        table = np.asarray(given["gains"], dtype=float)
+        if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
+            given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
         out = kernel(*(np.asarray(given[name], dtype=float) for name, _ in kernel.inputs))
         found = dict(zip((name for name, _ in kernel.outputs), out, strict=True))
         report = found["report"]

@@ -53,6 +53,7 @@ class Sample:
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
         self.low, self.high = empty(bounds), empty(bounds)
         self.J = empty(held, self.n)
+        self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
 
     def run(self) -> dict[str, Any]:
         """All outputs by name."""
@@ -68,7 +69,7 @@ class Sample:
         reads = [given["q"], given["qd"], given["targets"], given["gains"]]
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
-            self.task_held, self.task_free, self.low, self.high, self.J,
+            self.task_held, self.task_free, self.low, self.high, self.J, self.factors,
         ]  # fmt: skip
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
 
@@ -90,18 +91,19 @@ class Sample:
             J, own = task.rows(state, target, gains[3 * number + 1], gains[3 * number + 2])
             wanted.append(list(own))
             jacobians += [] if J is None else [list(row) for row in J]
-        halved = Halves(self.robot, state.q)
+        halved = Halves.at(self.robot, state.q)
         units = [[1.0 if k == motor else 0.0 for k in range(self.n)] for motor in law.motors]
         motors, holds, tasks = ([halved.row(row) for row in rows] for rows in (units, held, jacobians))
-        pull = halved.row([-x for x in self.robot.bias_torques(state.q, state.qd)])
+        bias = list(self.robot.bias_torques(state.q, state.qd))
+        pull = halved.row([-x for x in bias])
         held_free = [halved.product(row, pull) - w for row, w in zip(holds, held_wanted, strict=True)]
         found = [
             halved.symmetric(motors), [halved.product(row, pull) for row in motors],
             halved.products(holds, motors), halved.symmetric(holds), held_free,
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
-            *self._bounds(q, qd), flat(held),
+            *self._bounds(q, qd), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
-        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n]
+        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
             found[6] = [0.0] * self.task_rows
         elif not self.task_rows:
@@ -148,9 +150,12 @@ class Sample:
             return self.motor_mobility, self.free
         A, free = empty(self.a, self.a), empty(self.a)
         for i in span(self.a):
-            for j in span(self.a, parallel=True):
+            for j in span(i, self.a, parallel=True):
                 A[i, j] = dot(self.coupling[:, i], self.W[:, j], self.motor_mobility[i, j])
             free[i] = dot(self.coupling[:, i], self.w0, self.free[i])
+        for i in span(self.a):
+            for j in span(i):
+                A[i, j] = A[j, i]
         return A, free
 
     def _express_tasks(self) -> None:
@@ -332,34 +337,19 @@ class Sample:
         found["qdd"] = empty(n)
         if law.points:
             found["forces"], wrench = self._inside(x)
-            straight(
-                self._accelerations,
-                [
-                    self.given["q"],
-                    self.given["qd"],
-                    tau,
-                    wrench,
-                    self.J,
-                    self.held_free,
-                    self.held_mobility,
-                    self.coupling,
-                ],
-                [found["qdd"]],
-            )
+            straight(self._accelerations, [tau, self.factors, wrench, self.J], [found["qdd"]])
             report[1] = self._slip(x, wrench)
         else:
-            straight(self._accelerations, [self.given["q"], self.given["qd"], tau], [found["qdd"]])
+            straight(self._accelerations, [tau, self.factors], [found["qdd"]])
         return {name: found[name] for name in law.output_shapes()}
 
-    def _accelerations(
-        self, q: Any, qd: Any, tau: Any, wrench: Any = (), J: Any = (), *_: Any
-    ) -> list[list[Any]]:
+    def _accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
         """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
-        q, qd = vector(q), vector(qd)
-        net = [t - b for t, b in zip(tau, self.robot.bias_torques(q, qd), strict=True)]
+        halved, bias = Halves.of_numbers(self.robot, factors[: -self.n]), factors[-self.n :]
+        net = [t - b for t, b in zip(tau, bias, strict=True)]
         for k, w in enumerate(wrench):
             net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
-        return [Halves(self.robot, q).solved(net)]
+        return [halved.solved(net)]
 
     def _inside(self, x: Any) -> tuple[Any, Any]:
         """(forces inside their pyramids, wrenches that they make): those of x, moved where they are outside."""
@@ -411,14 +401,41 @@ class Halves:
 
     Args:
         robot: the robot.
-        q: its positions, symbols or numbers.
+        L: lower triangle.
+        inverse: 1/D.
     """
 
-    def __init__(self, robot: Robot, q: Any):
+    def __init__(self, robot: Robot, L: Any, inverse: Any):
+        links = mechanism_of(robot, base_parameters=True)
+        self.robot, self.links, self.coupled, self.L, self.inverse = robot, links, links.coupled, L, inverse
+
+    @classmethod
+    def at(cls, robot: Robot, q: Any) -> Halves:
+        """Those of positions q, symbols or numbers."""
         links = mechanism_of(robot, base_parameters=True)
         M = [list(row) for row in robot.mass_matrix(q)]
-        self.links, self.coupled = links, links.coupled
-        self.L, self.inverse = dense.factorised(M) if links.coupled else factorised.factorise(links, M)
+        return cls(robot, *(dense.factorised(M) if links.coupled else factorised.factorise(links, M)))
+
+    @classmethod
+    def of_numbers(cls, robot: Robot, numbers: Sequence[Any]) -> Halves:
+        """From ``numbers`` of another one."""
+        places, n = cls.places(robot), robot.dof
+        L: list[list[Any]] = [[0.0] * n for _ in range(n)]
+        for (i, k), value in zip(places, numbers[:-n], strict=True):
+            L[i][k] = value
+        return cls(robot, L, list(numbers[-n:]))
+
+    @staticmethod
+    def places(robot: Robot) -> list[tuple[int, int]]:
+        """Where L has entries below its diagonal."""
+        links = mechanism_of(robot, base_parameters=True)
+        inner = factorised.inner_coordinates(links)
+        return [(i, k) for i in range(robot.dof) for k in (range(i) if links.coupled else inner[i])]
+
+    def numbers(self) -> list[Any]:
+        """All that it is made from: entries of L, 1/D."""
+        places = self.places(self.robot)
+        return [*(self.L[i][k] for i, k in places), *self.inverse]
 
     def row(self, r: Sequence[Any]) -> list[Any]:
         """L⁻ᵀ r (L⁻¹ r of a robot with followers)."""
