@@ -177,7 +177,8 @@ def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seco
     single = [np.ascontiguousarray(x[0]) for x in batch]
     for width in (1, host.lanes("float64")):
         kernel.native("float64", width)  # else the first calls run code that was compiled quickly
-    one = least(lambda: kernel(*single), seconds)
+    results = tuple(np.empty(shape) for _, shape in kernel.outputs)
+    one = least(lambda: kernel(*single, out=results), seconds)
     many = least(lambda: kernel(*batch, threads=1), seconds) / problem.states
     print(f"  one state {1e6 * one:.1f} µs (called from Python), ", end="")
     print(f"in a batch of {problem.states} {1e6 * many:.2f} µs, one core")

@@ -13,6 +13,7 @@ inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P =
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from linkwise.language import array, dot, elementwise, empty, product, span, variable, zeros
@@ -26,6 +27,10 @@ TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
 AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
+
+APART = 2.0**-40
+"""By which candidates are chosen more or less eagerly than their neighbours, so that no two are chosen at once: those of
+a symmetric robot are exceeded by exactly the same."""
 
 
 class ActiveSet:
@@ -44,7 +49,7 @@ class ActiveSet:
     def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
-        self.slots = min(steps, N)
+        self.slots = min(N, 4 * -(-steps // 6))  # two of three steps take something in, as a rule; fours for vectors
         self.facets = rows.each_facet()
         self.first_bound = rows.boxes + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
@@ -130,14 +135,16 @@ class ActiveSet:
         """
         r = self.rows
         # above zero: how eagerly a candidate is chosen; below: minus the number of its slot
-        self.place = empty(self.candidates)
+        self.place = array([1.0 + APART * k for k in range(self.candidates)])
         for i in span(r.boxes):
-            self.place[i] = where(start[i] + start[r.boxes + i] > 0.0, AGAIN, 1.0)
+            both = start[i] + start[r.boxes + i]
+            self.place[i] = self.place[i] * where(both > 0.0, AGAIN, 1.0)
         for k, (number, _, _) in enumerate(self.facets):
-            self.place[r.boxes + k] = where(start[number] > 0.0, AGAIN, 1.0)
+            self.place[r.boxes + k] = self.place[r.boxes + k] * where(start[number] > 0.0, AGAIN, 1.0)
         for i in span(r.bounds):
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
-            self.place[self.first_bound + i] = where(both > 0.0, AGAIN, 1.0)
+            at = self.first_bound + i
+            self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         for _ in span(self.steps):
             self._step()
 
@@ -162,19 +169,31 @@ class ActiveSet:
         return where(self.place[k] > 0.0, self.excess[k] * self.place[k], -1.0)
 
     def _choose(self) -> Any:
-        """The candidate that is exceeded most, or again the one of the last step; what is left of its excess."""
-        best = variable(0.0)
-        for k in span(self.candidates):
-            best.value = larger(best.value, self._key(k))
-        missing, left = variable(1.0), variable(0.0)
-        held = self.pending.value > 0.0
-        least = where(best.value > 0.0, best.value, 1.0)
-        for k in span(self.candidates):
-            fresh = where(self._key(k) >= least, missing.value, 0.0)
-            missing.value = missing.value - fresh
-            self.chosen[k] = where(held, self.chosen[k], fresh)
-            left += self.chosen[k] * self.excess[k]
-        return left.value
+        """The candidate that is exceeded most, or again the one of the last step; what is left of its excess.
+
+        Boxes, facets and bounds are counted apart: sums of a single state wait for their last addition.
+        """
+        ends = (0, self.rows.boxes, self.first_bound, self.candidates)
+        kinds = [span_of for span_of in pairwise(ends) if span_of[0] < span_of[1]]
+        parts = []
+        for first, end in kinds:
+            most = variable(0.0)
+            for k in span(first, end):
+                most.value = larger(most.value, self._key(k))
+            parts.append(most.value)
+        best = parts[0]
+        for part in parts[1:]:
+            best = larger(best, part)
+        held, least = self.pending.value > 0.0, where(best > 0.0, best, 1.0)
+        left: Any = 0.0
+        for first, end in kinds:
+            own = variable(0.0)
+            for k in span(first, end):
+                fresh = where(self._key(k) >= least, 1.0, 0.0)
+                self.chosen[k] = where(held, self.chosen[k], fresh)
+                own += self.chosen[k] * self.excess[k]
+            left = left + own.value
+        return left
 
     def _normal(self) -> tuple[Any, Any]:
         """(L⁻¹ n of the chosen candidate, what it may be exceeded by for a multiplier of one)."""
@@ -271,9 +290,9 @@ class ActiveSet:
             self.u[i] = stays * self.u[i] + enter[i] * self.own.value
             self.give[i] = stays * self.give[i] + enter[i] * give
             self.used[i] = stays * self.used[i] + enter[i]
-        entered = number.value > 0.5
+        entered, freed = number.value > 0.5, 1.0 - APART * leaving
         for k in span(self.candidates):
-            old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), 1.0, self.place[k])
+            old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), freed, self.place[k])
             self.place[k] = where(all_of(entered, self.chosen[k] > 0.5), -number.value, old)
         self.own.value = where(drops, self.own.value, 0.0)
         self.pending.value = where(drops, 1.0, 0.0)

@@ -44,7 +44,10 @@ from linkwise.core.summaries import Summarised, Summary
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
+STEPS = 16
+"""Of the active-set method, for tasks of one level."""
 ITERATIONS = 10
+"""Of the interior-point method, for each of several levels."""
 WRITTEN_OUT = 8000
 """Operations up to which a loop is unrolled."""
 
@@ -91,7 +94,9 @@ class WholeBody(Summarised):
         limits: of motors and joints; None: those that the robot states.
         supports: what stands on something. Which of them do is an input, ``stance``.
         damping: rate at which a velocity of a support decays [1/s].
-        iterations: of the solver, for every level.
+        iterations: of the solver, for every level; None: 16 steps of the active-set method that solves tasks of one
+            level, which are enough for about half as many active limits at once, and 10 of the interior-point method
+            for each of several levels.
     """
 
     def __init__(
@@ -102,10 +107,12 @@ class WholeBody(Summarised):
         *,
         supports: Sequence[Support] = (),
         damping: float = 0.0,
-        iterations: int = ITERATIONS,
+        iterations: int | None = None,
     ):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
+        several = len({getattr(task, "level", 1) for task in tasks}) > 1
+        iterations = (ITERATIONS if several else STEPS) if iterations is None else iterations
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
         self.robot, self.tasks = robot, checked_tasks(robot, tasks)
