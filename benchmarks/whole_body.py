@@ -25,6 +25,9 @@ from linkwise.compiler.runtime import host
 TSID = Path(__file__).parent / "whole_body_parts" / "tsid_problem.py"
 FRICTION, SMALLEST, LARGEST, FORCE_WEIGHT, PERIOD = 0.6, 5.0, 800.0, 1e-3, 0.002
 WEIGHTS = (1.0, 0.5, 0.05)
+LARGER = 1e3
+"""All weights that TSID gets are multiplied by this. The solution stays the same, but TSID adds 1e-8 to its cost of every
+unknown, which moves the torques of a Talos by 1e-5 of the largest; so it moves them by 1e-8."""
 ROBOTS = {
     "go2": {"feet": ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), "base": "base", "corners": ()},
     "talos": {
@@ -83,7 +86,7 @@ class Problem:
             control.CenterOfMassTask(weight=WEIGHTS[0], frequency=0.0),
             control.PoseTask(spec["base"], "turn", weight=WEIGHTS[1], frequency=0.0),
             control.PostureTask(weight=WEIGHTS[2], frequency=0.0),
-            control.ForceTask(weight=FORCE_WEIGHT + 1e-8),  # TSID adds 1e-8 to its cost of every unknown
+            control.ForceTask(weight=FORCE_WEIGHT),
         ]
         self.law = control.WholeBody(robot, tasks, limits, supports=supports, iterations=iterations)
         motors, nq, n = len(self.law.motors), robot.nq, robot.dof
@@ -126,7 +129,7 @@ def by_tsid(problem: Problem, urdf: str, interpreter: str) -> dict | None:
             asked, urdf=urdf, feet=problem.spec["feet"], base=problem.spec["base"],
             corners=np.array(problem.spec["corners"]).reshape(-1, 3), q=q, v=v, com=problem.com, turn=problem.turn,
             posture=problem.posture[:, order], torque=law.bounds.torque[order], velocity=law.bounds.velocity[order],
-            weights=WEIGHTS, friction=FRICTION, smallest=problem.least, largest=problem.most, force_weight=FORCE_WEIGHT,
+            weights=LARGER * np.array(WEIGHTS), friction=FRICTION, smallest=problem.least, largest=problem.most, force_weight=LARGER * FORCE_WEIGHT,
             period=PERIOD,
         )  # fmt: skip
         run = subprocess.run(

@@ -6,8 +6,8 @@ multiplier would become negative first, takes that one out of it. So it needs ab
 active in the end, and a step is some products of a matrix and a vector, where a step of an interior-point method is a
 factorisation. A step always has the same operations: what is chosen is a vector of zeros and a one.
 
-Inequalities are exceeded by u / STIFF, boxes excepted, as in ``limited``: multipliers u of active ones solve
-(A P⁻¹ Aᵀ + C) u = …, with C of 1/STIFF on the diagonal. B, the inverse of this matrix, changes by a rank of one when an
+Inequalities are exceeded by u / SOFT, boxes excepted: multipliers u of active ones solve (A P⁻¹ Aᵀ + C) u = …, with C
+of 1/SOFT on the diagonal. B, the inverse of this matrix, changes by a rank of one when an
 inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
 """
 
@@ -21,8 +21,18 @@ from linkwise.scalar import Scalar, all_of, sqrt, where
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
 
-SMALLEST = 1e-11
-"""Of the diagonal of P that is added where the cost does not determine x; its mean is 1."""
+SINGULAR = 1e-12
+"""Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of a robot's
+hips and wrists differ by factors of 10⁸."""
+SHARING = 1e-10
+"""Added to the diagonal, whose mean is 1, of unknowns without a box, which have no cost."""
+SOFT = 1e6
+"""Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do not
+contradict. In units of P's mean diagonal. More of it would leave nothing of B's digits where they contradict."""
+REFINEMENTS, SHARED_REFINEMENTS = 4, 8
+"""After the steps, that take ``SOFT`` and ``SHARING`` back."""
+NOTHING = 1e-16
+"""Added for motors that no task depends on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
 AGAIN = 1e3
@@ -49,16 +59,18 @@ class ActiveSet:
     def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
-        self.slots = min(N, 4 * -(-steps // 6))  # two of three steps take something in, as a rule; fours for vectors
         self.facets = rows.each_facet()
         self.first_bound = rows.boxes + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
+        # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict.
+        self.slots = min(self.candidates, 4 * -(-steps // 6))
         self._read_limits(limits)
         self._factorise()
-        self.x = self._solved(self._halved(elementwise(lambda v: -v, self.p)))
+        self.rest = self._halved(elementwise(lambda v: -v, self.p))
+        self.x = self._solved(self.rest)
         slots, K = self.slots, self.candidates
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
-        self.give, self.used = zeros(slots), zeros(slots)
+        self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
         self.excess, self.chosen, self.along = empty(K), zeros(K), None
         self.own, self.pending = variable(0.0), variable(0.0)
         self.numbers = array([float(k + 1) for k in range(slots)])
@@ -91,7 +103,9 @@ class ActiveSet:
                 P[i, j] = P[i, j] * self.scale
         for i in span(N):
             self.p[i] = self.p[i] * self.scale
-            P[i, i] = P[i, i] + SMALLEST
+            P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
+        for i in span(self.rows.boxes, N):
+            P[i, i] = P[i, i] + SHARING
         self.U, self.root = empty(N, N), empty(N)
         raw = empty(N, N)
         for i in span(N):
@@ -147,6 +161,34 @@ class ActiveSet:
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         for _ in span(self.steps):
             self._step()
+        self._refine()
+
+    def _refine(self) -> None:
+        """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
+        ``SOFT`` do to it taken back: the proximal point method, with B as the inverse."""
+        r, slots, N = self.rows, self.slots, self.rows.unknowns
+        y, wrong, du = empty(N), empty(slots), empty(slots)
+        shift = zeros(N)
+        for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
+            if r.others:
+                shift = zeros(N)
+                for i in span(r.boxes, N):
+                    shift[i] = SHARING * self.x[i]
+                shift = self._halved(shift)
+            for j in span(N):
+                y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+            for i in span(slots, parallel=True):
+                over = dot(self.normals[:, i], y) - self.right[i] - (SOFT / STIFF) * self.give[i] * self.u[i]
+                wrong[i] = self.used[i] * over
+            self._of_inverse(wrong, du)
+            for i in span(slots):
+                self.u[i] = self.u[i] + self.used[i] * du[i]
+            for j in span(N):
+                y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+            moved = self._solved(y)
+            for j in span(N):
+                self.x[j] = moved[j]
+        self.shift = shift
 
     def _measure(self) -> None:
         """By how much every candidate is exceeded."""
@@ -195,8 +237,8 @@ class ActiveSet:
             left = left + own.value
         return left
 
-    def _normal(self) -> tuple[Any, Any]:
-        """(L⁻¹ n of the chosen candidate, what it may be exceeded by for a multiplier of one)."""
+    def _normal(self) -> tuple[Any, Any, Any]:
+        """(L⁻¹ n of the chosen candidate, n x, what it may be exceeded by for a multiplier of one)."""
         r, first = self.rows, self.first_bound
         n, boxed = zeros(r.unknowns), variable(0.0)
         for i in span(r.boxes):
@@ -215,7 +257,8 @@ class ActiveSet:
                 parts[r.bounds + k] = total
             for j in span(r.unknowns, parallel=True):
                 n[j] = dot(self.S[:, j], parts, n[j])
-        return self._halved(n), where(boxed.value > 0.5, 0.0, 1.0 / STIFF)
+        reached = dot(n, self.x)
+        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, 1.0 / SOFT)
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""
@@ -230,7 +273,8 @@ class ActiveSet:
     def _step(self) -> None:
         self._measure()
         left = self._choose()
-        n, give = self._normal()
+        n, right, give = self._normal()
+        right = right - left
         left = larger(left - give * self.own.value, 0.0)
         slots, N = self.slots, self.rows.unknowns
         along, r, d = empty(slots), empty(slots), empty(N)
@@ -259,9 +303,9 @@ class ActiveSet:
         moved = self._solved(d)
         for j in span(N):
             self.x[j] = self.x[j] - t * moved[j]
-        self._exchange(n, give, r, size, left, leaving.value)
+        self._exchange(n, right, give, r, size, left, leaving.value)
 
-    def _exchange(self, n: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
+    def _exchange(self, n: Any, right: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
         """Take the chosen candidate into a free slot, or empty the slot ``leaving``."""
         slots, N = self.slots, self.rows.unknowns
         drops = leaving > 0.5
@@ -290,6 +334,7 @@ class ActiveSet:
             self.u[i] = stays * self.u[i] + enter[i] * self.own.value
             self.give[i] = stays * self.give[i] + enter[i] * give
             self.used[i] = stays * self.used[i] + enter[i]
+            self.right[i] = stays * self.right[i] + enter[i] * right
         entered, freed = number.value > 0.5, 1.0 - APART * leaving
         for k in span(self.candidates):
             old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), freed, self.place[k])
@@ -306,7 +351,7 @@ class ActiveSet:
         gradient = elementwise(lambda a, b: a + b, product(self.P, self.x), self.p)
         half = self._halved(gradient)
         for j in span(self.rows.unknowns):
-            half[j] = dot(self.normals[j, :], self.u, half[j])
+            half[j] = dot(self.normals[j, :], self.u, half[j] - self.shift[j])
         most = variable(largest(half))
         for k in span(self.candidates):
             most.value = larger(most.value, where(self.place[k] < 0.0, 0.0, self.excess[k]))
@@ -335,4 +380,3 @@ class ActiveSet:
 def larger(a: Scalar, b: Scalar) -> Scalar:
     """The larger one of two numbers that are not NaN, with one comparison."""
     return where(a > b, a, b)
-

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from linkwise.control.whole_body.law import WholeBody
 
 
-RANK = 1e-10
+RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
 
