@@ -31,6 +31,7 @@ from linkwise.embedded.entry import Entry, EntryError, Options
 from linkwise.embedded.learned import policy_entries
 from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
+from linkwise.embedded.whole_body import whole_body_entries
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
 from linkwise.functions.parameters import parameter_sizes
@@ -413,6 +414,7 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "rollout": _rollout,
     "mpc": predictive_entries,
     "policy": policy_entries,
+    "whole_body": whole_body_entries,
 }
 """Names besides those of functions and controllers."""
 LAWS = ("guarded_controller", "switched_controller")

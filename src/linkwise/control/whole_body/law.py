@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
+from linkwise.control.controller import traced_kernel
 from linkwise.control.whole_body.limits import (
     Bounds,
     MotionLimits,
@@ -39,6 +40,7 @@ from linkwise.control.whole_body.tasks import (
     TaskError,
     checked_tasks,
     motors_of,
+    vector,
 )
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.robot.robot import Robot
@@ -228,26 +230,35 @@ class WholeBody(Summarised):
         q = np.asarray(q, dtype=float)
         rest = np.zeros((*q.shape[:-1], self.robot.dof))
         qd, qdd = (rest if x is None else np.asarray(x, dtype=float) for x in (qd, qdd))
-        return self._reference_kernel()(q, qd, qdd)
+        return self.reference_kernel()(q, qd, qdd)
 
-    def _reference_kernel(self) -> Kernel:
-        if "targets" not in self._kernels:
-            from linkwise.robot.user import kernel_of
+    def reference_kernel(self, dtype: str = "float64") -> Kernel:
+        """``targets`` as a kernel of (q_d, qd_d, qdd_d).
 
-            def targets(q, qd, qdd):
-                state = State(self.robot, q, qd)
+        Args:
+            dtype: "float64" or "float32".
+        """
+        key = f"targets {dtype}"
+        if key not in self._kernels:
+
+            def targets(q_d: Any, qd_d: Any, qdd_d: Any) -> dict[str, Any]:
+                state = State(self.robot, vector(q_d), vector(qd_d))
                 numbers: list[Any] = []
                 for task in self.tasks:
                     if isinstance(task, ForceTask):
                         numbers += [0.0] * self.size_of(task)
                         continue
-                    target = task.reference(state, qdd)
+                    target = task.reference(state, vector(qdd_d))
                     numbers += [*target.value, *target.rate, *target.acceleration]
-                return np.array(numbers, object)
+                return {"targets": numbers}
 
             n = self.robot.dof
-            self._kernels["targets"] = kernel_of(targets, {"q": (self.robot.nq,), "qd": (n,), "qdd": (n,)})
-        return self._kernels["targets"]
+            sizes = {"q_d": self.robot.nq, "qd_d": n, "qdd_d": n}
+            shapes = {"targets": (self.target_slices()[-1][2].stop,)}
+            self._kernels[key] = traced_kernel(
+                "whole_body_targets", targets, sizes, shapes, dtype, self.key() + b"targets"
+            )
+        return self._kernels[key]
 
     def solve(
         self, q: Any, qd: Any, targets: Any, *, gains: Any = None, stance: Any = None, start: Any = None
