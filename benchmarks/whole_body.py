@@ -26,8 +26,8 @@ TSID = Path(__file__).parent / "whole_body_parts" / "tsid_problem.py"
 FRICTION, SMALLEST, LARGEST, FORCE_WEIGHT, PERIOD = 0.6, 5.0, 800.0, 1e-3, 0.002
 WEIGHTS = (1.0, 0.5, 0.05)
 LARGER = 1e3
-"""All weights that TSID gets are multiplied by this. The solution stays the same, but TSID adds 1e-8 to its cost of every
-unknown, which moves the torques of a Talos by 1e-5 of the largest; so it moves them by 1e-8."""
+"""All weights that TSID gets are multiplied by this. The solution stays the same, but TSID adds 1e-8 to its cost of
+every unknown, which moves the torques of a Talos by 1e-5 of the largest; so it moves them by 1e-8."""
 ROBOTS = {
     "go2": {"feet": ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), "base": "base", "corners": ()},
     "talos": {
@@ -129,8 +129,8 @@ def by_tsid(problem: Problem, urdf: str, interpreter: str) -> dict | None:
             asked, urdf=urdf, feet=problem.spec["feet"], base=problem.spec["base"],
             corners=np.array(problem.spec["corners"]).reshape(-1, 3), q=q, v=v, com=problem.com, turn=problem.turn,
             posture=problem.posture[:, order], torque=law.bounds.torque[order], velocity=law.bounds.velocity[order],
-            weights=LARGER * np.array(WEIGHTS), friction=FRICTION, smallest=problem.least, largest=problem.most, force_weight=LARGER * FORCE_WEIGHT,
-            period=PERIOD,
+            weights=LARGER * np.array(WEIGHTS), friction=FRICTION, smallest=problem.least, largest=problem.most,
+            force_weight=LARGER * FORCE_WEIGHT, period=PERIOD,
         )  # fmt: skip
         run = subprocess.run(
             [interpreter, str(TSID), str(asked), str(answered)], capture_output=True, text=True

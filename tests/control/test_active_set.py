@@ -67,7 +67,8 @@ def test_random_programmes_are_solved_with_limits_of_all_kinds_active():
         assert residual < 1e-9
         active += check(*given, x, chosen)
         again, same, _ = solved(*given, 20, start=chosen)
-        assert np.allclose(again, x, rtol=1e-7, atol=1e-9) and (same == chosen).all()
+        assert np.allclose(again, x, rtol=1e-7, atol=1e-9)
+        assert (same == chosen).all()
     assert active > 12
 
 
@@ -93,11 +94,13 @@ def test_candidates_that_are_exceeded_by_the_same_are_taken_one_by_one():
     x, chosen, residual = solved(
         rows, np.eye(4), np.array([-2.0, 2.0, -2.0, 2.0]), np.zeros((0, 4)), np.full(8, 1.0), 6
     )
-    assert np.allclose(x, [1, -1, 1, -1], atol=1e-9) and residual < 1e-9
+    assert np.allclose(x, [1, -1, 1, -1], atol=1e-9)
+    assert residual < 1e-9
     assert chosen.tolist() == [1, 0, 1, 0, 0, 1, 0, 1]
 
 
 def test_too_few_steps_are_told_by_the_residual():
     given = programme(3)
     _, chosen, _ = solved(*given, 20)
-    assert chosen.sum() >= 2 and solved(*given, 1)[2] > 1e-3
+    assert chosen.sum() >= 2
+    assert solved(*given, 1)[2] > 1e-3

@@ -22,14 +22,14 @@ from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
 
 SINGULAR = 1e-12
-"""Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of a robot's
-hips and wrists differ by factors of 10⁸."""
+"""Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of hips
+and wrists differ by factors of 10⁸."""
 SHARING = 1e-10
 """Added to the diagonal, whose mean is 1, of unknowns without a box, which have no cost."""
 SOFT = 1e6
-"""Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do not
-contradict. In units of P's mean diagonal. More of it would leave nothing of B's digits where they contradict."""
-REFINEMENTS, SHARED_REFINEMENTS = 4, 8
+"""Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
+not contradict. In units of P's mean diagonal. More of it would leave nothing of B's digits where they contradict."""
+REFINEMENTS, SHARED_REFINEMENTS = 2, 8
 """After the steps, that take ``SOFT`` and ``SHARING`` back."""
 NOTHING = 1e-16
 """Added for motors that no task depends on."""
@@ -39,8 +39,8 @@ AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
 
 APART = 2.0**-40
-"""By which candidates are chosen more or less eagerly than their neighbours, so that no two are chosen at once: those of
-a symmetric robot are exceeded by exactly the same."""
+"""By which candidates are chosen more or less eagerly than their neighbours, so that no two are chosen at once: those
+of a symmetric robot are exceeded by exactly the same."""
 
 
 class ActiveSet:

@@ -8,13 +8,14 @@ of the supports follow from the torques, because supports do not move, and accel
 so the equation of motion and the motion of the supports need no equations. In the order of what is kept:
 
 1. torques within their limits: always, also where everything else contradicts them;
-2. forces inside their pyramids; joints and distances within bounds from which they can still brake. Where these
+2. forces inside their pyramids; joints within bounds from which they can still brake. Where these
    cannot be kept, they are missed as little as possible, the forces that are given out are moved into their pyramids,
    the accelerations are those of these forces, and ``slip`` says how the supports would move;
 3. tasks of level 1, weighed against each other;
 4. tasks of level 2, and so on: what the levels before have reached stays as it is.
 
-Levels are solved one after another, each by ``solve.limited`` with a fixed number of iterations.
+Tasks of one level are solved by ``solve.active_set``, several levels one after another, each by ``solve.limited``; both
+have a fixed number of iterations.
 """
 
 from __future__ import annotations
