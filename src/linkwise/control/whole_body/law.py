@@ -8,7 +8,7 @@ of the supports follow from the torques, because supports do not move, and accel
 so the equation of motion and the motion of the supports need no equations. In the order of what is kept:
 
 1. torques within their limits: always, also where everything else contradicts them;
-2. forces inside their pyramids; joints within bounds from which they can still brake. Where these
+2. forces inside their pyramids; joints and distances within bounds from which they can still brake. Where these
    cannot be kept, they are missed as little as possible, the forces that are given out are moved into their pyramids,
    the accelerations are those of these forces, and ``slip`` says how the supports would move;
 3. tasks of level 1, weighed against each other;
@@ -34,6 +34,7 @@ from linkwise.control.whole_body.limits import (
     MotionLimits,
     Support,
 )
+from linkwise.control.whole_body.separations import Separation
 from linkwise.control.whole_body.tasks import (
     ForceTask,
     State,
@@ -96,6 +97,7 @@ class WholeBody(Summarised):
         tasks: what is wanted, see ``tasks``.
         limits: of motors and joints; None: those that the robot states.
         supports: what stands on something. Which of them do is an input, ``stance``.
+        separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: 16 steps of the active-set method that solves tasks of one
             level, which are enough for about half as many active limits at once, and 10 of the interior-point method
@@ -109,6 +111,7 @@ class WholeBody(Summarised):
         limits: MotionLimits | None = None,
         *,
         supports: Sequence[Support] = (),
+        separations: Sequence[Separation] = (),
         damping: float = 0.0,
         iterations: int | None = None,
     ):
@@ -125,14 +128,18 @@ class WholeBody(Summarised):
         if not self.motors:
             raise TaskError(f"{robot.name}: no joint has a motor")
         self.bounds = Bounds.of(robot, self.limits)
-        for support in self.supports:
-            robot.locate(support.frame)
+        self.separations = tuple(separations)
+        frames = [frame for each in self.separations for frame in (each.first, each.second)]
+        for frame in (*frames, *(support.frame for support in self.supports)):
+            robot.locate(frame)
         for task in self.tasks:
             self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
         shares = sum(support.shares.shape[1] for support in self.supports)
         pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
-        self.rows = Rows(len(self.motors), shares, tuple(pyramids), len(self.bounds.limited))
+        self.rows = Rows(
+            len(self.motors), shares, tuple(pyramids), len(self.bounds.limited) + len(self.separations)
+        )
         self._kernels: dict[str, Kernel] = {}
 
     # -- names and sizes ----------------------------------------------------------------------------------------------
@@ -154,7 +161,15 @@ class WholeBody(Summarised):
                 names += [f"{label} friction {f + 1}" for f in range(support.facets)]
                 names += [f"{label} {side} force" for side in ("largest", "smallest")]
         moving = [motors[k] for k in self.bounds.limited]
-        return (*names, *(f"{name} motion {side}" for side in ("upper", "lower") for name in moving))
+        distances = [f"distance of {each.label}" for each in self.separations]
+        return (
+            *names,
+            *(
+                f"{name} {side}"
+                for side in ("upper", "lower")
+                for name in (*(f"{m} motion" for m in moving), *distances)
+            ),
+        )
 
     def target_slices(self) -> list[tuple[slice, slice, slice]]:
         """Where value, rate and acceleration of every task lie in ``targets``."""
@@ -354,7 +369,15 @@ class WholeBody(Summarised):
         bounds = tuple(
             np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__
         )
-        parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
+        parts = (
+            self.robot.content(),
+            self.tasks,
+            self.supports,
+            self.separations,
+            bounds,
+            self.iterations,
+            self.damping,
+        )
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def output_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import dense, factorised
-from linkwise.control.whole_body.limits import Support, position_of_velocity
+from linkwise.control.whole_body.limits import UNLIMITED, Support, position_of_velocity
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
 from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
@@ -46,7 +46,7 @@ class Sample:
         self.pushed = [task for task in law.tasks if isinstance(task, ForceTask)]
         self.moved = [task for task in law.tasks if not isinstance(task, ForceTask) and not task.posture]
         self.wanted = {task.label: empty(law.size_of(task)) for task in law.tasks}
-        self.task_rows = sum(task.size(law.robot) for task in self.moved)
+        self.task_rows = sum(task.size(law.robot) for task in self.moved) + len(law.separations)
         rows, a, held, bounds = max(1, self.task_rows), self.a, max(1, self.held), max(1, law.rows.bounds)
         self.motor_mobility, self.free = empty(a, a), empty(a)
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
@@ -91,6 +91,8 @@ class Sample:
             J, own = task.rows(state, target, gains[3 * number + 1], gains[3 * number + 2])
             wanted.append(list(own))
             jacobians += [] if J is None else [list(row) for row in J]
+        apart = [separation.row(state, law.bounds.period) for separation in law.separations]
+        jacobians += [gradient for gradient, _ in apart]
         halved = Halves.at(self.robot, state.q)
         units = [[1.0 if k == motor else 0.0 for k in range(self.n)] for motor in law.motors]
         motors, holds, tasks = ([halved.row(row) for row in rows] for rows in (units, held, jacobians))
@@ -101,7 +103,7 @@ class Sample:
             halved.symmetric(motors), [halved.product(row, pull) for row in motors],
             halved.products(holds, motors), halved.symmetric(holds), held_free,
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
-            *self._bounds(q, qd), flat(held), [*halved.numbers(), *bias],
+            *self._bounds(q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
         sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
@@ -110,13 +112,14 @@ class Sample:
             sizes[6] = max(1, self.held)
         return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
 
-    def _bounds(self, q: Any, qd: Any) -> tuple[list[Any], list[Any]]:
-        """Least and largest accelerations of joints with limits."""
+    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Least and largest accelerations of joints with limits and of distances."""
         law, places = self.law, position_of_velocity(self.robot)
         pairs = []
         for k in law.bounds.limited:
             place = places[law.motors[k]]
             pairs.append(law.bounds.accelerations(k, 0.0 if place is None else q[place], qd[law.motors[k]]))
+        pairs += [(least, UNLIMITED) for least in apart]
         return [low for low, _ in pairs], [high for _, high in pairs]
 
     # -- wrenches and accelerations as a function of torques ----------------------------------------------------------
@@ -187,6 +190,7 @@ class Sample:
             for i in span(size):
                 b[i] = self.wanted[task.label][i] - offset[i]
             self.A[task.label], self.b[task.label] = rows, b
+        self.apart, self.apart_free = A[at:, :], free[at:]
 
     def _limits(self) -> tuple[Any, Any]:
         """(bounds above forces as rows of x, right sides of all inequalities); forces are also kept for tasks of
@@ -204,6 +208,12 @@ class Sample:
                 S[place, j] = self.motion[k, j]
             limits[rows.moving + place] = self.high[place] - self.motion_free[k]
             limits[rows.moving + rows.bounds + place] = self.motion_free[k] - self.low[place]
+        for k in range(len(law.separations)):
+            place = len(law.bounds.limited) + k
+            for j in span(a, parallel=True):
+                S[place, j] = self.apart[k, j]
+            limits[rows.moving + place] = self.high[place] - self.apart_free[k]
+            limits[rows.moving + rows.bounds + place] = self.apart_free[k] - self.low[place]
         self.force_free = empty(max(1, 3 * rows.points))
         self._forces(S)
         facets = rows.each_facet()
