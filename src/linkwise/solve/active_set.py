@@ -71,7 +71,8 @@ class ActiveSet:
         slots, K = self.slots, self.candidates
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
-        self.excess, self.chosen, self.along = empty(K), zeros(K), None
+        self.excess, self.chosen = empty(K), zeros(K)
+        self.along: Any = None
         self.own, self.pending = variable(0.0), variable(0.0)
         self.numbers = array([float(k + 1) for k in range(slots)])
 

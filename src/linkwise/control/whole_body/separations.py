@@ -21,7 +21,7 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True)
 class Separation:
-    """Two capsules stay apart: their distance d can always still stop shrinking before it is ``margin``.
+    """Two capsules stay apart: their distance d can still stop shrinking before it is ``margin``.
 
     A second order barrier: d̈ is bounded as the acceleration of a joint near its stop. The gradient of d is that of the
     nearest points; that these move along the capsules only makes d̈ larger, and is left out.
@@ -93,10 +93,10 @@ class Separation:
             inner = _cross(turn, _cross(turn, arm))
             biases.append([bias[3 + a] + (_cross(bias[:3], arm)[a] + inner[a]) for a in range(3)])
         apart = [a - b for a, b in zip(*points, strict=True)]
-        length = sqrt(apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2] + SMALLEST)
-        n = [x / length for x in apart]
-        gradient = sum(n[a] * (rows[0][a] - rows[1][a]) for a in range(3))
-        bias = sum(n[a] * (biases[0][a] - biases[1][a]) for a in range(3))
+        length: Any = sqrt(apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2] + SMALLEST)
+        n: list[Any] = [x / length for x in apart]
+        gradient: Any = sum(n[a] * (rows[0][a] - rows[1][a]) for a in range(3))
+        bias: Any = sum(n[a] * (biases[0][a] - biases[1][a]) for a in range(3))
         rate = gradient @ state.qd
         room = length - (self.radius + self.margin)
         least = -largest_acceleration(room, -rate, math.inf, self.deceleration, period)
