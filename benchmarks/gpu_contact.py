@@ -45,7 +45,7 @@ def compared(name: str, kernel, given: list[np.ndarray], calls: int) -> None:
         end.synchronize()
         times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end))
     rate = len(given[0]) / float(np.median(times))
-    print(f"{name:32} {given[0].dtype}  {rate / 1e6:10.1f} million a second, bits of the CPU: {same}")
+    print(f"{name:32} {given[0].dtype}  {rate / 1e6:10.3f} million a second, bits of the CPU: {same}")
 
 
 def random_states(robot: lw.Robot, stand: np.ndarray, count: int) -> list[np.ndarray]:

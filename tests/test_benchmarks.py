@@ -110,6 +110,7 @@ SMOKE = {  # script -> command lines
     ],
     "whole_body.py": ["--quick"],
     "learning_curve.py": ["--out {out}/learning.svg"],
+    "whole_body_processors.py": ["--robot two_link --states 1"],
     "whole_body_quadruped.py": [""],
 }
 ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}

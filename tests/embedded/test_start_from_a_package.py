@@ -102,7 +102,7 @@ def test_a_program_without_a_controller_calls_every_function(tmp_path):
         made.write(tmp_path / robot.name)
         said = run("make", "-s", "example", "CFLAGS=-O0", cwd=tmp_path / robot.name)
         assert "gravity_torques: tau[0] = " in said
-    large = ("mpc", "recursive_least_squares", "extended_kalman_filter", "policy")
+    large = ("mpc", "recursive_least_squares", "extended_kalman_filter", "policy", "whole_body")
     names = [name for name in ENTRIES if name not in large]
     text = Package(lw.load("two_link"), names, count=1).files["example.c"]
     assert "two_link_guarded_controller_with(&settings" in text

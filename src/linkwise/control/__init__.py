@@ -35,11 +35,13 @@ from linkwise.control.whole_body import (
     PointTask,
     PoseTask,
     PostureTask,
+    Separation,
     Support,
     Task,
     TaskError,
     WholeBody,
     WholeBodySolution,
+    separations_of,
 )
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "PostureTask",
     "RecursiveLeastSquares",
     "Reference",
+    "Separation",
     "StateObserver",
     "Support",
     "Switched",
@@ -85,6 +88,7 @@ __all__ = [
     "WholeBody",
     "WholeBodySolution",
     "named",
+    "separations_of",
     "usual_inertia",
 ]
 

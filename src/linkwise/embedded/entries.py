@@ -33,6 +33,7 @@ from linkwise.embedded.learned import policy_entries
 from linkwise.embedded.online import online_entries
 from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
+from linkwise.embedded.whole_body import whole_body_entries
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.contact_functions import CONTACT_FUNCTIONS
 from linkwise.functions.parameters import parameter_sizes
@@ -417,6 +418,7 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "policy": policy_entries,
     "online": online_entries,
     "inverse_kinematics": inverse_kinematics_entries,
+    "whole_body": whole_body_entries,
 }
 """Names besides those of functions and controllers."""
 LAWS = ("guarded_controller", "switched_controller")

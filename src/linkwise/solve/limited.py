@@ -346,6 +346,10 @@ class Programme:
             most = maximum(most, part)
         return most
 
+    def active(self) -> Any:
+        """1 for inequalities that are active, (count,)."""
+        return elementwise(lambda s, z: where(z > s, 1.0, 0.0), self.s, self.z)
+
 
 def within(value: Any, low: Any, high: Any) -> Any:
     """The nearest number between two bounds."""

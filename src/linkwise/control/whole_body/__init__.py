@@ -2,6 +2,7 @@
 
 from linkwise.control.whole_body.law import WholeBody, WholeBodySolution
 from linkwise.control.whole_body.limits import MotionLimits, Support
+from linkwise.control.whole_body.separations import Separation, separations_of
 from linkwise.control.whole_body.tasks import (
     AngularMomentumTask,
     CenterOfMassTask,
@@ -21,9 +22,11 @@ __all__ = [
     "PointTask",
     "PoseTask",
     "PostureTask",
+    "Separation",
     "Support",
     "Task",
     "TaskError",
     "WholeBody",
     "WholeBodySolution",
+    "separations_of",
 ]

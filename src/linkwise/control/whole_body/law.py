@@ -14,7 +14,8 @@ so the equation of motion and the motion of the supports need no equations. In t
 3. tasks of level 1, weighed against each other;
 4. tasks of level 2, and so on: what the levels before have reached stays as it is.
 
-Levels are solved one after another, each by ``solve.limited`` with a fixed number of iterations.
+Tasks of one level are solved by ``solve.active_set``, several levels one after another, each by ``solve.limited``; both
+have a fixed number of iterations.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
+from linkwise.control.controller import traced_kernel
 from linkwise.control.whole_body.limits import (
     Bounds,
     MotionLimits,
     Support,
 )
+from linkwise.control.whole_body.separations import Separation
 from linkwise.control.whole_body.tasks import (
     ForceTask,
     State,
@@ -39,12 +42,16 @@ from linkwise.control.whole_body.tasks import (
     TaskError,
     checked_tasks,
     motors_of,
+    vector,
 )
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
+STEPS = 16
+"""Of the active-set method, for tasks of one level."""
 ITERATIONS = 10
+"""Of the interior-point method, for each of several levels."""
 WRITTEN_OUT = 8000
 """Operations up to which a loop is unrolled."""
 
@@ -90,8 +97,11 @@ class WholeBody(Summarised):
         tasks: what is wanted, see ``tasks``.
         limits: of motors and joints; None: those that the robot states.
         supports: what stands on something. Which of them do is an input, ``stance``.
+        separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
-        iterations: of the solver, for every level.
+        iterations: of the solver, for every level; None: 16 steps of the active-set method that solves tasks of one
+            level, which are enough for about half as many active limits at once, and 10 of the interior-point method
+            for each of several levels.
     """
 
     def __init__(
@@ -101,11 +111,14 @@ class WholeBody(Summarised):
         limits: MotionLimits | None = None,
         *,
         supports: Sequence[Support] = (),
+        separations: Sequence[Separation] = (),
         damping: float = 0.0,
-        iterations: int = ITERATIONS,
+        iterations: int | None = None,
     ):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
+        several = len({getattr(task, "level", 1) for task in tasks}) > 1
+        iterations = (ITERATIONS if several else STEPS) if iterations is None else iterations
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
         self.robot, self.tasks = robot, checked_tasks(robot, tasks)
@@ -115,14 +128,18 @@ class WholeBody(Summarised):
         if not self.motors:
             raise TaskError(f"{robot.name}: no joint has a motor")
         self.bounds = Bounds.of(robot, self.limits)
-        for support in self.supports:
-            robot.locate(support.frame)
+        self.separations = tuple(separations)
+        frames = [frame for each in self.separations for frame in (each.first, each.second)]
+        for frame in (*frames, *(support.frame for support in self.supports)):
+            robot.locate(frame)
         for task in self.tasks:
             self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
         shares = sum(support.shares.shape[1] for support in self.supports)
         pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
-        self.rows = Rows(len(self.motors), shares, tuple(pyramids), len(self.bounds.limited))
+        self.rows = Rows(
+            len(self.motors), shares, tuple(pyramids), len(self.bounds.limited) + len(self.separations)
+        )
         self._kernels: dict[str, Kernel] = {}
 
     # -- names and sizes ----------------------------------------------------------------------------------------------
@@ -144,7 +161,15 @@ class WholeBody(Summarised):
                 names += [f"{label} friction {f + 1}" for f in range(support.facets)]
                 names += [f"{label} {side} force" for side in ("largest", "smallest")]
         moving = [motors[k] for k in self.bounds.limited]
-        return (*names, *(f"{name} motion {side}" for side in ("upper", "lower") for name in moving))
+        distances = [f"distance of {each.label}" for each in self.separations]
+        return (
+            *names,
+            *(
+                f"{name} {side}"
+                for side in ("upper", "lower")
+                for name in (*(f"{m} motion" for m in moving), *distances)
+            ),
+        )
 
     def target_slices(self) -> list[tuple[slice, slice, slice]]:
         """Where value, rate and acceleration of every task lie in ``targets``."""
@@ -171,6 +196,11 @@ class WholeBody(Summarised):
             "start": (self.rows.count,),
         }
         return {name: shape for name, shape in shapes.items() if 0 not in shape}
+
+    @property
+    def one_level(self) -> bool:
+        """Whether all tasks have the same level: then the active-set method solves the programme."""
+        return len({task.level for task in self.tasks}) == 1
 
     @property
     def default_gains(self) -> np.ndarray:
@@ -216,26 +246,35 @@ class WholeBody(Summarised):
         q = np.asarray(q, dtype=float)
         rest = np.zeros((*q.shape[:-1], self.robot.dof))
         qd, qdd = (rest if x is None else np.asarray(x, dtype=float) for x in (qd, qdd))
-        return self._reference_kernel()(q, qd, qdd)
+        return self.reference_kernel()(q, qd, qdd)
 
-    def _reference_kernel(self) -> Kernel:
-        if "targets" not in self._kernels:
-            from linkwise.robot.user import kernel_of
+    def reference_kernel(self, dtype: str = "float64") -> Kernel:
+        """``targets`` as a kernel of (q_d, qd_d, qdd_d).
 
-            def targets(q, qd, qdd):
-                state = State(self.robot, q, qd)
+        Args:
+            dtype: "float64" or "float32".
+        """
+        key = f"targets {dtype}"
+        if key not in self._kernels:
+
+            def targets(q_d: Any, qd_d: Any, qdd_d: Any) -> dict[str, Any]:
+                state = State(self.robot, vector(q_d), vector(qd_d))
                 numbers: list[Any] = []
                 for task in self.tasks:
                     if isinstance(task, ForceTask):
                         numbers += [0.0] * self.size_of(task)
                         continue
-                    target = task.reference(state, qdd)
+                    target = task.reference(state, vector(qdd_d))
                     numbers += [*target.value, *target.rate, *target.acceleration]
-                return np.array(numbers, object)
+                return {"targets": numbers}
 
             n = self.robot.dof
-            self._kernels["targets"] = kernel_of(targets, {"q": (self.robot.nq,), "qd": (n,), "qdd": (n,)})
-        return self._kernels["targets"]
+            sizes = {"q_d": self.robot.nq, "qd_d": n, "qdd_d": n}
+            shapes = {"targets": (self.target_slices()[-1][2].stop,)}
+            self._kernels[key] = traced_kernel(
+                "whole_body_targets", targets, sizes, shapes, dtype, self.key() + b"targets"
+            )
+        return self._kernels[key]
 
     def solve(
         self, q: Any, qd: Any, targets: Any, *, gains: Any = None, stance: Any = None, start: Any = None
@@ -256,7 +295,10 @@ class WholeBody(Summarised):
             "stance": np.ones(len(self.supports)) if stance is None else stance,
             "start": self.cold_start if start is None else start,
         }  # fmt: skip
-        kernel = self.kernel()
+        kernel, rows = self.kernel(), len(self.tasks)
+        table = np.asarray(given["gains"], dtype=float)
+        if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
+            given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
         out = kernel(*(np.asarray(given[name], dtype=float) for name, _ in kernel.inputs))
         found = dict(zip((name for name, _ in kernel.outputs), out, strict=True))
         report = found["report"]
@@ -327,7 +369,15 @@ class WholeBody(Summarised):
         bounds = tuple(
             np.asarray(getattr(self.bounds, name)).tobytes() for name in self.bounds.__dataclass_fields__
         )
-        parts = (self.robot.content(), self.tasks, self.supports, bounds, self.iterations, self.damping)
+        parts = (
+            self.robot.content(),
+            self.tasks,
+            self.supports,
+            self.separations,
+            bounds,
+            self.iterations,
+            self.damping,
+        )
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def output_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import dense, factorised
-from linkwise.control.whole_body.limits import Support, position_of_velocity
+from linkwise.control.whole_body.limits import UNLIMITED, Support, position_of_velocity
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
 from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
 from linkwise.language import dot, empty, less, product, span, straight, variable, zeros
 from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
+from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.limited import Programme, within
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from linkwise.control.whole_body.law import WholeBody
 
 
-RANK = 1e-10
+RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
 
@@ -45,13 +46,14 @@ class Sample:
         self.pushed = [task for task in law.tasks if isinstance(task, ForceTask)]
         self.moved = [task for task in law.tasks if not isinstance(task, ForceTask) and not task.posture]
         self.wanted = {task.label: empty(law.size_of(task)) for task in law.tasks}
-        self.task_rows = sum(task.size(law.robot) for task in self.moved)
+        self.task_rows = sum(task.size(law.robot) for task in self.moved) + len(law.separations)
         rows, a, held, bounds = max(1, self.task_rows), self.a, max(1, self.held), max(1, law.rows.bounds)
         self.motor_mobility, self.free = empty(a, a), empty(a)
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
         self.low, self.high = empty(bounds), empty(bounds)
         self.J = empty(held, self.n)
+        self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
 
     def run(self) -> dict[str, Any]:
         """All outputs by name."""
@@ -67,7 +69,7 @@ class Sample:
         reads = [given["q"], given["qd"], given["targets"], given["gains"]]
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
-            self.task_held, self.task_free, self.low, self.high, self.J,
+            self.task_held, self.task_free, self.low, self.high, self.J, self.factors,
         ]  # fmt: skip
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
 
@@ -89,31 +91,35 @@ class Sample:
             J, own = task.rows(state, target, gains[3 * number + 1], gains[3 * number + 2])
             wanted.append(list(own))
             jacobians += [] if J is None else [list(row) for row in J]
-        halved = Halves(self.robot, state.q)
+        apart = [separation.row(state, law.bounds.period) for separation in law.separations]
+        jacobians += [gradient for gradient, _ in apart]
+        halved = Halves.at(self.robot, state.q)
         units = [[1.0 if k == motor else 0.0 for k in range(self.n)] for motor in law.motors]
         motors, holds, tasks = ([halved.row(row) for row in rows] for rows in (units, held, jacobians))
-        pull = halved.row([-x for x in self.robot.bias_torques(state.q, state.qd)])
+        bias = list(self.robot.bias_torques(state.q, state.qd))
+        pull = halved.row([-x for x in bias])
         held_free = [halved.product(row, pull) - w for row, w in zip(holds, held_wanted, strict=True)]
         found = [
             halved.symmetric(motors), [halved.product(row, pull) for row in motors],
             halved.products(holds, motors), halved.symmetric(holds), held_free,
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
-            *self._bounds(q, qd), flat(held),
+            *self._bounds(q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
-        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n]
+        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
             found[6] = [0.0] * self.task_rows
         elif not self.task_rows:
             sizes[6] = max(1, self.held)
         return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
 
-    def _bounds(self, q: Any, qd: Any) -> tuple[list[Any], list[Any]]:
-        """Least and largest accelerations of joints with limits."""
+    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Least and largest accelerations of joints with limits and of distances."""
         law, places = self.law, position_of_velocity(self.robot)
         pairs = []
         for k in law.bounds.limited:
             place = places[law.motors[k]]
             pairs.append(law.bounds.accelerations(k, 0.0 if place is None else q[place], qd[law.motors[k]]))
+        pairs += [(least, UNLIMITED) for least in apart]
         return [low for low, _ in pairs], [high for _, high in pairs]
 
     # -- wrenches and accelerations as a function of torques ----------------------------------------------------------
@@ -147,9 +153,12 @@ class Sample:
             return self.motor_mobility, self.free
         A, free = empty(self.a, self.a), empty(self.a)
         for i in span(self.a):
-            for j in span(self.a, parallel=True):
+            for j in span(i, self.a, parallel=True):
                 A[i, j] = dot(self.coupling[:, i], self.W[:, j], self.motor_mobility[i, j])
             free[i] = dot(self.coupling[:, i], self.w0, self.free[i])
+        for i in span(self.a):
+            for j in span(i):
+                A[i, j] = A[j, i]
         return A, free
 
     def _express_tasks(self) -> None:
@@ -181,6 +190,7 @@ class Sample:
             for i in span(size):
                 b[i] = self.wanted[task.label][i] - offset[i]
             self.A[task.label], self.b[task.label] = rows, b
+        self.apart, self.apart_free = A[at:, :], free[at:]
 
     def _limits(self) -> tuple[Any, Any]:
         """(bounds above forces as rows of x, right sides of all inequalities); forces are also kept for tasks of
@@ -198,6 +208,12 @@ class Sample:
                 S[place, j] = self.motion[k, j]
             limits[rows.moving + place] = self.high[place] - self.motion_free[k]
             limits[rows.moving + rows.bounds + place] = self.motion_free[k] - self.low[place]
+        for k in range(len(law.separations)):
+            place = len(law.bounds.limited) + k
+            for j in span(a, parallel=True):
+                S[place, j] = self.apart[k, j]
+            limits[rows.moving + place] = self.high[place] - self.apart_free[k]
+            limits[rows.moving + rows.bounds + place] = self.apart_free[k] - self.low[place]
         self.force_free = empty(max(1, 3 * rows.points))
         self._forces(S)
         facets = rows.each_facet()
@@ -230,9 +246,15 @@ class Sample:
 
     # -- the programmes -----------------------------------------------------------------------------------------------
 
-    def _levels(self) -> Programme:
+    def _levels(self) -> Programme | ActiveSet:
+        """The last level, solved: one level by the active-set method, several by the interior-point method, which
+        keeps what the levels before have reached."""
         law = self.law
         self.S, limits = self._limits()
+        if law.one_level:
+            solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
+            solver.run(self.given["start"])
+            return solver
         E, e = None, None
         z = self.given["start"]
         programme: Programme | None = None
@@ -303,7 +325,7 @@ class Sample:
 
     # -- results ------------------------------------------------------------------------------------------------------
 
-    def _outputs(self, programme: Programme) -> dict[str, Any]:
+    def _outputs(self, programme: Programme | ActiveSet) -> dict[str, Any]:
         law, n, N = self.law, self.n, self.N
         tau, x = zeros(n), empty(N)
         x[:] = programme.x
@@ -319,42 +341,25 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
-        active, following = empty(law.rows.count), empty(law.rows.count)
-        for k in span(law.rows.count):
-            active[k] = where(programme.z[k] > programme.s[k], 1.0, 0.0)
-            following[k] = programme.z[k]
+        active, following = programme.active(), empty(law.rows.count)
+        following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
         found["qdd"] = empty(n)
         if law.points:
             found["forces"], wrench = self._inside(x)
-            straight(
-                self._accelerations,
-                [
-                    self.given["q"],
-                    self.given["qd"],
-                    tau,
-                    wrench,
-                    self.J,
-                    self.held_free,
-                    self.held_mobility,
-                    self.coupling,
-                ],
-                [found["qdd"]],
-            )
+            straight(self._accelerations, [tau, self.factors, wrench, self.J], [found["qdd"]])
             report[1] = self._slip(x, wrench)
         else:
-            straight(self._accelerations, [self.given["q"], self.given["qd"], tau], [found["qdd"]])
+            straight(self._accelerations, [tau, self.factors], [found["qdd"]])
         return {name: found[name] for name in law.output_shapes()}
 
-    def _accelerations(
-        self, q: Any, qd: Any, tau: Any, wrench: Any = (), J: Any = (), *_: Any
-    ) -> list[list[Any]]:
+    def _accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
         """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
-        q, qd = vector(q), vector(qd)
-        net = [t - b for t, b in zip(tau, self.robot.bias_torques(q, qd), strict=True)]
+        halved, bias = Halves.of_numbers(self.robot, factors[: -self.n]), factors[-self.n :]
+        net = [t - b for t, b in zip(tau, bias, strict=True)]
         for k, w in enumerate(wrench):
             net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
-        return [Halves(self.robot, q).solved(net)]
+        return [halved.solved(net)]
 
     def _inside(self, x: Any) -> tuple[Any, Any]:
         """(forces inside their pyramids, wrenches that they make): those of x, moved where they are outside."""
@@ -406,14 +411,41 @@ class Halves:
 
     Args:
         robot: the robot.
-        q: its positions, symbols or numbers.
+        L: lower triangle.
+        inverse: 1/D.
     """
 
-    def __init__(self, robot: Robot, q: Any):
+    def __init__(self, robot: Robot, L: Any, inverse: Any):
+        links = mechanism_of(robot, base_parameters=True)
+        self.robot, self.links, self.coupled, self.L, self.inverse = robot, links, links.coupled, L, inverse
+
+    @classmethod
+    def at(cls, robot: Robot, q: Any) -> Halves:
+        """Those of positions q, symbols or numbers."""
         links = mechanism_of(robot, base_parameters=True)
         M = [list(row) for row in robot.mass_matrix(q)]
-        self.links, self.coupled = links, links.coupled
-        self.L, self.inverse = dense.factorised(M) if links.coupled else factorised.factorise(links, M)
+        return cls(robot, *(dense.factorised(M) if links.coupled else factorised.factorise(links, M)))
+
+    @classmethod
+    def of_numbers(cls, robot: Robot, numbers: Sequence[Any]) -> Halves:
+        """From ``numbers`` of another one."""
+        places, n = cls.places(robot), robot.dof
+        L: list[list[Any]] = [[0.0] * n for _ in range(n)]
+        for (i, k), value in zip(places, numbers[:-n], strict=True):
+            L[i][k] = value
+        return cls(robot, L, list(numbers[-n:]))
+
+    @staticmethod
+    def places(robot: Robot) -> list[tuple[int, int]]:
+        """Where L has entries below its diagonal."""
+        links = mechanism_of(robot, base_parameters=True)
+        inner = factorised.inner_coordinates(links)
+        return [(i, k) for i in range(robot.dof) for k in (range(i) if links.coupled else inner[i])]
+
+    def numbers(self) -> list[Any]:
+        """All that it is made from: entries of L, 1/D."""
+        places = self.places(self.robot)
+        return [*(self.L[i][k] for i, k in places), *self.inverse]
 
     def row(self, r: Sequence[Any]) -> list[Any]:
         """L⁻ᵀ r (L⁻¹ r of a robot with followers)."""

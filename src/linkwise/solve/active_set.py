@@ -1,0 +1,383 @@
+"""The programmes of ``limited`` by a dual active-set method with a fixed number of steps.
+
+Goldfarb and Idnani ("A numerically stable dual method for solving strictly convex quadratic programs", 1983): from the
+minimum without inequalities, a step takes the inequality that is exceeded most into the active set, or, where a
+multiplier would become negative first, takes that one out of it. So it needs about as many steps as inequalities are
+active in the end, and a step is some products of a matrix and a vector, where a step of an interior-point method is a
+factorisation. A step always has the same operations: what is chosen is a vector of zeros and a one.
+
+Inequalities are exceeded by u / SOFT, boxes excepted: multipliers u of active ones solve (A P⁻¹ Aᵀ + C) u = …, with C
+of 1/SOFT on the diagonal. B, the inverse of this matrix, changes by a rank of one when an
+inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from linkwise.language import array, dot, elementwise, empty, product, span, variable, zeros
+from linkwise.scalar import Scalar, all_of, sqrt, where
+from linkwise.solve.factors import largest
+from linkwise.solve.limited import STIFF, Rows
+
+SINGULAR = 1e-12
+"""Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of hips
+and wrists differ by factors of 10⁸."""
+SHARING = 1e-10
+"""Added to the diagonal, whose mean is 1, of unknowns without a box, which have no cost."""
+SOFT = 1e6
+"""Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
+not contradict. In units of P's mean diagonal. More of it would leave nothing of B's digits where they contradict."""
+REFINEMENTS, SHARED_REFINEMENTS = 2, 8
+"""After the steps, that take ``SOFT`` and ``SHARING`` back."""
+NOTHING = 1e-16
+"""Added for motors that no task depends on."""
+TOLERANCE = 1e-10
+"""Of the size of a limit, from 1 on: less than that is not exceeded."""
+AGAIN = 1e3
+"""Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
+
+APART = 2.0**-40
+"""By which candidates are chosen more or less eagerly than their neighbours, so that no two are chosen at once: those
+of a symmetric robot are exceeded by exactly the same."""
+
+
+class ActiveSet:
+    """One programme, and what its steps change.
+
+    Pairs of an upper and a lower limit are one candidate, because one of them is active at most: boxes, facets, bounds.
+
+    Args:
+        rows: numbers of unknowns and inequalities.
+        P, p: cost, (N, N) and (N,); P is overwritten.
+        S: rows of bounds and of forces one above the other, (bounds + 3·points, N); None: there are none.
+        limits: right sides of all inequalities (count,), in the order of ``Rows``.
+        steps: how many.
+    """
+
+    def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
+        self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
+        N = rows.unknowns
+        self.facets = rows.each_facet()
+        self.first_bound = rows.boxes + len(self.facets)
+        self.candidates = self.first_bound + rows.bounds
+        # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict.
+        self.slots = min(self.candidates, 4 * -(-steps // 6))
+        self._read_limits(limits)
+        self._factorise()
+        self.rest = self._halved(elementwise(lambda v: -v, self.p))
+        self.x = self._solved(self.rest)
+        slots, K = self.slots, self.candidates
+        self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
+        self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
+        self.excess, self.chosen = empty(K), zeros(K)
+        self.along: Any = None
+        self.own, self.pending = variable(0.0), variable(0.0)
+        self.numbers = array([float(k + 1) for k in range(slots)])
+
+    # -- the programme ------------------------------------------------------------------------------------------------
+
+    def _read_limits(self, h: Any) -> None:
+        """Half width of every candidate, with the tolerance, and the middle of bounds."""
+        r, first = self.rows, self.first_bound
+        self.middle, self.half = empty(max(1, r.bounds)), empty(self.candidates)
+        for i in span(r.boxes):
+            self.half[i] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
+        for k, (number, _, _) in enumerate(self.facets):
+            self.half[r.boxes + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
+        for i in span(r.bounds):
+            upper, lower = h[r.moving + i], h[r.moving + r.bounds + i]
+            self.middle[i] = 0.5 * (upper - lower)
+            half = larger(0.5 * (upper + lower), 0.0)
+            self.half[first + i] = half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
+
+    def _factorise(self) -> None:
+        """P scaled to a mean diagonal of one, P = Uᵀ D U with ones on the diagonal of U, and 1/√D."""
+        P, N = self.P, self.rows.unknowns
+        total = variable(0.0)
+        for i in span(N):
+            total += P[i, i]
+        self.scale = N / total.value
+        for i in span(N):
+            for j in span(N, parallel=True):
+                P[i, j] = P[i, j] * self.scale
+        for i in span(N):
+            self.p[i] = self.p[i] * self.scale
+            P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
+        for i in span(self.rows.boxes, N):
+            P[i, i] = P[i, i] + SHARING
+        self.U, self.root = empty(N, N), empty(N)
+        raw = empty(N, N)
+        for i in span(N):
+            for j in span(i, N, parallel=True):
+                total = variable(P[i, j])
+                for k in span(i):
+                    total -= self.U[k, i] * raw[k, j]
+                raw[i, j] = total.value
+            self.root[i] = 1.0 / sqrt(raw[i, i])
+            inverse = self.root[i] * self.root[i]
+            for j in span(i + 1, N, parallel=True):
+                self.U[i, j] = raw[i, j] * inverse
+
+    def _halved(self, b: Any) -> Any:
+        """L⁻¹ b; b is overwritten."""
+        N = self.rows.unknowns
+        for i in span(N):
+            for j in span(i + 1, N, parallel=True):
+                b[j] = b[j] - self.U[i, j] * b[i]
+        for i in span(N):
+            b[i] = b[i] * self.root[i]
+        return b
+
+    def _solved(self, half: Any) -> Any:
+        """L⁻ᵀ of a vector."""
+        N, x = self.rows.unknowns, empty(self.rows.unknowns)
+        for i in span(N):
+            x[i] = half[i] * self.root[i]
+        for i in span(N - 1, -1, -1):
+            for j in span(i, parallel=True):
+                x[j] = x[j] - self.U[j, i] * x[i]
+        return x
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    def run(self, start: Any) -> None:
+        """All steps.
+
+        Args:
+            start: not zero for inequalities that were active in the last sample, (count,).
+        """
+        r = self.rows
+        # above zero: how eagerly a candidate is chosen; below: minus the number of its slot
+        self.place = array([1.0 + APART * k for k in range(self.candidates)])
+        for i in span(r.boxes):
+            both = start[i] + start[r.boxes + i]
+            self.place[i] = self.place[i] * where(both > 0.0, AGAIN, 1.0)
+        for k, (number, _, _) in enumerate(self.facets):
+            self.place[r.boxes + k] = self.place[r.boxes + k] * where(start[number] > 0.0, AGAIN, 1.0)
+        for i in span(r.bounds):
+            both = start[r.moving + i] + start[r.moving + r.bounds + i]
+            at = self.first_bound + i
+            self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
+        for _ in span(self.steps):
+            self._step()
+        self._refine()
+
+    def _refine(self) -> None:
+        """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
+        ``SOFT`` do to it taken back: the proximal point method, with B as the inverse."""
+        r, slots, N = self.rows, self.slots, self.rows.unknowns
+        y, wrong, du = empty(N), empty(slots), empty(slots)
+        shift = zeros(N)
+        for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
+            if r.others:
+                shift = zeros(N)
+                for i in span(r.boxes, N):
+                    shift[i] = SHARING * self.x[i]
+                shift = self._halved(shift)
+            for j in span(N):
+                y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+            for i in span(slots, parallel=True):
+                over = dot(self.normals[:, i], y) - self.right[i] - (SOFT / STIFF) * self.give[i] * self.u[i]
+                wrong[i] = self.used[i] * over
+            self._of_inverse(wrong, du)
+            for i in span(slots):
+                self.u[i] = self.u[i] + self.used[i] * du[i]
+            for j in span(N):
+                y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+            moved = self._solved(y)
+            for j in span(N):
+                self.x[j] = moved[j]
+        self.shift = shift
+
+    def _measure(self) -> None:
+        """By how much every candidate is exceeded."""
+        r, first = self.rows, self.first_bound
+        for i in span(r.boxes):
+            self.excess[i] = abs(self.x[i]) - self.half[i]
+        if self.S is None:
+            return
+        self.along = product(self.S, self.x)
+        for i in span(r.bounds):
+            self.excess[first + i] = abs(self.along[i] - self.middle[i]) - self.half[first + i]
+        for k, (_, at, row) in enumerate(self.facets):
+            value = -self.half[r.boxes + k]
+            for a, c in enumerate(row):
+                value = value + c * self.along[r.bounds + at + a] if c else value
+            self.excess[r.boxes + k] = value
+
+    def _key(self, k: Any) -> Any:
+        """By which the candidate is chosen: largest first, active ones never."""
+        return where(self.place[k] > 0.0, self.excess[k] * self.place[k], -1.0)
+
+    def _choose(self) -> Any:
+        """The candidate that is exceeded most, or again the one of the last step; what is left of its excess.
+
+        Boxes, facets and bounds are counted apart: sums of a single state wait for their last addition.
+        """
+        ends = (0, self.rows.boxes, self.first_bound, self.candidates)
+        kinds = [span_of for span_of in pairwise(ends) if span_of[0] < span_of[1]]
+        parts = []
+        for first, end in kinds:
+            most = variable(0.0)
+            for k in span(first, end):
+                most.value = larger(most.value, self._key(k))
+            parts.append(most.value)
+        best = parts[0]
+        for part in parts[1:]:
+            best = larger(best, part)
+        held, least = self.pending.value > 0.0, where(best > 0.0, best, 1.0)
+        left: Any = 0.0
+        for first, end in kinds:
+            own = variable(0.0)
+            for k in span(first, end):
+                fresh = where(self._key(k) >= least, 1.0, 0.0)
+                self.chosen[k] = where(held, self.chosen[k], fresh)
+                own += self.chosen[k] * self.excess[k]
+            left = left + own.value
+        return left
+
+    def _normal(self) -> tuple[Any, Any, Any]:
+        """(L⁻¹ n of the chosen candidate, n x, what it may be exceeded by for a multiplier of one)."""
+        r, first = self.rows, self.first_bound
+        n, boxed = zeros(r.unknowns), variable(0.0)
+        for i in span(r.boxes):
+            n[i] = where(self.x[i] > 0.0, self.chosen[i], -self.chosen[i])
+            boxed += self.chosen[i]
+        if self.S is not None:
+            parts = empty(r.bounds + 3 * r.points)
+            for i in span(r.bounds):
+                own = self.chosen[first + i]
+                parts[i] = where(self.along[i] > self.middle[i], own, -own)
+            for k in range(3 * r.points):
+                total: Any = 0.0
+                for f, (_, at, row) in enumerate(self.facets):
+                    if at == k - k % 3 and row[k % 3]:
+                        total = total + row[k % 3] * self.chosen[r.boxes + f]
+                parts[r.bounds + k] = total
+            for j in span(r.unknowns, parallel=True):
+                n[j] = dot(self.S[:, j], parts, n[j])
+        reached = dot(n, self.x)
+        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, 1.0 / SOFT)
+
+    def _of_inverse(self, v: Any, out: Any) -> None:
+        """out = B v from the upper half of B."""
+        for i in span(self.slots):
+            total = variable(0.0)
+            for k in span(i):
+                total += self.B[k, i] * v[k]
+            for k in span(i, self.slots):
+                total += self.B[i, k] * v[k]
+            out[i] = total.value
+
+    def _step(self) -> None:
+        self._measure()
+        left = self._choose()
+        n, right, give = self._normal()
+        right = right - left
+        left = larger(left - give * self.own.value, 0.0)
+        slots, N = self.slots, self.rows.unknowns
+        along, r, d = empty(slots), empty(slots), empty(N)
+        for i in span(slots, parallel=True):
+            along[i] = dot(self.normals[:, i], n)
+        self._of_inverse(along, r)
+        length = variable(give)
+        for i in span(slots):
+            r[i] = self.used[i] * r[i]
+            length += self.give[i] * r[i] * r[i]
+        for j in span(N):
+            d[j] = n[j] - dot(self.normals[j, :], r)
+            length += d[j] * d[j]
+        size = where(left > 0.0, length.value, 1.0)
+        # the first multiplier that would be negative: u / r < left / size, without a division
+        above, below, leaving = variable(left), variable(size), variable(0.0)
+        for i in span(slots):
+            first = self.u[i] * below.value < above.value * r[i]
+            above.value = where(first, self.u[i], above.value)
+            below.value = where(first, r[i], below.value)
+            leaving.value = where(first, self.numbers[i], leaving.value)
+        t = above.value / below.value
+        self.own.value = self.own.value + t
+        for i in span(slots):
+            self.u[i] = larger(self.u[i] - t * r[i], 0.0)
+        moved = self._solved(d)
+        for j in span(N):
+            self.x[j] = self.x[j] - t * moved[j]
+        self._exchange(n, right, give, r, size, left, leaving.value)
+
+    def _exchange(self, n: Any, right: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
+        """Take the chosen candidate into a free slot, or empty the slot ``leaving``."""
+        slots, N = self.slots, self.rows.unknowns
+        drops = leaving > 0.5
+        enters = where(drops, 0.0, where(left > 0.0, 1.0, 0.0))
+        enter, out, column = empty(slots), empty(slots), empty(slots)
+        missing, number = variable(enters), variable(0.0)
+        for i in span(slots):
+            enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
+            missing.value = missing.value - enter[i]
+            number += enter[i] * self.numbers[i]
+            out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
+        self._of_inverse(out, column)
+        corner = where(drops, dot(column, out), 1.0)
+        factor = where(drops, -1.0, enters - missing.value) / where(drops, corner, size)
+        for i in span(slots):
+            column[i] = where(drops, column[i], r[i] - enter[i])
+        for i in span(slots):
+            part = factor * column[i]
+            for j in span(i, slots, parallel=True):
+                self.B[i, j] = self.B[i, j] + part * column[j]
+        for j in span(N):
+            for i in span(slots, parallel=True):
+                self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
+        for i in span(slots):
+            stays = 1.0 - out[i]
+            self.u[i] = stays * self.u[i] + enter[i] * self.own.value
+            self.give[i] = stays * self.give[i] + enter[i] * give
+            self.used[i] = stays * self.used[i] + enter[i]
+            self.right[i] = stays * self.right[i] + enter[i] * right
+        entered, freed = number.value > 0.5, 1.0 - APART * leaving
+        for k in span(self.candidates):
+            old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), freed, self.place[k])
+            self.place[k] = where(all_of(entered, self.chosen[k] > 0.5), -number.value, old)
+        self.own.value = where(drops, self.own.value, 0.0)
+        self.pending.value = where(drops, 1.0, 0.0)
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def worst(self) -> Any:
+        """The largest violation of the optimality conditions: of stationarity, in units of the mean diagonal of P
+        and of L⁻¹, and of inequalities that are not active."""
+        self._measure()
+        gradient = elementwise(lambda a, b: a + b, product(self.P, self.x), self.p)
+        half = self._halved(gradient)
+        for j in span(self.rows.unknowns):
+            half[j] = dot(self.normals[j, :], self.u, half[j] - self.shift[j])
+        most = variable(largest(half))
+        for k in span(self.candidates):
+            most.value = larger(most.value, where(self.place[k] < 0.0, 0.0, self.excess[k]))
+        return most.value
+
+    def active(self) -> Any:
+        """1 for inequalities that are active, (count,). After ``worst``."""
+        r, found = self.rows, empty(self.rows.count)
+
+        def pair(k: Any, off: Any, upper: Any, lower: Any) -> None:
+            on = where(self.place[k] < 0.0, 1.0, 0.0)
+            above = where(off > 0.0, on, 0.0)
+            found[upper] = above
+            found[lower] = on - above
+
+        for i in span(r.boxes):
+            pair(i, self.x[i], i, r.boxes + i)
+        for k, (number, _, _) in enumerate(self.facets):
+            found[number] = where(self.place[r.boxes + k] < 0.0, 1.0, 0.0)
+        for i in span(r.bounds):
+            off = self.along[i] - self.middle[i]
+            pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)
+        return found
+
+
+def larger(a: Scalar, b: Scalar) -> Scalar:
+    """The larger one of two numbers that are not NaN, with one comparison."""
+    return where(a > b, a, b)

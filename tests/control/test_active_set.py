@@ -1,0 +1,106 @@
+"""The active-set method of ``solve.active_set`` on random programmes: optimality by an independent check."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from linkwise.solve.active_set import ActiveSet
+from linkwise.solve.limited import Rows
+
+PYRAMID = np.array([[1, 0, -0.5], [-1, 0, -0.5], [0, 1, -0.5], [0, -1, -0.5], [0, 0, 1], [0, 0, -1]], float)
+
+
+def programme(seed, others=0, points=2, bounds=3, spread=0.0):
+    """(rows, P, p, S, limits) with a point inside all limits; units of unknowns differ by 10^±spread."""
+    rng = np.random.default_rng(seed)
+    rows = Rows(5, others, (PYRAMID,) * points, bounds)
+    N = rows.unknowns
+    units = 10.0 ** rng.uniform(-spread, spread, size=5)
+    A = rng.normal(size=(7, 5)) * units
+    P, p = np.zeros((N, N)), np.zeros(N)
+    P[:5, :5] = A.T @ A
+    p[:5] = A.T @ rng.normal(size=7) * 3.0
+    S = rng.normal(size=(bounds + 3 * points, N))
+    S[:, :5] *= units
+    S[:bounds, 5:] = 0.0
+    inside = S[bounds:] @ (0.01 / np.concatenate([units, np.ones(others)]))
+    normal = np.concatenate([PYRAMID @ f for f in inside.reshape(-1, 3)])
+    limits = np.concatenate(
+        [np.tile(0.6 / units, 2), normal + rng.uniform(0.1, 0.5, len(normal)), np.full(2 * bounds, 0.5)]
+    )
+    return rows, P, p, S, limits
+
+
+def solved(rows, P, p, S, limits, steps, start=None):
+    """The method on plain numbers."""
+    copies = [np.array(x.tolist(), object) if x.size else None for x in (P, p, S, limits)]
+    solver = ActiveSet(rows, *copies, steps)
+    solver.run(np.zeros(rows.count) if start is None else start)
+    residual = solver.worst()
+    return np.array(solver.x, float), np.array(solver.active(), float), float(residual)
+
+
+def inequalities(rows, S, limits):
+    """G of G x ≤ limits."""
+    eye, V = np.eye(rows.unknowns)[: rows.boxes], S[: rows.bounds]
+    facets = [C @ S[rows.bounds + 3 * k : rows.bounds + 3 * k + 3] for k, C in enumerate(rows.facets)]
+    return np.vstack([eye, -eye, *facets, V, -V])
+
+
+def check(rows, P, p, S, limits, x, active):
+    """All limits kept; the gradient is a combination of active normals with multipliers that are not negative."""
+    G = inequalities(rows, S, limits)
+    scale = np.concatenate([1.0 / limits[: rows.boxes], np.ones(rows.others)])  # of the unknowns
+    assert (G @ x - limits <= 1e-6 * (1.0 + np.abs(limits))).all()
+    chosen = active > 0.5
+    assert np.abs(G[chosen] @ x - limits[chosen]).max(initial=0.0) < 1e-5 * (1.0 + np.abs(limits).max())
+    gradient = (P @ x + p) / scale
+    _, left = nnls((G[chosen] / scale).T, -gradient) if chosen.any() else (None, np.linalg.norm(gradient))
+    assert left <= 1e-6 * (1.0 + np.linalg.norm(p / scale)), left
+    return int(chosen.sum())
+
+
+def test_random_programmes_are_solved_with_limits_of_all_kinds_active():
+    active = 0
+    for seed in range(8):
+        given = programme(seed)
+        x, chosen, residual = solved(*given, 20)
+        assert residual < 1e-9
+        active += check(*given, x, chosen)
+        again, same, _ = solved(*given, 20, start=chosen)
+        assert np.allclose(again, x, rtol=1e-7, atol=1e-9)
+        assert (same == chosen).all()
+    assert active > 12
+
+
+def test_units_of_unknowns_and_unknowns_without_cost_do_not_move_the_solution():
+    """Regularised by a part of the mean of P's diagonal, these were off by 1e-3."""
+    for seed in range(4):
+        given = programme(seed, spread=2.0)
+        x, chosen, residual = solved(*given, 24)
+        assert residual < 1e-9
+        check(*given, x, chosen)
+    count = 0
+    for seed in range(6):
+        given = programme(seed, 2, points=1, bounds=2)
+        x, chosen, residual = solved(*given, 24)
+        if residual < 1e-6:  # what has not been solved says so
+            check(*given, x, chosen)
+            count += 1
+    assert count >= 4
+
+
+def test_candidates_that_are_exceeded_by_the_same_are_taken_one_by_one():
+    rows = Rows(4, 0, (), 0)
+    x, chosen, residual = solved(
+        rows, np.eye(4), np.array([-2.0, 2.0, -2.0, 2.0]), np.zeros((0, 4)), np.full(8, 1.0), 6
+    )
+    assert np.allclose(x, [1, -1, 1, -1], atol=1e-9)
+    assert residual < 1e-9
+    assert chosen.tolist() == [1, 0, 1, 0, 0, 1, 0, 1]
+
+
+def test_too_few_steps_are_told_by_the_residual():
+    given = programme(3)
+    _, chosen, _ = solved(*given, 20)
+    assert chosen.sum() >= 2
+    assert solved(*given, 1)[2] > 1e-3
