@@ -1,8 +1,9 @@
 """Which spheres of a robot are compared with each other.
 
-Bodies that a joint connects are not compared, nor fingers, nor spheres that touch by construction: those that do in
-nearly all postures within the joint limits, or that are never farther apart than a part of their radii. Pairs of links
-can be left out or compared by name, also by an SRDF file. Pairs that touched in no posture are listed, and compared.
+Bodies that a joint connects are not compared, nor fingers. Spheres are thicker than links: where those of two bodies
+touch in many random postures, as at a wrist, points of the meshes show which pairs of spheres contain parts that
+come near each other in any posture; only these are compared, unless they touch in nearly all postures. Pairs of bodies
+of which nothing is compared are listed. Pairs of links can be left out or compared by name, also by an SRDF file.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.collision.checks import are_apart
-from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
+from linkwise.collision.clearance import OFTEN, body_poses, position_range
 from linkwise.collision.spheres import Spheres
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
@@ -21,7 +22,10 @@ from linkwise.geometry.skeleton import BASE
 from linkwise.model import Model
 from linkwise.robot.robot import Robot
 
-POSTURES = 512  # random ones that show what touches
+POSTURES = 1024  # random ones that show what touches
+LOOKED_AT = 256  # of them in which points of the meshes are compared
+CLOSE = 0.05  # share of postures in which spheres touch, from which on points are compared
+NEAR = 0.012  # [m] parts whose points are always farther apart than this do not touch: points are as far apart
 LinkPair = tuple[str, str]
 
 
@@ -31,8 +35,8 @@ class BodyPairs:
 
     Args:
         compared: for each pair of bodies the pairs of numbers of spheres, shape (k, 2).
-        always: pairs of links that touch by construction, of which nothing is compared.
-        never: pairs of links that touched in no random posture; they are compared.
+        always: pairs of links that touch by construction; they are not compared.
+        never: pairs of links that are close to each other and touched in no posture; they are not compared.
         left_out: pairs of links that are left out by name.
     """
 
@@ -59,58 +63,90 @@ def body_pairs(
     skipped = _bodies(robot, spheres, skip, all_of=True)
     wanted = _bodies(robot, spheres, compare, all_of=False)
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
-    distances = _Distances(robot, spheres)
+    postures = _Postures(robot, spheres)
     compared: dict[tuple[int, int], np.ndarray] = {}
-    always: list[LinkPair] = []
-    never: list[LinkPair] = []
-    left_out: list[LinkPair] = []
+    listed: dict[str, list[LinkPair]] = {"always": [], "never": [], "left_out": []}
     bodies = spheres.bodies
     for place, first in enumerate(bodies):
         for second in bodies[place + 1 :]:
             key, names = (first, second), (_name(robot, first), _name(robot, second))
             if key in skipped:
-                left_out.append(names)
+                listed["left_out"].append(names)
                 continue
             if not are_apart(first, second, above) and key not in wanted:
                 continue
-            pairs, touching, by_construction = distances.between(first, second)
+            pairs = _all_pairs(spheres.of(first), spheres.of(second))
             if key not in wanted:
-                pairs = pairs[~by_construction]
-            if not len(pairs):
-                always.append(names)
-                continue
-            compared[key] = pairs
-            if not touching:
-                never.append(names)
-    return BodyPairs(compared, tuple(always), tuple(never), tuple(left_out))
+                share = postures.touching(pairs)
+                if share.any(axis=1).mean() >= CLOSE:
+                    pairs = pairs[postures.near(first, second, pairs)]
+                    if not len(pairs):
+                        listed["never"].append(names)
+                        continue
+                    pairs = pairs[postures.touching(pairs).mean(axis=0) < OFTEN]
+            if len(pairs):
+                compared[key] = pairs
+            else:
+                listed["always"].append(names)
+    return BodyPairs(compared, **{key: tuple(values) for key, values in listed.items()})
 
 
-class _Distances:
-    """Distances of spheres in random postures."""
+def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+class _Postures:
+    """Spheres and points of the meshes in random postures."""
 
     def __init__(self, robot: Robot, spheres: Spheres):
         self.spheres = spheres
         lower, upper = position_range(robot, None, None)
-        rng = np.random.default_rng(0)
-        q = rng.uniform(lower, upper, (POSTURES, robot.dof)) if robot.nq == robot.dof else robot.random(rng, POSTURES)
-        poses = body_poses_of(robot, q)[:, spheres.body]  # BASE is the last one
-        points = np.concatenate([spheres.centre, np.ones((len(spheres), 1))], axis=1)
-        self.points = (poses * points[:, None]).sum(axis=-1)
+        q = np.random.default_rng(0).uniform(lower, upper, (POSTURES, robot.dof))
+        self.poses = body_poses_of(robot, q)
+        self.centres = self._placed(self.poses, spheres.body, spheres.centre)
 
-    def between(self, first: int, second: int) -> tuple[np.ndarray, bool, np.ndarray]:
-        """Pairs of spheres (k, 2), whether any touched, and which of them touch by construction."""
-        a, b = self.spheres.of(first), self.spheres.of(second)
-        pairs = np.stack(np.meshgrid(a, b, indexing="ij"), axis=-1).reshape(-1, 2)
-        reach = self.spheres.radius[pairs].sum(axis=1)
-        square = np.zeros((len(self.points), len(pairs)))
+    @staticmethod
+    def _placed(poses: np.ndarray, body: np.ndarray, point: np.ndarray) -> np.ndarray:
+        """Points in base axes, (postures, points, 3)."""
+        full = np.concatenate([point, np.ones((len(point), 1))], axis=1)
+        return np.stack([(poses[:, body, axis] * full).sum(axis=-1) for axis in range(3)], axis=-1)
+
+    def touching(self, pairs: np.ndarray) -> np.ndarray:
+        """Which spheres touch, (postures, pairs)."""
+        radius = self.spheres.radius
+        reach = radius[pairs[:, 0]] + radius[pairs[:, 1]]
+        square = np.zeros((POSTURES, len(pairs)))
         for axis in range(3):
-            away = self.points[:, pairs[:, 0], axis] - self.points[:, pairs[:, 1], axis]
+            away = self.centres[:, pairs[:, 0], axis] - self.centres[:, pairs[:, 1], axis]
             square += away * away
-        gap = np.sqrt(square) - reach
-        touching = gap < 0.0
-        near = touching.any(axis=0) & (gap.max(axis=0) <= NEAR * reach)
-        by_construction = near | (touching.mean(axis=0) >= OFTEN)
-        return pairs, bool(touching[:, ~by_construction].any()), by_construction
+        return square < reach * reach
+
+    def near(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
+        """Which pairs of spheres contain parts of the meshes that come near each other; all where there are no points."""
+        mine = [np.flatnonzero(self.spheres.body[self.spheres.owner] == body) for body in (first, second)]
+        if not all(len(each) for each in mine):
+            return np.ones(len(pairs), bool)
+        mine = [each[np.argsort(self.spheres.owner[each], kind="stable")] for each in mine]
+        owners = [self.spheres.owner[each] for each in mine]
+        starts = [np.flatnonzero(np.diff(each, prepend=-1)) for each in owners]
+        poses = self.poses[:LOOKED_AT]
+        one, two = (
+            self._placed(poses, np.full(len(each), body), self.spheres.points[each])
+            for each, body in zip(mine, (first, second), strict=True)
+        )
+        least = np.full((len(starts[0]), len(starts[1])), np.inf)
+        for a, b in zip(one.astype(np.float32), two.astype(np.float32), strict=True):
+            square = np.zeros((len(a), len(b)), np.float32)
+            for axis in range(3):
+                away = a[:, axis, None] - b[:, axis]
+                square += away * away
+            rows = np.minimum.reduceat(square, starts[0], axis=0)
+            least = np.minimum(least, np.minimum.reduceat(rows, starts[1], axis=1))
+        near = {
+            (int(owners[0][starts[0][i]]), int(owners[1][starts[1][k]]))
+            for i, k in np.argwhere(least < NEAR * NEAR).tolist()
+        }
+        return np.array([tuple(pair) in near for pair in pairs.tolist()], dtype=bool)
 
 
 def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -28,9 +28,11 @@ from linkwise.model import Model
 
 PER_BODY = 8  # spheres of a moving link, on average
 MOST = 512  # of a robot
+POINTS = 400  # of the meshes of a link that are kept
 ROUNDING = 1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
 _GROUPED = 400  # triangles of a link by which spheres are chosen; all of them are covered at the end
 _LEAST_EXCESS = 1e-3  # [m]
+_ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a link smaller
 _HALVINGS = 9  # of the range of the excess
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
@@ -47,6 +49,8 @@ class Spheres:
         excess: largest distance [m] of a sphere's surface from the geometry that it covers, measured at points of it.
         notes: where the geometry came from, in words.
         links: names of the links that have geometry, by body.
+        owner: for points of the meshes the number of a sphere that contains each, shape (p,).
+        points: in the frame of the body [m], shape (p, 3).
     """
 
     body: np.ndarray
@@ -55,6 +59,8 @@ class Spheres:
     excess: float
     notes: tuple[str, ...] = ()
     links: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    owner: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    points: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
 
     def __len__(self) -> int:
         return len(self.body)
@@ -103,7 +109,8 @@ def _spheres(robot: Model, count: int | None, margin: float, meshes: tuple[str, 
         rod for rod in skeleton(robot, THICKNESS, TAPER).capsules if rod.body in geometry.lacking
     ]
     total = PER_BODY * max(1, len(robot.moving_joints)) if count is None else count
-    body, centre, radius, excess = _stored(geometry.triangles, min(total, MOST))
+    rows, points, excess = _stored(geometry.triangles, min(total, MOST))
+    body, centre, radius = rows[:, 0].astype(int), rows[:, 1:4], rows[:, 4]
     round_ones = [*geometry.balls, *(ball for rod in bones for ball in _along(rod))]
     body = np.concatenate([body, np.array([each[0] for each in round_ones], dtype=int)])
     centre = np.concatenate([centre, np.array([each[1] for each in round_ones]).reshape(-1, 3)])
@@ -112,7 +119,9 @@ def _spheres(robot: Model, count: int | None, margin: float, meshes: tuple[str, 
     notes = [note.replace("capsules", "spheres") for note in geometry.notes(bones)]
     links = {key: tuple(dict.fromkeys(names)) for key, names in geometry.links.items()}
     size = radius[order] + ROUNDING + margin
-    return Spheres(body[order], centre[order], size, excess, tuple(notes), links)
+    place = np.argsort(order)
+    owner = place[points[:, 0].astype(int)]
+    return Spheres(body[order], centre[order], size, excess, tuple(notes), links, owner, points[:, 1:])
 
 
 class _Triangles(Reading):
@@ -163,11 +172,9 @@ def _along(rod: Capsule) -> list[tuple[int, np.ndarray, float]]:
 # -- spheres around triangles -----------------------------------------------------------------------------------------
 
 
-def _stored(
-    pieces: dict[int, list[np.ndarray]], total: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _stored(pieces: dict[int, list[np.ndarray]], total: int) -> tuple[np.ndarray, np.ndarray, float]:
     """``_fitted``, from the cache of compiled code where that has it."""
-    content = hashlib.sha256(b"spheres 1 %d" % total)
+    content = hashlib.sha256(b"spheres 2 %d" % total)
     for body in sorted(pieces):
         for triangles in pieces[body]:
             content.update(b"%d %d" % (body, len(triangles)))
@@ -175,29 +182,36 @@ def _stored(
     name = cache.key(content.digest())
     stored = cache.load(name)
     if stored is None:
-        rows, excess = _fitted(pieces, total)
-        stored = np.concatenate([[excess], rows.reshape(-1)]).tobytes()
+        rows, points, excess = _fitted(pieces, total)
+        stored = np.concatenate([[excess, len(rows)], rows.reshape(-1), points.reshape(-1)]).tobytes()
         cache.store(name, stored)
     numbers = np.frombuffer(stored)
-    rows = numbers[1:].reshape(-1, 5)
-    return rows[:, 0].astype(int), rows[:, 1:4].copy(), rows[:, 4].copy(), float(numbers[0])
+    end = 2 + 5 * int(numbers[1])
+    return numbers[2:end].reshape(-1, 5), numbers[end:].reshape(-1, 4), float(numbers[0])
 
 
-def _fitted(pieces: dict[int, list[np.ndarray]], total: int) -> tuple[np.ndarray, float]:
-    """Rows (body, x, y, z, radius), and the excess: the least one for which so many spheres are enough."""
+def _fitted(pieces: dict[int, list[np.ndarray]], total: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Rows (body, x, y, z, radius), points of the meshes (sphere, x, y, z), and the excess: the least one for which
+    ``total`` spheres are enough."""
     covers = {body: _Cover(parts) for body, parts in pieces.items()}
     low, high = _LEAST_EXCESS, max((cover.extent for cover in covers.values()), default=1.0)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
         enough = sum(cover.count(middle) for cover in covers.values()) <= total
         low, high = (low, middle) if enough else (middle, high)
-    rows: list[np.ndarray] = []
-    excess = 0.0
+    rows: list[np.ndarray] = [np.zeros((0, 5))]
+    points: list[np.ndarray] = [np.zeros((0, 4))]
+    excess, count = 0.0, 0
     for body in sorted(covers):
         centre, radius = covers[body].spheres(high)
         rows.append(np.column_stack([np.full(len(centre), body), centre, radius]))
+        few = covers[body].triangles
+        few = few[:: max(1, len(few) // POINTS)]
+        owner = (_corner_distances(few, centre) - radius).argmin(axis=1)
+        points.append(np.column_stack([owner + count, few.mean(axis=1)]))
+        count += len(centre)
         excess = max(excess, _excess(centre, radius, covers[body].triangles))
-    return np.concatenate(rows) if rows else np.zeros((0, 5)), excess
+    return np.concatenate(rows), np.concatenate(points), excess
 
 
 class _Cover:
@@ -236,10 +250,14 @@ class _Cover:
         used = np.unique(owner[~beyond])
         centres = [centre[k] for k in used]
         radii = [float(size[(owner == k) & ~beyond].max()) for k in used]
-        if beyond.any():  # triangles that no candidate covers
-            middle, most = enclosing_sphere(self.triangles[beyond])
+        left = self.triangles[beyond]  # triangles that no candidate covers
+        while len(left):
+            middle = left[0].mean(axis=0)
+            far = _corner_distances(left, middle[None])[:, 0]
+            mine = far <= max(2.0 * excess, float(far[0]))
             centres.append(middle)
-            radii.append(most)
+            radii.append(float(far[mine].max()))
+            left = left[~mine]
         return np.array(centres), np.array(radii)
 
     @staticmethod
@@ -271,7 +289,7 @@ def _inscribed(triangles: np.ndarray, extent: float) -> tuple[np.ndarray, np.nda
     away = others - point[:, None]
     along = (away * inward[:, None]).sum(axis=-1)
     square = (away * away).sum(axis=-1)
-    inside = along > 1e-3 * np.sqrt(square) + 1e-9
+    inside = along > np.maximum(_ROUGH, 1e-3 * np.sqrt(square))
     with np.errstate(divide="ignore", invalid="ignore"):
         radius = np.where(inside, square / (2.0 * along), np.inf).min(axis=1, initial=np.inf)
     radius = np.where(size > 0.0, np.minimum(radius, 0.5 * extent), 0.0)

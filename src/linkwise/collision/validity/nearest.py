@@ -31,9 +31,9 @@ def nearest(checked: Checked, poses: np.ndarray, world: World) -> Nearest:
         poses: of all bodies, the base last, shape (states, bodies + 1, 3, 4).
         world: the obstacles.
     """
-    spheres = checked.spheres
-    points = np.concatenate([spheres.centre, np.ones((len(spheres), 1))], axis=1)
-    centres = (poses[:, spheres.body] * points[:, None]).sum(axis=-1)
+    spheres, radius = checked.spheres, checked.spheres.radius
+    points = np.concatenate([checked.spheres.centre, np.ones((len(checked.spheres.centre), 1))], axis=1)
+    centres = (poses[:, checked.spheres.body] * points[:, None]).sum(axis=-1)
     states = len(poses)
     best = np.full(states, BEYOND)
     first = np.zeros(states, int)
@@ -53,13 +53,13 @@ def nearest(checked: Checked, poses: np.ndarray, world: World) -> Nearest:
     for kind in COLUMNS:
         for row in world.solids[kind].tolist():
             x = tuple(np.moveaxis(centres[:, moving], -1, 0))
-            gaps = solids.distance(kind, row, x, spheres.radius[moving])
+            gaps = solids.distance(kind, row, x, radius[moving])
             place = gaps.argmin(axis=1)
             point = centres[rows, moving[place]]
             take(gaps[rows, place], moving[place], -1, _direction(kind, row, point))
     for pairs in checked.pairs.compared.values():
         way = centres[:, pairs[:, 0]] - centres[:, pairs[:, 1]]
-        gaps = np.sqrt((way * way).sum(axis=-1)) - spheres.radius[pairs].sum(axis=1)
+        gaps = np.sqrt((way * way).sum(axis=-1)) - radius[pairs].sum(axis=1)
         place = gaps.argmin(axis=1)
         take(gaps[rows, place], pairs[place, 0], pairs[place, 1], way[rows, place])
     return Nearest(best, first, second, normal)

@@ -83,7 +83,7 @@ class _Builder:
         self.checked, self.dtype = checked, dtype
         self.made = Procedure(dtype, fused=fused)
         spheres = checked.spheres
-        self.bound = {body: spheres.bound(body)[1] for body in spheres.bodies}
+        self.bound = {body: checked.spheres.bound(body)[1] for body in spheres.bodies}
         self.place = {body: k for k, body in enumerate(spheres.bodies)}
         self.registers = 0
         self.places, self.constants = self.tables()

@@ -164,8 +164,8 @@ class Validity:
         return np.array(world).reshape(-1, n), np.array(pairs).reshape(-1, n)
 
     def _farthest(self, body: int) -> float:
-        mine = self.spheres.of(body)
-        return max((length(point) for point in self.spheres.centre[mine]), default=0.0) if body != BASE else 0.0
+        points = self.spheres.centre[self.spheres.body == body]
+        return max((length(point) for point in points), default=0.0) if body != BASE else 0.0
 
     def _name(self, body: int) -> str:
         return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
