@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.collision.checks import are_apart
-from linkwise.collision.clearance import OFTEN, body_poses, position_range
+from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
 from linkwise.collision.spheres import Spheres
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
@@ -25,7 +25,7 @@ from linkwise.robot.robot import Robot
 POSTURES = 1024  # random ones that show what touches
 LOOKED_AT = 256  # of them in which points of the meshes are compared
 CLOSE = 0.05  # share of postures in which spheres touch, from which on points are compared
-NEAR = 0.012  # [m] parts whose points are always farther apart than this do not touch: points are as far apart
+MEETING = 0.012  # [m] parts whose points are always farther apart than this do not touch: points are as far apart
 LinkPair = tuple[str, str]
 
 
@@ -121,11 +121,19 @@ class _Postures:
             square += away * away
         return square < reach * reach
 
+    def _beside(self, pairs: np.ndarray) -> np.ndarray:
+        """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
+        reach = self.spheres.radius[pairs].sum(axis=1)
+        way = self.centres[:LOOKED_AT, pairs[:, 0]] - self.centres[:LOOKED_AT, pairs[:, 1]]
+        gap = np.sqrt((way * way).sum(axis=-1)) - reach
+        return gap.max(axis=0) <= NEAR * reach
+
     def near(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
-        """Which pairs of spheres contain parts of the meshes that come near each other; all where there are no points."""
+        """Which pairs of spheres contain parts of the meshes that come near each other; without points, those that are
+        not beside each other at a joint."""
         mine = [np.flatnonzero(self.spheres.body[self.spheres.owner] == body) for body in (first, second)]
         if not all(len(each) for each in mine):
-            return np.ones(len(pairs), bool)
+            return ~self._beside(pairs)
         mine = [each[np.argsort(self.spheres.owner[each], kind="stable")] for each in mine]
         owners = [self.spheres.owner[each] for each in mine]
         starts = [np.flatnonzero(np.diff(each, prepend=-1)) for each in owners]
@@ -144,7 +152,7 @@ class _Postures:
             least = np.minimum(least, np.minimum.reduceat(rows, starts[1], axis=1))
         near = {
             (int(owners[0][starts[0][i]]), int(owners[1][starts[1][k]]))
-            for i, k in np.argwhere(least < NEAR * NEAR).tolist()
+            for i, k in np.argwhere(least < MEETING * MEETING).tolist()
         }
         return np.array([tuple(pair) in near for pair in pairs.tolist()], dtype=bool)
 

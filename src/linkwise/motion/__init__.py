@@ -10,6 +10,7 @@ from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematic
 from linkwise.motion.kinematics.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.kinematics.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
 from linkwise.motion.limits import LimitError, Violation, check, require
+from linkwise.motion.planning.planner import MotionPlan, plan
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
 from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
@@ -35,6 +36,7 @@ __all__ = [
     "JerkLimited",
     "LimitError",
     "Moment",
+    "MotionPlan",
     "PiecewisePolynomial",
     "Samples",
     "Solution",
@@ -55,6 +57,7 @@ __all__ = [
     "line",
     "nonic",
     "pieces",
+    "plan",
     "quintic",
     "quintic_spline",
     "ramp",

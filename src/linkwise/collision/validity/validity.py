@@ -59,7 +59,7 @@ class Validity:
     ):
         if robot.nq != robot.dof:
             raise ArgumentError(f"robot: {robot.name} has ball or floating joints, which validity checks do not have")
-        self.robot = robot
+        self.robot, self.n = robot, robot.nq
         self.spheres = spheres_of(robot) if spheres is None else spheres
         listed = [(pair.first, pair.second) for pair in read_srdf(srdf)] if srdf is not None else []
         known = [pair for pair in listed if set(pair) <= set(robot.link_names)]
@@ -175,9 +175,9 @@ class Validity:
             given = np.asarray(q, dtype=float)
         except (TypeError, ValueError):
             raise ArgumentError("q: expected numbers") from None
-        if given.shape[-1:] != (self.robot.nq,):
-            raise ShapeError(f"q: expected shape (..., {self.robot.nq}), got {given.shape}")
-        return given.reshape(-1, self.robot.nq), given.shape[:-1]
+        if given.shape[-1:] != (self.n,):
+            raise ShapeError(f"q: expected shape (..., {self.n}), got {given.shape}")
+        return given.reshape(-1, self.n), given.shape[:-1]
 
 
 def _world(world: World | Sequence[Any] | None) -> World:

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwise.collision.validity.kernel import BoundWorld
 from linkwise.collision.validity.validity import Validity
 from linkwise.collision.world import World
 from linkwise.core.products import times
+from linkwise.solve import linear
 
 HALVINGS = 14
 FIRST = 0.04  # [m] motion of points of the robot in the pieces that are looked at first, about
@@ -40,14 +42,14 @@ class Prover:
     """
 
     def __init__(self, validity: Validity, world: World):
-        self.validity, self.world = validity, world
+        self.validity, self._bound = validity, BoundWorld(world, "float64")
         self.factors = np.concatenate(validity.speed_factors())
         self.most = self.factors.max(axis=0, initial=0.0)
 
     def clearances(self, q: np.ndarray) -> np.ndarray:
         """All clearances [m], shape (states, comparisons)."""
-        found = self.validity.clearances(q, self.world)
-        return np.concatenate([found.world, found.itself], axis=-1)
+        found = self.validity.clearance_kernel(q, self._bound, 1)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
     def prove(self, pieces: np.ndarray, wanted: float) -> Proof:
         """Bounds of pieces; less than ``wanted`` where that cannot be proved.
@@ -64,7 +66,7 @@ class Prover:
             middle = 0.25 * (control[:, 0] + 2.0 * control[:, 1] + control[:, 2])
             away = np.abs(control - middle[:, None]).max(axis=1)
             clearance = self.clearances(middle)
-            bound = (clearance - times(away, self.factors.T)).min(axis=1, initial=np.inf) - ROUNDING
+            bound = (clearance - linear.product(away, self.factors.T)).min(axis=1, initial=np.inf) - ROUNDING
             hopeless = clearance.min(axis=1, initial=np.inf) - ROUNDING < wanted
             failed[owner[hopeless]] = True
             ready = (bound >= wanted) | failed[owner] | (level == HALVINGS)

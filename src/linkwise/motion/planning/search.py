@@ -69,19 +69,18 @@ class Search:
     Args:
         validity: checks of the robot.
         world: the obstacles.
-        clearance: distance [m] that is kept at the checked positions.
         gap: how far points of the robot move between checked positions [m], at most.
         step: longest edge of a tree [rad or m].
     """
 
     def __init__(
-        self, validity: Validity, world: World, *, clearance: float = 0.0, gap: float = GAP, step: float = STEP
+        self, validity: Validity, world: World, *, gap: float = GAP, step: float = STEP
     ):
         robot = validity.robot
         self.n = n = robot.nq
         self.lower, self.upper = position_range(robot, None, None)
         native = validity.collision_kernel.native()
-        self._world = BoundWorld(world, "float32", clearance)
+        self._world = BoundWorld(world, "float32")
         self._positions, self._collides = np.zeros((GROUP, n), np.float32), np.zeros(GROUP, np.float32)
         self._scratch = np.zeros(native.room + 64, np.float32)
         self._trees = [np.empty((CAPACITY // GROUP + 1) * GROUP * n, np.float32) for _ in range(2)]
@@ -123,13 +122,15 @@ class Search:
     def _get(self, name: str, place: int = 0) -> int:
         return int(self._words[getattr(Words, name) // 8 + place])
 
-    def is_free(self, path: np.ndarray) -> bool:
+    def is_free(self, path: np.ndarray, clearance: float = 0.0) -> bool:
         """Whether a path of way-points (points, n) is free at the checked positions; its first point is not checked.
 
         Args:
             path: positions [rad or m].
+            clearance: distance [m] that is kept there.
         """
         with self._lock:
+            self._world.margin[0] = clearance
             self._use(path)
             return self._functions["check_path"](self._address) < 0
 
@@ -138,7 +139,14 @@ class Search:
         self._set("points", len(path))
 
     def path(
-        self, start: np.ndarray, goals: np.ndarray, *, seed: int, rounds: int, tries: int = TRIES
+        self,
+        start: np.ndarray,
+        goals: np.ndarray,
+        *,
+        seed: int,
+        rounds: int,
+        tries: int = TRIES,
+        clearance: float = 0.0,
     ) -> Found:
         """A path of way-points from the start to one of the goals.
 
@@ -148,8 +156,10 @@ class Search:
             seed: of the random numbers.
             rounds: of the search, at most.
             tries: of shortcuts.
+            clearance: distance [m] that is kept at the checked positions.
         """
         with self._lock:
+            self._world.margin[0] = clearance
             self._set("used", 0)
             self._set("groups", 0)
             self._set("seed", (seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**63)

@@ -35,7 +35,7 @@ _LOST = 1e-6  # [rad or m] positions may be beyond a limit by rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Summarised):
+class MotionPlan(Summarised):
     """What ``plan`` found.
 
     ``status``: "solved"; "start collides", "goal collides", "goal unreachable": nothing was searched; "no path": the
@@ -82,7 +82,7 @@ class Plan(Summarised):
         return validity_of(self.robot).distance(self.motion.at(t).q, self.world)
 
     def _summary(self) -> Summary:
-        title = f"Plan: {self.status}" + (f": {self.message}" if self.message else "")
+        title = f"MotionPlan: {self.status}" + (f": {self.message}" if self.message else "")
         if not self.solved:
             return Summary(title, (), [])
         assert self.waypoints is not None
@@ -109,7 +109,7 @@ def plan(
     torque: Any = None,
     rounds: int = ROUNDS,
     validity: Validity | None = None,
-) -> Plan:
+) -> MotionPlan:
     """A motion from a position to a goal that touches nothing, in the shortest time under the limits.
 
     A path is searched by two trees, shortened, and its corners are rounded; its clearance is proved between samples,
@@ -145,8 +145,8 @@ def plan(
 
 
 @lru_cache(maxsize=64)
-def _search(validity: Validity, world: World, margin: float, gap: float) -> Search:
-    return Search(validity, world, clearance=margin, gap=gap)
+def _search(validity: Validity, world: World, gap: float) -> Search:
+    return Search(validity, world, gap=gap)
 
 
 @lru_cache(maxsize=64)
@@ -155,6 +155,8 @@ def _prover(validity: Validity, world: World) -> Prover:
 
 
 class _Problem:
+    """One start and one goal."""
+
     def __init__(self, robot: Robot, world: World, validity: Validity, clearance: float, seed: int, rounds: int):
         self.robot, self.world, self.validity = robot, world, validity
         self.clearance, self.seed, self.rounds = clearance, seed, rounds
@@ -162,7 +164,7 @@ class _Problem:
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
 
-    def solve(self, start: Any, goal: Any, frame: str | None, timing: bool, limits: dict[str, Any]) -> Plan:
+    def solve(self, start: Any, goal: Any, frame: str | None, timing: bool, limits: dict[str, Any]) -> MotionPlan:
         n = self.robot.nq
         first = self._inside("start", arguments.positions("start", start, n)[None])[0]
         if (least := self._least(first[None])[0]) <= self.clearance:
@@ -176,7 +178,7 @@ class _Problem:
             return self._failed("goal collides", self._why(goals[0], distances[0]))
         room = min(self._least(first[None])[0], float(self._least(free).max())) - self.clearance
         found = self._proved(first, free, min(SPARE, 0.5 * room))
-        if isinstance(found, Plan):
+        if isinstance(found, MotionPlan):
             return found
         points, pieces, bounds = found
         path = smooth_path(pieces)
@@ -192,11 +194,11 @@ class _Problem:
             self.seconds["timing"] = time.perf_counter() - begin
         return self._plan("solved", "", motion=motion, **values)
 
-    def _plan(self, status: str, message: str, **values: Any) -> Plan:
+    def _plan(self, status: str, message: str, **values: Any) -> MotionPlan:
         common = {"rounds": self.used, "seed": self.seed, "seconds": dict(self.seconds)}
-        return Plan(status, message, self.robot, self.world, **values, **common)
+        return MotionPlan(status, message, self.robot, self.world, **values, **common)
 
-    def _failed(self, status: str, message: str) -> Plan:
+    def _failed(self, status: str, message: str) -> MotionPlan:
         return self._plan(status, message)
 
     # -- start and goal -----------------------------------------------------------------------------------------------
@@ -255,13 +257,13 @@ class _Problem:
 
     def _proved(
         self, start: np.ndarray, goals: np.ndarray, spare: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | Plan:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | MotionPlan:
         """Way-points, pieces of the path with rounded corners, and what is proved."""
         gap = GAP
         for attempt in range(ATTEMPTS):
             begin = time.perf_counter()
-            search = _search(self.validity, self.world, self.clearance + spare, gap)
-            found = search.path(start, goals, seed=self.seed + attempt, rounds=self.rounds)
+            search, kept = _search(self.validity, self.world, gap), self.clearance + spare
+            found = search.path(start, goals, seed=self.seed + attempt, rounds=self.rounds, clearance=kept)
             self.seconds["search"] += time.perf_counter() - begin
             self.used += found.rounds
             if found.path is None:
