@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linkwise.arguments.numbers import Numbers
 from linkwise.collision.room import Box
 from linkwise.collision.world import (
@@ -141,6 +143,6 @@ def _entry(each: Obstacle) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": kind}
     for key in (*needed, *optional, "name"):
         value = getattr(each, key, None)
-        if value is not None and value != "":
-            entry[key] = value.tolist() if hasattr(value, "tolist") else value
+        if value is not None and not (isinstance(value, str) and not value):
+            entry[key] = value if isinstance(value, str) else np.asarray(value).tolist()
     return entry

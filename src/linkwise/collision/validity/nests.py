@@ -38,6 +38,7 @@ from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
 from linkwise.scalar import sqrt, where
 
+LARGEST = 1e5  # [rad or m] sines of larger numbers have no digits in single precision
 FAR = 1e9  # added to what is compared with zero where a state is known to collide
 BEYOND = 1e4  # [m] distance where there is nothing to compare with
 SLACK = 1e-4  # [m] by which a bound may be above the distances that it bounds, by rounding
@@ -330,11 +331,11 @@ class _Clearance(_Builder):
 
 
 def _finite(q: list[Any], hit: list[Any]) -> list[list[Any]]:
-    """Positions that are not finite collide."""
-    total = 0.0 * q[0]
-    for value in q[1:]:
-        total = total + 0.0 * value
-    return [[where(abs(total) <= 0.0, hit[0], 1.0)]]
+    """Positions that are not finite, or beyond ``LARGEST``, collide."""
+    value = hit[0]
+    for position in q:
+        value = where(abs(position) <= LARGEST, value, 1.0)
+    return [[value]]
 
 
 def _point(values: Sequence[Any], k: int) -> tuple[Any, Any, Any]:
