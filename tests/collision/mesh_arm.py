@@ -29,7 +29,9 @@ def mesh_arm(folder, seed: int = 0, joints: int = 5) -> str:
         parts.append(LINK.format(name=f"link{k}", collision=COLLISION.format(name=f"link{k}")))
         if k < joints:
             parts.append(
-                JOINT.format(k=k, next=k + 1, height=height, roll=(-1.57, 1.57, 0.8, -0.8)[k % 4] if k else 0.0)
+                JOINT.format(
+                    k=k, next=k + 1, height=height, roll=(-1.57, 1.57, 0.8, -0.8)[k % 4] if k else 0.0
+                )
             )
     file = folder / f"arm{seed}.urdf"
     file.write_text(f'<robot name="arm{seed}">' + "\n".join(parts) + "</robot>")
@@ -38,7 +40,9 @@ def mesh_arm(folder, seed: int = 0, joints: int = 5) -> str:
 
 def _write_stl(path, mesh) -> None:
     triangles = mesh.vertices[mesh.faces].astype("<f4")
-    records = np.zeros(len(triangles), dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("rest", "<u2")])
+    records = np.zeros(
+        len(triangles), dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("rest", "<u2")]
+    )
     records["corners"] = triangles
     path.write_bytes(b"\0" * 80 + np.uint32(len(triangles)).tobytes() + records.tobytes())
 
@@ -54,7 +58,9 @@ class Coal:
         self.model = pin.buildModelFromUrdf(file)
         self.data = self.model.createData()
         folder = file.rpartition("/")[0]
-        self.geometry = pin.buildGeomFromUrdf(self.model, file, pin.GeometryType.COLLISION, package_dirs=folder)
+        self.geometry = pin.buildGeomFromUrdf(
+            self.model, file, pin.GeometryType.COLLISION, package_dirs=folder
+        )
         self.geometry.removeAllCollisionPairs()
         own = list(self.geometry.geometryObjects)
         body = [each.parentJoint - 1 for each in own]
@@ -72,7 +78,9 @@ class Coal:
 
     def __call__(self, q: np.ndarray) -> np.ndarray:
         found = [
-            self.pin.computeCollisions(self.model, self.data, self.geometry, self.placed, np.asarray(x, float), True)
+            self.pin.computeCollisions(
+                self.model, self.data, self.geometry, self.placed, np.asarray(x, float), True
+            )
             for x in q
         ]
         return np.array(found)

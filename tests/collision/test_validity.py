@@ -104,14 +104,18 @@ def test_collisions_are_negative_distances(arm):
         distance = checks.distance(q, world)
         sure = np.abs(distance) > 1e-5
         assert ((distance < 0.0) == checks.in_collision(q, world))[sure].all()
-        assert ((distance < 0.03) == checks.in_collision(q, world, clearance=0.03))[np.abs(distance - 0.03) > 1e-5].all()
+        assert ((distance < 0.03) == checks.in_collision(q, world, clearance=0.03))[
+            np.abs(distance - 0.03) > 1e-5
+        ].all()
         near, gradient = checks.distance_gradient(q[:50], world)
         assert np.abs(near - distance[:50]).max() < 1e-12
         h = 1e-6
         for k in range(robot.nq):
             step = h * np.eye(robot.nq)[k]
             slope = (checks.distance(q[:50] + step, world) - checks.distance(q[:50] - step, world)) / (2 * h)
-            assert np.quantile(np.abs(slope - gradient[:, k]), 0.9) < 1e-6  # it jumps where another pair is nearest
+            assert (
+                np.quantile(np.abs(slope - gradient[:, k]), 0.9) < 1e-6
+            )  # it jumps where another pair is nearest
 
 
 def test_a_state_does_not_depend_on_its_neighbours(arm):

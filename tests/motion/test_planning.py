@@ -71,7 +71,9 @@ def test_motions_by_coal_and_pinocchio(arm):
 def test_the_same_seed_gives_the_same_motion(arm):
     _, robot = arm
     start, goal = free_positions(robot, SHELVES, 2, 3)
-    first, again, other = (plan(robot, start, goal, World(SHELVES.obstacles), seed=s, timing=False) for s in (1, 1, 2))
+    first, again, other = (
+        plan(robot, start, goal, World(SHELVES.obstacles), seed=s, timing=False) for s in (1, 1, 2)
+    )
     assert first
     assert np.array_equal(first.waypoints, again.waypoints)
     assert len(first.waypoints) == 2 or not np.array_equal(first.waypoints, other.waypoints)

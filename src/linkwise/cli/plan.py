@@ -50,7 +50,12 @@ class Goal(click.ParamType):
 @headings.command("plan", _HEADINGS)
 @robot_argument
 @click.option(
-    "--from", "start", type=Numbers(), required=True, metavar="Q1,Q2,…", help="Positions at the start [rad or m]."
+    "--from",
+    "start",
+    type=Numbers(),
+    required=True,
+    metavar="Q1,Q2,…",
+    help="Positions at the start [rad or m].",
 )
 @click.option(
     "--to",
@@ -73,14 +78,21 @@ class Goal(click.ParamType):
 @click.option(
     "--rounds", type=WholeNumber(1, 2**31), default=20000, show_default=True, help="Of the search, at most."
 )
-@click.option("--velocity", type=Numbers(each=POSITIVE), metavar="V|V1,V2,…", help="Limits in place of the robot's.")
+@click.option(
+    "--velocity", type=Numbers(each=POSITIVE), metavar="V|V1,V2,…", help="Limits in place of the robot's."
+)
 @click.option(
     "--acceleration", type=Numbers(each=POSITIVE), metavar="A|A1,A2,…", help="Limits [rad/s² or m/s²]."
 )
 @click.option(
-    "--out", type=headings.TABLE, metavar="FILE.csv", help="Write the motion: t, q, qd, qdd; - is standard output."
+    "--out",
+    type=headings.TABLE,
+    metavar="FILE.csv",
+    help="Write the motion: t, q, qd, qdd; - is standard output.",
 )
-@click.option("--rate", type=POSITIVE, default=1000.0, show_default=True, help="Rows per second of the table.")
+@click.option(
+    "--rate", type=POSITIVE, default=1000.0, show_default=True, help="Rows per second of the table."
+)
 @json_option
 def command(robot, gravity, lock, base, mimic, start, goal, frame, world, velocity, acceleration, out, rate, as_json, **options):  # fmt: skip
     """Find a motion from one position to another that touches nothing, in the shortest time under the limits.
@@ -116,7 +128,9 @@ def command(robot, gravity, lock, base, mimic, start, goal, frame, world, veloci
     )
     if found.motion is not None and out is not None:
         motion = found.motion
-        bounds.check(f"--rate: {motion.duration * rate:.6g} rows", motion.duration * rate * (1 + 3 * loaded.dof))
+        bounds.check(
+            f"--rate: {motion.duration * rate:.6g} rows", motion.duration * rate * (1 + 3 * loaded.dof)
+        )
         samples = motion.sampled(rate)
         table = {"t": samples.t} | numbered("q", samples.q)
         write_table(out, table | numbered("qd", samples.qd) | numbered("qdd", samples.qdd))
@@ -165,7 +179,9 @@ def _show(found: MotionPlan, out: str | None) -> None:
     assert found.motion is not None
     assert found.waypoints is not None
     say(f"a motion of {found.motion.duration:.4g} s over {len(found.waypoints)} way-points")
-    say(f"at all times at least {100 * found.clearance:.2g} cm from obstacles and between links that are compared")
+    say(
+        f"at all times at least {100 * found.clearance:.2g} cm from obstacles and between links that are compared"
+    )
     times = ", ".join(f"{key} {1e3 * value:.3g} ms" for key, value in found.seconds.items())
     say(times)
     say(f"motion written to {out}" if out is not None else "the motion was not written: give --out FILE.csv")

@@ -2,8 +2,9 @@
 
 Bodies that a joint connects are not compared, nor fingers. Spheres are thicker than links: where those of two bodies
 touch in many random postures, as at a wrist, points of the meshes show which pairs of spheres contain parts that
-come near each other in any posture; only these are compared, unless they touch in nearly all postures. Pairs of bodies
-of which nothing is compared are listed. Pairs of links can be left out or compared by name, also by an SRDF file.
+come near each other in any posture, and at which distance of their centres; only these are compared, by this distance,
+unless they touch in nearly all postures. Pairs of bodies of which nothing is compared are listed. Pairs of links can be
+left out or compared by name, also by an SRDF file.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from linkwise.model import Model
 from linkwise.robot.robot import Robot
 
 POSTURES = 1024  # random ones that show what touches
-LOOKED_AT = 256  # of them in which points of the meshes are compared
-CLOSE = 0.05  # share of postures in which spheres touch, from which on points are compared
-MEETING = 0.012  # [m] parts whose points are always farther apart than this do not touch: points are as far apart
+LOOKED_AT = 384  # of them in which points of the meshes are compared
+CLOSE = 0.2  # share of postures in which spheres touch, from which on points are compared
+MEETING = (
+    0.012  # [m] parts whose points are always farther apart than this do not touch: points are as far apart
+)
+BETWEEN = 0.01  # [m] added to distances that were found in postures, for those between them
 LinkPair = tuple[str, str]
 
 
@@ -35,12 +39,14 @@ class BodyPairs:
 
     Args:
         compared: for each pair of bodies the pairs of numbers of spheres, shape (k, 2).
+        reaches: for each pair of bodies the distances of centres [m] below which its pairs of spheres touch, (k,).
         always: pairs of links that touch by construction; they are not compared.
         never: pairs of links that are close to each other and touched in no posture; they are not compared.
         left_out: pairs of links that are left out by name.
     """
 
     compared: dict[tuple[int, int], np.ndarray]
+    reaches: dict[tuple[int, int], np.ndarray]
     always: tuple[LinkPair, ...]
     never: tuple[LinkPair, ...]
     left_out: tuple[LinkPair, ...]
@@ -65,6 +71,7 @@ def body_pairs(
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     postures = _Postures(robot, spheres)
     compared: dict[tuple[int, int], np.ndarray] = {}
+    reaches: dict[tuple[int, int], np.ndarray] = {}
     listed: dict[str, list[LinkPair]] = {"always": [], "never": [], "left_out": []}
     bodies = spheres.bodies
     for place, first in enumerate(bodies):
@@ -76,19 +83,20 @@ def body_pairs(
             if not are_apart(first, second, above) and key not in wanted:
                 continue
             pairs = _all_pairs(spheres.of(first), spheres.of(second))
-            if key not in wanted:
-                share = postures.touching(pairs)
-                if share.any(axis=1).mean() >= CLOSE:
-                    pairs = pairs[postures.near(first, second, pairs)]
-                    if not len(pairs):
-                        listed["never"].append(names)
-                        continue
-                    pairs = pairs[postures.touching(pairs).mean(axis=0) < OFTEN]
+            reach = spheres.radius[pairs].sum(axis=1)
+            if key not in wanted and postures.touching(pairs, reach).any(axis=1).mean() >= CLOSE:
+                reach = postures.meeting(first, second, pairs)
+                pairs, reach = pairs[reach > 0.0], reach[reach > 0.0]
+                if not len(pairs):
+                    listed["never"].append(names)
+                    continue
+                rare = postures.touching(pairs, reach).mean(axis=0) < OFTEN
+                pairs, reach = pairs[rare], reach[rare]
             if len(pairs):
-                compared[key] = pairs
+                compared[key], reaches[key] = pairs, reach
             else:
                 listed["always"].append(names)
-    return BodyPairs(compared, **{key: tuple(values) for key, values in listed.items()})
+    return BodyPairs(compared, reaches, **{key: tuple(values) for key, values in listed.items()})
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -111,10 +119,8 @@ class _Postures:
         full = np.concatenate([point, np.ones((len(point), 1))], axis=1)
         return np.stack([(poses[:, body, axis] * full).sum(axis=-1) for axis in range(3)], axis=-1)
 
-    def touching(self, pairs: np.ndarray) -> np.ndarray:
-        """Which spheres touch, (postures, pairs)."""
-        radius = self.spheres.radius
-        reach = radius[pairs[:, 0]] + radius[pairs[:, 1]]
+    def touching(self, pairs: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Which spheres are nearer than ``reach`` (pairs,), (postures, pairs)."""
         square = np.zeros((POSTURES, len(pairs)))
         for axis in range(3):
             away = self.centres[:, pairs[:, 0], axis] - self.centres[:, pairs[:, 1], axis]
@@ -128,33 +134,41 @@ class _Postures:
         gap = np.sqrt((way * way).sum(axis=-1)) - reach
         return gap.max(axis=0) <= NEAR * reach
 
-    def near(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
-        """Which pairs of spheres contain parts of the meshes that come near each other; without points, those that are
-        not beside each other at a joint."""
+    def meeting(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
+        """Distances of centres [m] below which the parts of the meshes in two spheres may touch, (pairs,); 0 for pairs
+        of which they never do. Without points: the sums of radii, 0 for spheres beside each other at a joint."""
+        reach = self.spheres.radius[pairs].sum(axis=1)
         mine = [np.flatnonzero(self.spheres.body[self.spheres.owner] == body) for body in (first, second)]
         if not all(len(each) for each in mine):
-            return ~self._beside(pairs)
+            return np.where(self._beside(pairs), 0.0, reach)
+        touching = self.touching(pairs, reach)
+        near = pairs[touching.any(axis=0)]  # the others never touch
+        mine = [each[np.isin(self.spheres.owner[each], near)] for each in mine]
+        if not all(len(each) for each in mine):
+            return np.zeros(len(pairs))
         mine = [each[np.argsort(self.spheres.owner[each], kind="stable")] for each in mine]
         owners = [self.spheres.owner[each] for each in mine]
         starts = [np.flatnonzero(np.diff(each, prepend=-1)) for each in owners]
-        poses = self.poses[:LOOKED_AT]
+        looked_at = np.flatnonzero(touching.any(axis=1))[:LOOKED_AT]
+        poses = self.poses[looked_at]
         one, two = (
-            self._placed(poses, np.full(len(each), body), self.spheres.points[each])
+            self._placed(poses, np.full(len(each), body), self.spheres.points[each]).astype(np.float32)
             for each, body in zip(mine, (first, second), strict=True)
         )
-        least = np.full((len(starts[0]), len(starts[1])), np.inf)
-        for a, b in zip(one.astype(np.float32), two.astype(np.float32), strict=True):
+        numbers = [each[start] for each, start in zip(owners, starts, strict=True)]
+        far = np.zeros((len(self.spheres), len(self.spheres)))
+        for a, b, centres in zip(one, two, self.centres[looked_at], strict=True):
             square = np.zeros((len(a), len(b)), np.float32)
             for axis in range(3):
                 away = a[:, axis, None] - b[:, axis]
                 square += away * away
-            rows = np.minimum.reduceat(square, starts[0], axis=0)
-            least = np.minimum(least, np.minimum.reduceat(rows, starts[1], axis=1))
-        near = {
-            (int(owners[0][starts[0][i]]), int(owners[1][starts[1][k]]))
-            for i, k in np.argwhere(least < MEETING * MEETING).tolist()
-        }
-        return np.array([tuple(pair) in near for pair in pairs.tolist()], dtype=bool)
+            rows = np.minimum.reduceat(np.minimum.reduceat(square, starts[0], axis=0), starts[1], axis=1)
+            i, k = np.nonzero(rows < MEETING * MEETING)
+            i, k = numbers[0][i], numbers[1][k]
+            way = centres[i] - centres[k]
+            far[i, k] = np.maximum(far[i, k], np.sqrt((way * way).sum(axis=1)))
+        found = far[pairs[:, 0], pairs[:, 1]]
+        return np.where(found > 0.0, np.minimum(found + BETWEEN, reach), 0.0)
 
 
 def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:
@@ -165,7 +179,10 @@ def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:
         q: positions [rad or m], shape (states, nq).
     """
     base = np.broadcast_to(np.eye(4)[:3], (len(q), 1, 3, 4))
-    if not all(joint.turns or joint.type == "prismatic" for joint in robot.moving_joints) or robot.nq != robot.dof:
+    if (
+        not all(joint.turns or joint.type == "prismatic" for joint in robot.moving_joints)
+        or robot.nq != robot.dof
+    ):
         return np.concatenate([np.asarray(body_poses(robot)(q)), base], axis=1)
     names = list(robot.joint_names)
     found: list[np.ndarray] = []
@@ -182,7 +199,11 @@ def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:
         else:
             turn_above, shift_above = base[:, 0, :, :3], base[:, 0, :, 3]
         fixed = times(turn_above, np.broadcast_to(origin.rotation, turn_above.shape))
-        place = shift_above + (turn_above * origin.translation).sum(axis=-1) + (fixed * shift[:, None]).sum(axis=-1)
+        place = (
+            shift_above
+            + (turn_above * origin.translation).sum(axis=-1)
+            + (fixed * shift[:, None]).sum(axis=-1)
+        )
         found.append(np.concatenate([times(fixed, turn), place[:, :, None]], axis=2))
     return np.concatenate([np.stack(found, axis=1), base], axis=1) if found else base
 

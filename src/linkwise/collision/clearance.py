@@ -471,7 +471,9 @@ def _stacked(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarr
     return [np.concatenate(pair) for pair in zip(first, second, strict=True)]
 
 
-def position_range(robot: Robot, lower: np.ndarray | None, upper: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def position_range(
+    robot: Robot, lower: np.ndarray | None, upper: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     limits = robot.limits
     n, given = robot.dof, Numbers().each
     low = (

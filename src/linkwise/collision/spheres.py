@@ -29,7 +29,9 @@ from linkwise.model import Model
 PER_BODY = 8  # spheres of a moving link, on average
 MOST = 512  # of a robot
 POINTS = 400  # of the meshes of a link that are kept
-ROUNDING = 1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
+ROUNDING = (
+    1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
+)
 _GROUPED = 400  # triangles of a link by which spheres are chosen; all of them are covered at the end
 _LEAST_EXCESS = 1e-3  # [m]
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a link smaller
@@ -105,9 +107,7 @@ def spheres_of(
 @lru_cache(maxsize=64)
 def _spheres(robot: Model, count: int | None, margin: float, meshes: tuple[str, ...]) -> Spheres:
     geometry = _Triangles(robot, meshes)
-    bones = [
-        rod for rod in skeleton(robot, THICKNESS, TAPER).capsules if rod.body in geometry.lacking
-    ]
+    bones = [rod for rod in skeleton(robot, THICKNESS, TAPER).capsules if rod.body in geometry.lacking]
     total = PER_BODY * max(1, len(robot.moving_joints)) if count is None else count
     rows, points, excess = _stored(geometry.triangles, min(total, MOST))
     body, centre, radius = rows[:, 0].astype(int), rows[:, 1:4], rows[:, 4]

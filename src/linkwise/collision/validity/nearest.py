@@ -57,9 +57,9 @@ def nearest(checked: Checked, poses: np.ndarray, world: World) -> Nearest:
             place = gaps.argmin(axis=1)
             point = centres[rows, moving[place]]
             take(gaps[rows, place], moving[place], -1, _direction(kind, row, point))
-    for pairs in checked.pairs.compared.values():
+    for key, pairs in checked.pairs.compared.items():
         way = centres[:, pairs[:, 0]] - centres[:, pairs[:, 1]]
-        gaps = np.sqrt((way * way).sum(axis=-1)) - radius[pairs].sum(axis=1)
+        gaps = np.sqrt((way * way).sum(axis=-1)) - checked.pairs.reaches[key]
         place = gaps.argmin(axis=1)
         take(gaps[rows, place], pairs[place, 0], pairs[place, 1], way[rows, place])
     return Nearest(best, first, second, normal)

@@ -68,7 +68,9 @@ class Checked:
         centres: list[Any] = []
         for body, point in zip(self.spheres.body.tolist(), self.spheres.centre, strict=True):
             centres += _placed(poses[body], point)
-        bounds = [x for body in self.spheres.bodies for x in _placed(poses[body], self.spheres.bound(body)[0])]
+        bounds = [
+            x for body in self.spheres.bodies for x in _placed(poses[body], self.spheres.bound(body)[0])
+        ]
         return centres, bounds
 
 
@@ -109,9 +111,7 @@ class _Builder:
         return cells(_BOUNDS, 3, 3 * self.place[body])
 
     def over_world(self, body: Callable[[str], Sequence[Statement]]) -> list[Statement]:
-        return [
-            For(f"k_{kind}", whole(0), name(f"count_{kind}"), body(kind)) for kind in COLUMNS
-        ]
+        return [For(f"k_{kind}", whole(0), name(f"count_{kind}"), body(kind)) for kind in COLUMNS]
 
     def tables(self) -> tuple[dict[str, list[int]], dict[str, np.ndarray]]:
         """Tables of whole numbers and constants of the pairs of bodies.
@@ -132,25 +132,31 @@ class _Builder:
         reals: dict[str, list[float]] = {"bound_reaches": [], "row_reaches": [], "reaches": []}
         radius = self.checked.spheres.radius
         for (one, two), pairs in self.checked.pairs.compared.items():
+            sums = self.checked.pairs.reaches[one, two]
             whole_tables["bound_first"].append(3 * self.place[one])
             whole_tables["bound_second"].append(3 * self.place[two])
             whole_tables["row_starts"].append(len(whole_tables["firsts"]))
             reals["bound_reaches"].append(self.bound[one] + self.bound[two])
             for first in np.unique(pairs[:, 0]).tolist():
-                others = pairs[pairs[:, 0] == first, 1].tolist()
+                mine = pairs[:, 0] == first
+                others = pairs[mine, 1].tolist()
                 whole_tables["firsts"].append(3 * first)
                 whole_tables["row_bounds"].append(3 * self.place[two])
                 whole_tables["starts"].append(len(whole_tables["seconds"]))
                 whole_tables["seconds"] += [3 * k for k in others]
                 whole_tables["stops"].append(len(whole_tables["seconds"]))
                 reals["row_reaches"].append(float(radius[first]) + self.bound[two])
-                reals["reaches"] += [float(radius[first] + radius[k]) for k in others]
+                reals["reaches"] += sums[mine].tolist()
             whole_tables["row_stops"].append(len(whole_tables["firsts"]))
         constants = {key: np.array(values or [0.0]) for key, values in reals.items()}
         return {key: values or [0] for key, values in whole_tables.items()}, {**constants, "radii": radius}
 
     def compared(
-        self, what: Any, places: tuple[Sequence[Place], Sequence[Place], Place], held: Sequence[Place], to: Register
+        self,
+        what: Any,
+        places: tuple[Sequence[Place], Sequence[Place], Place],
+        held: Sequence[Place],
+        to: Register,
     ) -> Step:
         """``what`` of two points, the sum of two radii and ``held``."""
 
@@ -169,14 +175,19 @@ class _Builder:
         inner = self.compared(fine, (first, second, Element("reaches", turn)), held, to)
         loop = For("turn", entry("starts", row), entry("stops", row), [inner])
         pair = name("pair")
-        return For("row", entry("row_starts", pair), entry("row_stops", pair), [step, IfNegative(near, [loop])])
+        return For(
+            "row", entry("row_starts", pair), entry("row_stops", pair), [step, IfNegative(near, [loop])]
+        )
 
     def nest(self, label: str, body: Sequence[Statement], outputs: Sequence[Array]) -> ProcedureNest:
         tables, constants = self.places, self.constants
         arrays = [
             Array("q", "input", self.checked.robot.nq),
             Array(_MARGIN, "input", 1, shared=True),
-            *(Array(kind, "input", columns, rows=f"count_{kind}", shared=True) for kind, columns in COLUMNS.items()),
+            *(
+                Array(kind, "input", columns, rows=f"count_{kind}", shared=True)
+                for kind, columns in COLUMNS.items()
+            ),
             *outputs,
             Array(_CENTRES, "scratch", 3 * len(self.checked.spheres)),
             Array(_BOUNDS, "scratch", 3 * len(self.bound)),
@@ -210,7 +221,9 @@ class _Collision(_Builder):
         body += self.over_world(self._against)
         if self.checked.pairs.compared:
             body.append(self._itself())
-        body.append(self.made.step(_finite, [cells("q", self.checked.robot.nq), [_HIT]], [cells("collides", 1)]))
+        body.append(
+            self.made.step(_finite, [cells("q", self.checked.robot.nq), [_HIT]], [cells("collides", 1)])
+        )
         return self.nest("in_collision", body, [Array("collides", "output", 1)])
 
     def _against(self, kind: str) -> list[Statement]:
@@ -244,7 +257,13 @@ class _Collision(_Builder):
 
         mine = self.checked.spheres.of(body)
         turn = name(f"s_{kind}_{self.place[body]}")
-        reads = [self.row(kind), cells(_CENTRES, 3, turn * 3), [Element("radii", turn)], cells(_MARGIN, 1), [_HIT]]
+        reads = [
+            self.row(kind),
+            cells(_CENTRES, 3, turn * 3),
+            [Element("radii", turn)],
+            cells(_MARGIN, 1),
+            [_HIT],
+        ]
         step = self.made.step(fine, reads, [[_HIT]])
         return For(turn.args[0], whole(int(mine[0])), whole(int(mine[-1]) + 1), [step])
 
@@ -285,7 +304,13 @@ class _Clearance(_Builder):
         body += self.over_world(self._against)
         outputs = [Array("world", "output", max(1, len(moving)))]
         written: list[Place] = [*self.least.values()]
-        body.append(self.made.step(lambda *values: [[v[0] for v in values]], [[w] for w in written], [cells("world", len(written))]))
+        body.append(
+            self.made.step(
+                lambda *values: [[v[0] for v in values]],
+                [[w] for w in written],
+                [cells("world", len(written))],
+            )
+        )
         if compared:
             outputs.append(Array("self", "output", len(compared)))
             body.append(self._itself(len(compared)))
@@ -296,12 +321,12 @@ class _Clearance(_Builder):
         for body in self.checked.moving:
             near, least = self.register(), self.least[body]
 
-            def coarse(row: list[Any], bound: list[Any], held: list[Any], body: int = body) -> list[list[Any]]:
+            def coarse(
+                row: list[Any], bound: list[Any], held: list[Any], body: int = body
+            ) -> list[list[Any]]:
                 return [[solids.distance(kind, row, _point(bound, 0), self.bound[body]) - held[0] - SLACK]]
 
-            def fine(
-                row: list[Any], point: list[Any], radius: list[Any], held: list[Any]
-            ) -> list[list[Any]]:
+            def fine(row: list[Any], point: list[Any], radius: list[Any], held: list[Any]) -> list[list[Any]]:
                 return [[_less(solids.distance(kind, row, _point(point, 0), radius[0]), held[0])]]
 
             reads = [self.row(kind), self.at_bound(body), [least]]

@@ -58,7 +58,9 @@ class Validity:
         compare: Iterable[LinkPair] = (),
     ):
         if robot.nq != robot.dof:
-            raise ArgumentError(f"robot: {robot.name} has ball or floating joints, which validity checks do not have")
+            raise ArgumentError(
+                f"robot: {robot.name} has ball or floating joints, which validity checks do not have"
+            )
         self.robot, self.n = robot, robot.nq
         self.spheres = spheres_of(robot) if spheres is None else spheres
         listed = [(pair.first, pair.second) for pair in read_srdf(srdf)] if srdf is not None else []
@@ -158,9 +160,7 @@ class Validity:
         pairs: list[np.ndarray] = []
         for first, second in self.pairs.compared:
             common = set(levers.path(first)) & set(levers.path(second))
-            pairs.append(
-                levers.row(first, far[first], common) + levers.row(second, far[second], common)
-            )
+            pairs.append(levers.row(first, far[first], common) + levers.row(second, far[second], common))
         return np.array(world).reshape(-1, n), np.array(pairs).reshape(-1, n)
 
     def _farthest(self, body: int) -> float:

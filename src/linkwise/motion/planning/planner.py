@@ -157,14 +157,18 @@ def _prover(validity: Validity, world: World) -> Prover:
 class _Problem:
     """One start and one goal."""
 
-    def __init__(self, robot: Robot, world: World, validity: Validity, clearance: float, seed: int, rounds: int):
+    def __init__(
+        self, robot: Robot, world: World, validity: Validity, clearance: float, seed: int, rounds: int
+    ):
         self.robot, self.world, self.validity = robot, world, validity
         self.clearance, self.seed, self.rounds = clearance, seed, rounds
         self.prover = _prover(validity, world)
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
 
-    def solve(self, start: Any, goal: Any, frame: str | None, timing: bool, limits: dict[str, Any]) -> MotionPlan:
+    def solve(
+        self, start: Any, goal: Any, frame: str | None, timing: bool, limits: dict[str, Any]
+    ) -> MotionPlan:
         n = self.robot.nq
         first = self._inside("start", arguments.positions("start", start, n)[None])[0]
         if (least := self._least(first[None])[0]) <= self.clearance:

@@ -73,9 +73,7 @@ class Search:
         step: longest edge of a tree [rad or m].
     """
 
-    def __init__(
-        self, validity: Validity, world: World, *, gap: float = GAP, step: float = STEP
-    ):
+    def __init__(self, validity: Validity, world: World, *, gap: float = GAP, step: float = STEP):
         robot = validity.robot
         self.n = n = robot.nq
         self.lower, self.upper = position_range(robot, None, None)
