@@ -1,11 +1,12 @@
-"""Collision checks and planning, beside coal: ``python benchmarks/planning.py [validity] [plans] [check]``.
+"""Collision checks and planning, beside coal: ``python benchmarks/planning.py validity plans check``.
 
 ``validity``: nanoseconds a configuration, with self-collision and 20 obstacles, on one core, for random configurations
 and for groups of 16 along an edge; coal (part of Pinocchio) on the meshes of the same file and the same pairs; seconds
-of processor time from loading the file to the first result. ``plans``: problems with boxes, a table, shelves and a cage:
-solved, times. ``check``: motions of these problems by coal on the meshes and by Pinocchio's torques at many points.
+of processor time from loading the file to the first result. ``plans``: problems with boxes, a table, shelves and a
+cage: solved, times. ``check``: motions of these problems by coal on the meshes and by Pinocchio's torques.
 
-Robots are files of the package example-robot-data (or below ``--models FOLDER``), or bundled ones, which have no meshes.
+Robots are files of the package example-robot-data (or below ``--models FOLDER``), or bundled ones, which have no
+meshes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def main() -> None:
             _validity(name, robot, file, options)
     if "plans" in options.parts:
         print(
-            "robot                    scene     problems  solved  in 0.1 s   search [µs]: median  p95   whole [ms]: median  p95"
+            "robot                    scene     problems  solved  in 0.1 s"
+            "   search [µs]: median  p95   whole [ms]: median  p95"
         )
         for name, (robot, _) in robots.items():
             for scene in options.scenes.split(","):

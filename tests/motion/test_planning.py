@@ -14,7 +14,7 @@ from linkwise.motion.planning.rounded import control_points, smooth_path
 from linkwise.motion.planning.search import Search
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "collision"))
-from mesh_arm import Coal, mesh_arm  # noqa: E402
+from mesh_arm import Coal, mesh_arm
 
 SHELVES = World(
     [

@@ -94,7 +94,23 @@ class Goal(click.ParamType):
     "--rate", type=POSITIVE, default=1000.0, show_default=True, help="Rows per second of the table."
 )
 @json_option
-def command(robot, gravity, lock, base, mimic, start, goal, frame, world, velocity, acceleration, out, rate, as_json, **options):  # fmt: skip
+def command(
+    robot,
+    gravity,
+    lock,
+    base,
+    mimic,
+    start,
+    goal,
+    frame,
+    world,
+    velocity,
+    acceleration,
+    out,
+    rate,
+    as_json,
+    **options,
+):
     """Find a motion from one position to another that touches nothing, in the shortest time under the limits.
 
     Links are spheres around the geometry of the robot's file. The clearance is proved between samples, too. The torques

@@ -238,12 +238,11 @@ def _bodies(
         found.add((one, two))
     if not all_of:
         return found
-    whole = {
+    return {
         (one, two)
         for one, two in found
         if all((a, b) in listed for a in spheres.links.get(one, ()) for b in spheres.links.get(two, ()))
     }
-    return whole
 
 
 def _name(robot: Model, body: int) -> str:

@@ -2,7 +2,8 @@
 
 Every triangle of a link's collision geometry lies in one of the link's spheres, so nothing can touch the mesh before it
 touches a sphere. Spheres lie inside the links and reach beyond their surface by about the same length everywhere, the
-least one for which the given number of spheres is enough; ``Spheres.excess`` says how far. Links without geometry get spheres along the kinematics, as ``shapes_of`` has capsules there.
+least one for which the given number of spheres is enough; ``Spheres.excess`` says how far. Links without geometry get
+spheres along the kinematics, as ``shapes_of`` has capsules there.
 """
 
 from __future__ import annotations

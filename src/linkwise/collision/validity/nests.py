@@ -27,7 +27,6 @@ from linkwise.compiler.ir.loops import (
     Register,
     Statement,
     Step,
-    Whole,
     entry,
     name,
     whole,

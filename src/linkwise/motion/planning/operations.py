@@ -1,4 +1,4 @@
-"""What ``tree_search`` calls: functions on rows of single-precision numbers, in machine code (``vectors``).
+"""What ``tree_search`` calls: functions on rows of single-precision numbers (``compiler.emit.tree_vectors``).
 
 They exist in machine code only; addresses and whole numbers are words of 64 bits.
 """

@@ -16,7 +16,7 @@ from linkwise.collision.validity.validity import Validity
 from linkwise.collision.world import World
 from linkwise.compiler.runtime import arrays, cache, machine
 from linkwise.core import forks
-from linkwise.motion.planning import operations, tree_search, vectors
+from linkwise.motion.planning import operations, tree_search
 from linkwise.motion.planning.tree_search import Words
 
 CAPACITY = 8192  # nodes of a tree
@@ -41,9 +41,8 @@ class Found(NamedTuple):
 def _code() -> machine.Code:
     """The machine code, the same for all robots."""
     names = [name for name, _ in inspect.getmembers(operations, inspect.isfunction)]
-    routines = _routines()
     source = inspect.getsource(tree_search)
-    text = routines.module([(source, vars(tree_search))], _ENTRIES, names) + vectors.MODULE
+    text = _text(source, names)
     name = cache.key(b"planning\0" + text.encode())
     stored = cache.load(name)
     if stored is None:
@@ -52,10 +51,10 @@ def _code() -> machine.Code:
     return machine.load(stored)
 
 
-def _routines():
-    from linkwise.compiler.emit import routines
+def _text(source: str, names: list[str]) -> str:
+    from linkwise.compiler.emit import routines, tree_vectors
 
-    return routines
+    return routines.module([(source, vars(tree_search))], _ENTRIES, names) + tree_vectors.MODULE
 
 
 @once_per_process

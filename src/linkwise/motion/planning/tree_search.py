@@ -80,7 +80,7 @@ def add(p: int, side: int, q: int, parent: int) -> int:
 
 
 def connect(p: int, side: int, new: int, near: int, step: int) -> int:
-    """Grow a tree to a position until it is reached: the number of the node next to it; −1 if something is in the way."""
+    """Grow a tree to a position until it is reached: the number of the node next to it; −1 if it is not reached."""
     n = load(p + Words.n)
     number = nearest(load(p + Words.trees + 8 * side), load(p + Words.counts + 8 * side), n, new)
     while load(p + Words.counts + 8 * side) < load(p + Words.capacity):

@@ -1,4 +1,4 @@
-"""Functions on rows of single-precision numbers as LLVM text; see ``operations`` for what they do.
+"""Functions on rows of single-precision numbers as LLVM text; ``motion.planning.operations`` says what they do.
 
 The nodes of a tree lie in groups of 16: for every coordinate the 16 numbers of a group side by side. No operation is
 fused or reordered, and vectors have 16 lanes whatever registers the processor has, so that every processor finds the
