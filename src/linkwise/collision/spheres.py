@@ -143,7 +143,7 @@ class _Triangles(Reading):
         if primitive is not None and primitive.kind in ("sphere", "capsule"):
             half = np.array([0.0, 0.0, primitive.sizes[1] / 2 if primitive.kind == "capsule" else 0.0])
             ends = [times(pose.rotation, end) + pose.translation for end in (-half, half)]
-            self.balls += _along(Capsule(body, *ends, primitive.sizes[0]))
+            self.balls += _along(Capsule(body, ends[0], ends[1], primitive.sizes[0]))
             return
         mesh = visual.part.mesh if primitive is None else _around(primitive)
         if len(mesh.faces):

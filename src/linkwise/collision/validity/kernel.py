@@ -50,7 +50,7 @@ class ValidityKernel:
         """
         from linkwise.compiler.emit import source
 
-        return source(self.program, target, **options)
+        return source(self.program, target, **options)  # type: ignore[arg-type]
 
     def native(self) -> Native:
         """Machine code for as many configurations side by side as the processor has lanes."""

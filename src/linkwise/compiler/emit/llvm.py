@@ -234,8 +234,8 @@ class Renderer(Arithmetic):
                 case If():
                     self.choice(statement, self.whole(statement.test))
                 case IfNegative():
-                    held = self.now[statement.register]
-                    negative = self.writer.value(f"fcmp olt {self.lanes.real} {held}, {self.constant(0.0)}")
+                    value, zero = self.now[statement.register], self.constant(0.0)
+                    negative = self.writer.value(f"fcmp olt {self.lanes.real} {value}, {zero}")
                     self.choice(If(Whole("number", (1,)), statement.then), self._any_lane(negative))
                 case Declare():
                     for register, start in statement.registers.items():

@@ -90,7 +90,8 @@ class MotionPlan(Summarised):
         if self.motion is not None:
             rows.append(["duration", f"{self.motion.duration:.4g}", "s"])
         rows.append(["proved clearance", f"{100 * self.clearance:.3g}", "cm"])
-        rows += [[f"time of the {key}", f"{1e3 * value:.3g}", "ms"] for key, value in self.seconds.items()]
+        for key, value in self.seconds.items():
+            rows.append([f"time of the {key}", f"{1e3 * value:.3g}", "ms"])
         return Summary(title, ("", ">", ""), rows)
 
 
