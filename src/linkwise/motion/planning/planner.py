@@ -30,7 +30,7 @@ ATTEMPTS = 4  # searches, each with positions closer to each other, until a path
 SPARE = 0.01  # [m] by which a search keeps away further than is wanted, where start and goal allow it
 SMALLEST_CUT = 0.01  # part of a corner's lines up to which a parabola is made smaller
 SOLUTIONS = 8  # of inverse kinematics for a pose
-CELLS = 60  # of the grid for the timing
+CELLS = 40  # of the grid for the timing
 _LOST = 1e-6  # [rad or m] positions may be beyond a limit by rounding
 
 
