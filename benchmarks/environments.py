@@ -6,6 +6,7 @@
 A policy step has all physics steps of the task, sensors, observation, reward, ends and resets. Actions are random, or
 zero (standing). ``--bits N`` steps N environments on the device and on the CPU and compares every number. MuJoCo, where
 it is installed: the same robot and feet with position actuators, ``mujoco.rollout`` on one thread, physics alone.
+``--playground 8192`` steps as many environments of MuJoCo Playground in the same run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import time
 
 import numpy as np
+from environments_parts import playground
 
 import linkwise as lw
 
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bits", type=int, help="replay so many environments on the device and on the CPU")
     parser.add_argument("--no-mujoco", action="store_true")
+    parser.add_argument("--playground", help="numbers of environments of MuJoCo Playground, with commas")
     given = parser.parse_args()
     options = {} if given.robot is None else {"robot": given.robot}
     task = lw.environments.task(given.task, **options)
@@ -52,6 +55,17 @@ def main() -> None:
             )
     if given.device == "cpu" and not given.no_mujoco and task.robot.contact_parts:
         compare_mujoco(task, rate)
+    for count in map(int, (given.playground or "").split(",") if given.playground else ()):
+        made = playground.measured(count, given.steps)
+        if isinstance(made, str):
+            print(made)
+            return
+        peer, substeps = made
+        print(
+            f"MuJoCo Playground {playground.TASK}, {count} environments, random actions: {peer / 1e6:.4f} "
+            f"million policy steps/s of {substeps} physics steps; {rate / peer:.0f} times as many above",
+            flush=True,
+        )
 
 
 def measured(env: lw.environments.Environment, steps: int, standing: bool) -> tuple[float, float, float]:

@@ -251,6 +251,23 @@ def without_fma(
     return [*lines, ""]
 
 
+def learned(sizes: tuple[int, ...], states: int, chosen: list[Processor]) -> list[str]:
+    """A policy in float32 as `linkwise generate ROBOT policy` writes it; the weights do not matter here."""
+    lines = ["| processor | code without weights [B] | stack [B] | instructions |", "|---|---:|---:|---:|"]
+    with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
+        weights, folder = Path(place) / "policy.npz", Path(place) / "package"
+        lw.environments.Policy.random(sizes, seed=0).save(weights)
+        options = Options(dtype="float32", weights=str(weights))
+        package = Package(lw.load("two_link"), ("policy",), options, count=4)
+        package.write(folder)
+        for processor in chosen:
+            print(f"policy, {processor.title}", file=sys.stderr)
+            equal = bits(folder, processor)
+            (found,) = costs(folder, processor, list(package.functions), states).values()
+            lines.append(f"| {' | '.join([f'{processor.title}: {equal}', *found.cells()])} |")
+    return [*lines, ""]
+
+
 def versions(chosen: list[Processor]) -> str:
     """What was measured with."""
     said = {}
@@ -292,6 +309,7 @@ def main() -> None:
     parser.add_argument("--processors", default=",".join(processor.name for processor in PROCESSORS))
     parser.add_argument("--states", type=int, default=50)
     parser.add_argument("--constant-states", type=int, default=10_000)
+    parser.add_argument("--policy", default="48,256,128,64,12", help="layers of a learned policy")
     parser.add_argument("--write", metavar="FILE", help="write the page here, too")
     given = parser.parse_args()
     wanted = given.processors.split(",")
@@ -307,6 +325,13 @@ def main() -> None:
     lines += ["`--no-fma` on processors that have no such instruction for the precision.", ""]
     robots, dtypes, names = (text.split(",") for text in (given.robots, given.dtypes, given.functions))
     lines += without_fma(robots, dtypes, tuple(names), given.states, chosen)
+    sizes = tuple(map(int, given.policy.split(",")))
+    lines += [f"## A learned policy: {' x '.join(map(str, sizes))}, float32", ""]
+    lines += [
+        "`linkwise generate ROBOT policy --weights FILE --dtype float32` ([environments](environments.md)).",
+        "",
+    ]
+    lines += learned(sizes, given.states, chosen)
     first = robots[0]
     lines += [f"## Constant time: {first}, float32, {given.constant_states} states", ""]
     lines += [

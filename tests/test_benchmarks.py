@@ -83,7 +83,7 @@ SMOKE = {  # script -> command lines
     "run_time_gains.py": ["--robots two_link --repeats 2 --calls 100 --allowed 1000"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "
-        "--constant-states 3 --write {out}/processors.md"
+        "--constant-states 3 --policy 3,4,2 --write {out}/processors.md"
     ],
     "realtime.py": ["--seconds 0.3"],
     "sizes.py": [""],

@@ -26,6 +26,8 @@ def rsl_rl_env(env: Environment) -> Any:
     except ModuleNotFoundError:
         TensorDict = None
 
+    at = env.program.parts["step"].first
+
     class LinkwiseVecEnv(VecEnv):
         """Environments of Linkwise for rsl_rl."""
 
@@ -33,12 +35,22 @@ def rsl_rl_env(env: Environment) -> Any:
             self.num_envs, self.num_actions, self.device = env.num_envs, env.action_size, env.device
             self.num_obs, self.cfg = env.observation_size, {"task": env.task.name}
             self.max_episode_length = int(env.inputs["episode_length"][0])
-            self.episode_length_buf = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
             self._seen = env.reset(seed=env.seed)
+
+        @property
+        def episode_length_buf(self) -> Any:
+            """Steps of the running episodes; rsl_rl sets it to begin at random steps."""
+            return env.state[:, at].long()
+
+        @episode_length_buf.setter
+        def episode_length_buf(self, steps: Any) -> None:
+            # a copy: rsl_rl steps in inference mode, and a tensor that was made there may not be changed in place
+            state = env.state.clone()
+            state[:, at] = torch.as_tensor(steps, device=state.device).to(state.dtype)
+            env.state = state
 
         def reset(self) -> Any:
             self._seen = env.reset()
-            self.episode_length_buf.zero_()
             return self.get_observations(), {}
 
         def get_observations(self) -> Any:
@@ -49,8 +61,8 @@ def rsl_rl_env(env: Environment) -> Any:
         def step(self, actions: Any) -> Any:
             self._seen, reward, terminated, truncated, info = env.step(actions)
             done = terminated | truncated
-            self.episode_length_buf = (self.episode_length_buf + 1) * ~done
-            extras = {"time_outs": truncated, "log": {"/broken": info["broken"].float().mean()}}
+            log = {"/broken": info["broken"].float().mean(), **_means(env, info["terms"])}
+            extras = {"time_outs": truncated, "log": log}
             return self.get_observations(), reward, done.long(), extras
 
     return LinkwiseVecEnv()
@@ -89,7 +101,13 @@ def skrl_env(env: Environment) -> Any:
 
         def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
             seen, reward, terminated, truncated, info = env.step(actions)
-            return seen, reward[:, None], terminated[:, None], truncated[:, None], {"log": info["terms"]}
+            return (
+                seen,
+                reward[:, None],
+                terminated[:, None],
+                truncated[:, None],
+                {"log": _means(env, info["terms"])},
+            )
 
         def state(self) -> Any:
             return None
@@ -102,6 +120,11 @@ def skrl_env(env: Environment) -> Any:
 
     LinkwiseWrapper.observation_space, LinkwiseWrapper.action_space = observation_space, action_space
     return LinkwiseWrapper()
+
+
+def _means(env: Environment, terms: Any) -> dict[str, Any]:
+    """The mean of each term of the reward over all environments."""
+    return {f"reward/{name}": value for name, value in zip(env.term_names, terms.mean(0), strict=True)}
 
 
 def _check(env: Environment, name: str) -> None:
