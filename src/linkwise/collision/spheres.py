@@ -175,7 +175,7 @@ def _along(rod: Capsule) -> list[tuple[int, np.ndarray, float]]:
 
 def _stored(pieces: dict[int, list[np.ndarray]], total: int) -> tuple[np.ndarray, np.ndarray, float]:
     """``_fitted``, from the cache of compiled code where that has it."""
-    content = hashlib.sha256(b"spheres 2 %d" % total)
+    content = hashlib.sha256(b"spheres 3 %d" % total)
     for body in sorted(pieces):
         for triangles in pieces[body]:
             content.update(b"%d %d" % (body, len(triangles)))
@@ -231,6 +231,7 @@ class _Cover:
         few = [part[:: max(1, len(part) // max(40, _GROUPED // len(parts)))] for part in divided]
         self.few = np.concatenate(few)
         found = [_inscribed(part, self.extent) for part in few]
+        found.append(_own(self.few))  # so that every triangle is covered by a candidate
         self.centre = np.concatenate([centre for centre, _ in found])
         self.radius = np.concatenate([radius for _, radius in found])
         self.far = _corner_distances(self.few, self.centre)
@@ -246,20 +247,9 @@ class _Cover:
         parts = np.array_split(self.triangles, max(1, len(self.triangles) // 4000))
         far = np.concatenate([_corner_distances(part, centre) for part in parts])
         owner = (far - radius).argmin(axis=1)
+        used = np.unique(owner)
         size = far[np.arange(len(owner)), owner]
-        beyond = size > radius[owner] + 1.5 * excess
-        used = np.unique(owner[~beyond])
-        centres = [centre[k] for k in used]
-        radii = [float(size[(owner == k) & ~beyond].max()) for k in used]
-        left = self.triangles[beyond]  # triangles that no candidate covers
-        while len(left):
-            middle = left[0].mean(axis=0)
-            far = _corner_distances(left, middle[None])[:, 0]
-            mine = far <= max(2.0 * excess, float(far[0]))
-            centres.append(middle)
-            radii.append(float(far[mine].max()))
-            left = left[~mine]
-        return np.array(centres), np.array(radii)
+        return centre[used], np.array([float(size[owner == k].max()) for k in used])
 
     @staticmethod
     def _chosen(covers: np.ndarray) -> np.ndarray:
@@ -271,6 +261,13 @@ class _Cover:
             chosen.append(best)
             left &= ~covers[:, best]
         return np.array(chosen, dtype=int)
+
+
+def _own(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Spheres about the middles of triangles, through their farthest corners: centres and radii."""
+    middle = triangles.mean(axis=1)
+    away = triangles - middle[:, None]
+    return middle, np.sqrt((away * away).sum(axis=-1)).max(axis=1)
 
 
 def _outward(triangles: np.ndarray) -> np.ndarray:
