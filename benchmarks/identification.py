@@ -1,6 +1,6 @@
 """Identification of measured robots: relative residuals beside published ones, and how long it takes.
 
-Five recordings of real arms, found in a folder of measured data that is not part of this repository (``--data``, or the
+Recordings of seven real arms, found in a folder of measured data that is not part of this repository (``--data``, the
 environment variable LINKWISE_DATA, or ../shared/data). Each is identified twice by the same call, with nothing
 but the protocol (rows, drive gains, coupling) told apart: with the columns of plain least squares (rotor inertia,
 viscous, Coulomb, offset), and with the default friction. Both are physically consistent. The figures to reach are those
@@ -41,6 +41,7 @@ from linkwise.identify import (
 )
 from linkwise.identify.estimation.lag import shifted
 from linkwise.identify.estimation.prior import pseudo_inertias
+from linkwise.identify.judging.competitors import best_competitor
 from linkwise.identify.judging.validation import by_columns
 from linkwise.model.dh import DhJoint, chain
 
@@ -132,12 +133,39 @@ def xmate(data: Path) -> Iterator[Recording]:
     yield Recording("xMate3", "motor torque, 70/30, 8 Hz", robot, *log.split(0.7), figures, 8.0)
 
 
+def panda(data: Path) -> Iterator[Recording]:
+    robot, folder = lw.load("panda"), data / "panda"
+    t = np.loadtxt(folder / "exciting_traj_time.txt")
+    q, qd, tau = (
+        np.loadtxt(folder / f"exciting_traj_{name}.txt").reshape(len(t), 7)
+        for name in ("positions", "velocity", "torques")
+    )
+    for name, velocities in (("Panda", qd), ("Panda without velocities", None)):
+        log = Log(t=t, q=q, qd=velocities, tau=tau, name=name)
+        yield Recording(name, "first 70 %, then last 30 %", robot, *log.split(0.7), (2.82,))
+
+
+def airbot(data: Path) -> Iterator[Recording]:
+    robot = lw.load(data / "airbot" / "airbot_play_v3_0_gripper.urdf")
+    logs = []
+    for name, folder in (("chirp", data / "airbot"), ("trap", data / "airbot" / "trap")):
+        q, tau = (
+            np.loadtxt(folder / f"identification_{kind}_real.csv", delimiter=",", skiprows=1)
+            for kind in ("q", "tau")
+        )
+        logs.append(Log(t=np.arange(len(q)) / 100.0, q=q, tau=tau, name=name))
+    yield Recording("Airbot", "chirp, then trapezoids", robot, *logs, (14.8,))
+    yield Recording("Airbot", "trapezoids, then chirp", robot, *reversed(logs), (15.4,))
+
+
 RECORDINGS: dict[str, Callable[[Path], Iterator[Recording]]] = {
     "ur10e": ur10e,
     "lwr4": lwr4,
     "ur10": ur10,
     "tx40": tx40,
     "xmate": xmate,
+    "panda": panda,
+    "airbot": airbot,
 }
 
 
@@ -166,6 +194,7 @@ def judged(recording: Recording, friction: str) -> dict:
         "moving": [float(value) for value in shown.moving],
         "as_recorded": [float(value) for value in shown.relative],
         "plain": plain(recording, found),
+        "beside": beside(found) if friction == "auto" else None,
         "physically_consistent": physically_consistent(found),
         "terms": len(found.fit.regression.terms),
         "cutoff": found.signals[0].cutoff,
@@ -182,6 +211,20 @@ def plain(recording: Recording, found: Identification) -> list[float]:
     if recording.band:
         return [*shown.in_band.tolist(), shown.total_in_band]
     return [*shown.relative.tolist(), shown.total]
+
+
+def beside(found: Identification) -> dict:
+    """The best of plain least squares over two laws and three cut-offs, and how much of its error the default has."""
+    best = best_competitor(found.competitors, 0)
+    ours, other = found.validation, best.validations[0]
+    return {
+        "text": best.text,
+        "total": other.total,
+        "moving": other.total_moving,
+        "standing": other.total_standing,
+        "ours": [ours.total, ours.total_moving, ours.total_standing],
+        "ratio": ours.total / other.total,
+    }
 
 
 def physically_consistent(found: Identification) -> bool:
@@ -270,6 +313,11 @@ def show(found: dict) -> None:
         )
     *joints, total = found["baseline"]["plain"]
     print(f"  {'(a) plain least squares':26} {numbers(joints)}  total {total:.2f} %")
+    best = found["default"]["beside"]
+    print(
+        f"  (b) as recorded, all, moving, standing: {numbers(best['ours'])}; {best['text']}: "
+        f"{numbers([best['total'], best['moving'], best['standing']])}, ratio {best['ratio']:.3f}"
+    )
     for name, letter in (("baseline", "a"), ("default", "b")):
         print(f"  {f'({letter}) |q̇| > 0.01 only':26} {numbers(found[name]['moving'])}")
         if found[name]["as_recorded"] != found[name]["relative"]:

@@ -41,7 +41,9 @@ def measured(count: int, steps: int) -> tuple[float, int] | str:
 
     rolled = jax.jit(rolled)
     state = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), count))
-    for k in range(2):  # the first call gives arrays of other types than those of reset: the second compiles again
+    for k in range(
+        2
+    ):  # the first call gives arrays of other types than those of reset: the second compiles again
         state, _ = jax.block_until_ready(rolled(state, jax.random.key(k)))
     began = time.perf_counter()
     jax.block_until_ready(rolled(state, jax.random.key(2)))

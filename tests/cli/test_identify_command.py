@@ -273,3 +273,32 @@ def test_without_the_extra(linkwise, logs, monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     said = linkwise("identify", "two_link", logs[0], "--friction", "coulomb").refused()
     assert "pip install 'linkwise[identify]'" in said
+
+
+def test_a_model_that_fails_is_not_saved(linkwise, tmp_path):
+    t, q, tau = recording(3)
+    log = write(tmp_path / "reversed.csv", t, q, tau)
+    test = write(tmp_path / "test.csv", t, q, -tau)  # the same robot with the opposite sign
+    out, code = tmp_path / "arm.urdf", tmp_path / "arm.c"
+    wanted = [
+        "identify", "two_link", str(log), "--validate", str(test), "--friction", "coulomb",
+        "--cutoff", "8", "--out", str(out), "--code", str(code),
+    ]  # fmt: skip
+    failed = linkwise(*wanted)
+    assert failed.status == 3
+    assert "this model fails" in failed.err
+    assert "--force" in failed.err
+    assert not out.exists()
+    assert not code.exists()
+    forced = linkwise(*wanted, "--force")
+    assert forced.status == 3
+    assert out.exists()
+    assert code.exists()
+
+
+def test_plain_least_squares_and_uses_are_said(linkwise, logs):
+    said = linkwise("identify", "two_link", str(logs[0]), "--validate", str(logs[1]), "--friction", "coulomb")
+    words = " ".join(said.out.split())
+    assert "plain least squares (" in words
+    assert "moving" in words
+    assert "good for feed-forward: yes" in words

@@ -40,6 +40,7 @@ from linkwise.identify.estimation.estimators import ESTIMATORS
 from linkwise.identify.estimation.friction import MODELS
 from linkwise.identify.estimation.lag import REACH as LARGEST_LAG
 from linkwise.identify.estimation.significance import RULES
+from linkwise.identify.judging.verdict import FAILED
 from linkwise.identify.recordings.derivatives import METHODS
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ if TYPE_CHECKING:
     from linkwise.robot.robot import Robot
 
 
+FAILED_STATUS = 3  # of a model that explains too little of the recordings to be of any use
+
 _HEADINGS = {
     "Recordings": "layout rows validate validate-rows split drop-bad-rows topic",
     "Signals": "cutoff lag derivatives decimation",
     "Model": "friction estimator significance strength",
     "Closed loop": "method reference controller frequency damping kp kd",
-    "Output": "out code reduce report figures open json",
+    "Output": "out code reduce force report figures open json",
 }
 
 
@@ -143,6 +146,7 @@ _HEADINGS = {
     help="Write C code of the identified robot's inverse dynamics.",
 )
 @click.option("--reduce", is_flag=True, help="--code is of the reduced model instead: shorter, less exact.")
+@click.option("--force", is_flag=True, help="Write the robot and its code though the model fails.")
 @report_option
 @figures_option
 @json_option
@@ -159,6 +163,9 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
       linkwise identify arm.urdf run1.csv run2.csv --validate run3.csv --out arm2.urdf --code arm.c --report arm.html
       linkwise identify ur10e.urdf log.csv --layout ur.toml --rows 635-3510 --split 0.7 --friction coulomb
       linkwise identify arm.urdf log.csv --method didim --reference 'qr{}' --controller gravity_pd --frequency 25
+
+    The status is 3 where the model fails: it leaves more than 60 % of the torque of some recording. Its robot and code
+    are then written only with --force.
     """
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     _check_targets(options)
@@ -181,12 +188,14 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
             | {"validations": all_validations(identification), "written": written}
             | facts
         )
+        _end(identification, options)
         return
     if loop is not None:
         show_closed_loop(loop)
     show_identification(identification)
     for what, path in written.items():
         say(f"{what} written to {path}")
+    _end(identification, options)
 
 
 def _by_inverse_dynamics(robot: Robot, train: list[Log], tests: list[Log], options, now) -> Identification:
@@ -207,6 +216,19 @@ def _by_inverse_dynamics(robot: Robot, train: list[Log], tests: list[Log], optio
         stages=_stages(now),
         **({} if options["strength"] is None else {"strength": options["strength"]}),
     )
+
+
+def _end(found: Identification, options) -> None:
+    """Leave with the status of a model that fails, after everything was shown."""
+    if not found.failed:
+        return
+    left = max(judged.total for judged in found.validations)
+    kept = " and ".join(name for name in ("out", "code") if options[name])
+    unsaved = f"; {kept} not written, --force writes them" if kept and not options["force"] else ""
+    click.echo(
+        f"this model fails: {left:.3g} % of the torque is left (at most {FAILED:g} %){unsaved}", err=True
+    )
+    raise click.exceptions.Exit(FAILED_STATUS)
 
 
 def _check_targets(options) -> None:
@@ -296,10 +318,11 @@ def _stages(now) -> Stages:
 def _write(found: Identification, options) -> dict[str, str]:
     """Write the requested outputs; {what: path}."""
     written = {}
-    if options["out"]:
+    keep = options["force"] or not found.failed
+    if options["out"] and keep:
         found.save(options["out"])
         written["robot"] = options["out"]
-    if options["code"]:
+    if options["code"] and keep:
         found.write_code(options["code"], reduced=options["reduce"])
         written["code"] = options["code"]
     if options["report"] or options["figures"]:

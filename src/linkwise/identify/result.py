@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.arguments.flags import flag
+from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import LinkwiseError
 from linkwise.files import outputs
 from linkwise.functions.base_parameters import BaseParameters
 from linkwise.identify.estimation.base import Excitation
+from linkwise.identify.estimation.choices import Plain
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import ESTIMATORS, estimator_named
 from linkwise.identify.estimation.fitting import Fit
@@ -22,9 +24,10 @@ from linkwise.identify.estimation.lag import Lag
 from linkwise.identify.estimation.reduction import Reduction
 from linkwise.identify.estimation.regression import axes_of, axis_names
 from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.judging.competitors import Competitor, plain_competitors
 from linkwise.identify.judging.replay import WINDOW, Replay, replay
 from linkwise.identify.judging.validation import Validation
-from linkwise.identify.judging.verdict import VerdictRow, verdict_rows
+from linkwise.identify.judging.verdict import FAILED, Use, VerdictRow, uses, verdict_rows
 from linkwise.identify.recordings.signals import Signals
 from linkwise.joint_laws.direction import MEMORY
 from linkwise.robot.directions import next_directions, remembers, torques_along
@@ -57,7 +60,8 @@ class Identification(Summarised):
 
     ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
     what code is generated from, and ``validations`` judge it. ``of_prior`` and ``of_reduced`` judge the robot that was
-    given and the reduced model on the same recordings. ``lag`` is that between positions and torques.
+    given and the reduced model on the same recordings. ``lag`` is that between positions and torques; ``plain`` are the
+    cut-offs and lags that were tried, with the errors of plain least squares on left-out motions.
     """
 
     prior: Robot
@@ -73,6 +77,7 @@ class Identification(Summarised):
     of_reduced: tuple[Validation, ...]
     warnings: tuple[str, ...] = ()
     lag: Lag = field(default_factory=Lag)
+    plain: tuple[Plain, ...] = ()
 
     def _summary(self) -> Summary:
         names, judged = self.prior.joint_names, self.validation
@@ -215,6 +220,21 @@ class Identification(Summarised):
         fitted = [any(judged.log is s.log for s in self.signals) for judged in self.validations]
         return verdict_rows(fitted, self.validations, self.of_reduced, self.of_prior)
 
+    @once
+    def competitors(self) -> tuple[Competitor, ...]:
+        """Plain least squares, as people do them by hand, on every recording: two laws of friction, three cut-offs."""
+        with one_thread():
+            return plain_competitors(self.prior, self.signals, self.validations)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model is of no use: more than ``verdict.FAILED`` % of the torque is left on some recording."""
+        return not all(judged.total <= FAILED for judged in self.validations)
+
+    def uses(self) -> list[Use]:
+        """What the identified robot is good for, by its worst recording."""
+        return uses(max(judged.total for judged in self.validations))
+
     def replay(self, place: int = 0, window: float = WINDOW) -> tuple[Replay, Replay | None]:
         """A recording simulated with its torques, by the identified robot and by the robot as it was given.
 
@@ -252,6 +272,13 @@ class Identification(Summarised):
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],
             "lag": self.lag.summary(),
+            "choices": [
+                {"law": p.law, "cutoff": p.cutoff, "lag": p.lag.corrected, "error": p.error}
+                for p in self.plain
+            ],
+            "plain_least_squares": [each.summary() for each in self.competitors],
+            "failed": self.failed,
+            "good_for": {use.name: use.holds for use in self.uses()},
             "friction": {
                 name: [term.text for term in terms]
                 for name, terms in zip(self.axis_names, self.fit.friction, strict=True)
@@ -268,6 +295,9 @@ class Identification(Summarised):
                 "relative_in_band": judged.in_band,
                 "band": judged.band,
                 "relative_moving": judged.moving,
+                "relative_standing": judged.standing,
+                "total_moving": judged.total_moving,
+                "total_standing": judged.total_standing,
                 "total": judged.total,
                 "total_in_band": judged.total_in_band,
                 "relative_prior": self.of_prior[0].relative,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linkwise.cli.support.output import Table, number, say, show
+from linkwise.identify.judging.competitors import best_competitor
 from linkwise.identify.judging.verdict import NOTE, VerdictRow
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def show_identification(found: Identification) -> None:
     """A table for every recording that was predicted, then a few lines about how it was done."""
     fitted = ", ".join(f"{s.log.name} ({len(s.log)} samples)" for s in found.signals)
     show(_verdict(found))
-    for line in found.worse_than_given():
+    for line in (*found.worse_than_given(), *_beside(found)):
         say(line)
     for place, judged in enumerate(found.validations):
         own = any(judged.log is s.log for s in found.signals)
@@ -35,6 +36,26 @@ def show_identification(found: Identification) -> None:
     )
 
 
+def _beside(found: Identification) -> list[str]:
+    """The best of plain least squares on every recording, moving and standing apart, and what the model is good for."""
+    lines = []
+    for place, judged in enumerate(found.validations):
+        best = best_competitor(found.competitors, place)
+        other = best.validations[place]
+        lines.append(
+            f"{judged.log.name}: saved robot {_parts(judged)}; {best.text}, the best of "
+            f"{len(found.competitors)}: {_parts(other)}"
+        )
+    return [*lines, f"good for {', '.join(use.text for use in found.uses())} of the torque left"]
+
+
+def _parts(judged: Validation) -> str:
+    """Totals of a recording; of a part that never happens nothing is said."""
+    parts = [("moving", judged.total_moving), ("standing", judged.total_standing)]
+    said = ", ".join(f"{name} {value:.3g} %" for name, value in parts if value == value)
+    return f"{judged.total:.3g} % ({said})"
+
+
 def all_validations(found: Identification) -> list[dict[str, Any]]:
     """The main figures of every recording that was predicted, for JSON."""
     return [
@@ -44,6 +65,9 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
             "rms": judged.rms,
             "relative": judged.relative,
             "relative_moving": judged.moving,
+            "relative_standing": judged.standing,
+            "total_moving": judged.total_moving,
+            "total_standing": judged.total_standing,
             "relative_in_band": judged.in_band,
             "total": judged.total,
             "total_prior": prior.total,

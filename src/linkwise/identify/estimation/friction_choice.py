@@ -33,9 +33,12 @@ BLURS = (
 )  # [rad/s or m/s] over which it changes its direction, of laws without a memory
 SATURATE = (0.003, 0.01, 0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
 WORTH = 0.005  # relative reduction of the squared error from which a term is tried
+COUNTS = 2.0  # of an encoder, over which friction turns over at least: a memory of one count is that of noise
 MOST_TERMS = 6
 MOST_LOAD = 0.5  # of the carried torque, that a gear may lose
 ROUNDS = 3
+MANY = 20  # different positions from which a step is recognised
+GRID = 0.95  # of the gaps between positions that are multiples of the step
 
 ALWAYS = (Term("viscous"), Term("offset"))
 DIRECTIONS = (
@@ -82,7 +85,9 @@ def _choose_axis(observer: Observer, found: Fit, axis: int, folds: np.ndarray) -
     others = found.x.copy()
     others[[k for k in mine if k not in inertia]] = 0.0
     joint = axis < observer.robot.dof
+    finest = COUNTS * resolution(observer, axis)
     terms = [term for term in _all_terms() if joint or term.kind not in NOT_COUPLED]
+    terms = [term for term in terms if not 0.0 < term.width < finest]
     trials = Trials(
         terms,
         observer.term_columns(terms, found.carried, axis),
@@ -92,6 +97,26 @@ def _choose_axis(observer: Observer, found: Fit, axis: int, folds: np.ndarray) -
         [folds == k for k in range(int(folds.max()) + 1)],
     )
     return (Term("rotor_inertia"), *simplest(list(trials.laws())).terms)
+
+
+def resolution(observer: Observer, axis: int) -> float:
+    """The step of an axis' encoder [rad or m], 0 where recorded positions are not multiples of one.
+
+    Args:
+        observer: the recordings.
+        axis: number of the axis.
+    """
+    steps = []
+    for signals in observer.signals:
+        gaps = np.diff(np.unique(product(signals.log.q, observer.axes[axis])))
+        gaps = gaps[gaps > 1e-9 * max(float(gaps.max(initial=0.0)), 1e-300)]
+        if len(gaps) < MANY:
+            continue
+        least = float(np.quantile(gaps, 0.1))
+        counts = gaps / least
+        if float(np.mean(np.abs(counts - np.round(counts)) < 0.05)) > GRID:
+            steps.append(least)
+    return max(steps, default=0.0)
 
 
 def _all_terms() -> list[Term]:
@@ -165,7 +190,7 @@ class Trials:
         """Laws of growing size, for every direction; those that no gear can have are left out."""
         plain = [term for term in ALWAYS if term in self.terms]
         for by in DIRECTIONS:
-            found = self.law([*plain, by])
+            found = self.law([*plain, by]) if by in self.terms else None
             if found is None:
                 continue
             yield found

@@ -89,6 +89,26 @@ class Validation(Summarised):
         return relative(np.where(moves, self.residuals, 0.0), np.where(moves, self.measured, 0.0))
 
     @property
+    def standing(self) -> np.ndarray:
+        """[%] where the joint moves no faster than ``AT_REST``; NaN where it always does."""
+        rests = np.abs(self.qd) <= AT_REST
+        return relative(np.where(rests, self.residuals, 0.0), np.where(rests, self.measured, 0.0))
+
+    @property
+    def total_moving(self) -> float:
+        """[%] of all joints together, each where it moves; NaN where none does."""
+        return self._part(np.abs(self.qd) > AT_REST)
+
+    @property
+    def total_standing(self) -> float:
+        """[%] of all joints together, each where it stands; NaN where none does."""
+        return self._part(np.abs(self.qd) <= AT_REST)
+
+    def _part(self, which: np.ndarray) -> float:
+        size = np.linalg.norm(self.measured[which])
+        return float(100 * np.linalg.norm(self.residuals[which]) / size) if size > 0 else float("nan")
+
+    @property
     def total(self) -> float:
         """[%] of all joints together."""
         return float(100 * np.linalg.norm(self.residuals) / np.linalg.norm(self.measured))

@@ -10,6 +10,35 @@ from linkwise.identify.judging.validation import Validation
 
 NOTE = "100·‖τ − τ̂‖/‖τ‖ of all joints together; --code writes the saved robot, --reduce the reduced model"
 
+FAILED = 60.0  # [% of the torque] from which a model is of no use and is not saved
+USES = {"feed-forward": 30.0, "simulation": 15.0, "collision detection": 10.0}
+"""What models serve for, and the largest part of the torque [%] that may be left unexplained for it.
+
+Feed-forward takes most of the work from a controller. A simulation with a larger error is another robot. A collision
+is noticed when it exceeds what the model leaves: a tenth of the torque of common motions."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """Whether a model is good for something: at most ``limit`` [% of the torque] may be left."""
+
+    name: str
+    limit: float
+    holds: bool
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}: {'yes' if self.holds else 'no'} (at most {self.limit:g} %)"
+
+
+def uses(left: float) -> list[Use]:
+    """Every use of ``USES``.
+
+    Args:
+        left: part of the torque that is not explained [%].
+    """
+    return [Use(name, limit, left <= limit) for name, limit in USES.items()]
+
 
 @dataclass(frozen=True)
 class VerdictRow:

@@ -1,0 +1,223 @@
+"""Cut-off of the filters and lag of the torques, chosen together by what they predict.
+
+For every candidate the base parameters are fitted by plain least squares (links, rotors, viscous and Coulomb friction,
+with a jump or smooth, and offsets) to all motions but one, and the torques of that one are predicted as they were
+recorded: filtered torques would make a low cut-off look good. The candidate with the smallest error of all motions
+together is taken. What a spectrum says about noise is only one of the candidates: positions that were rounded or held
+have no white noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.functions.base_parameters import BaseParameters
+from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.friction import AxisSignals, Friction, column, friction_named
+from linkwise.identify.estimation.lag import Lag, estimate_lag, shifted
+from linkwise.identify.estimation.motions import motions
+from linkwise.identify.estimation.regression import Observer, Regression
+from linkwise.identify.recordings.log import Log
+from linkwise.identify.recordings.signals import Signals
+from linkwise.robot.robot import Robot
+from linkwise.solve import linear
+from linkwise.solve.linear import product
+
+CUTOFFS = (5.0, 8.0, 12.0)  # [Hz] of people who choose one for all arms
+LAWS = {"sign": "coulomb", "tanh": "smooth"}
+"""Friction of plain least squares: the direction jumps, or changes over a small speed."""
+ROWS = 1500  # recorded samples of a recording that are predicted
+RIDGE = 1e-12  # of unit columns: what is not excited stays finite
+PASSES = 3  # in which weights of joints are renewed
+BETTER = 0.995  # of the error of what a spectrum chooses: less is no reason to take another cut-off
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Plain least squares: its law of friction, cut-off [Hz], lag, and error on left-out motions [% of the torque]."""
+
+    law: str
+    cutoff: float
+    lag: Lag
+    error: float
+
+    def summary(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"law": self.law, "cutoff": self.cutoff, "lag": self.lag.corrected, "error": self.error}
+
+
+def choose(
+    robot: Robot,
+    logs: Sequence[Log],
+    condition: Callable[..., Signals],
+    cutoff: float | None = None,
+    lag: Lag | None = None,
+) -> tuple[Plain, ...]:
+    """Every candidate with its error, the best one first.
+
+    Args:
+        robot: the robot.
+        logs: the recordings that are fitted.
+        condition: from a recording to signals; takes ``cutoff``.
+        cutoff: [Hz], where it is given.
+        lag: where it is given.
+    """
+    first = condition(logs[0], cutoff=cutoff)
+    wanted = [first.cutoff]
+    if cutoff is None:
+        wanted += [
+            c for c in CUTOFFS if c < 0.2 * first.rate * first.step and not 0.9 < c / first.cutoff < 1.1
+        ]
+    found: list[Plain] = []
+    folds: Folds | None = None
+    for frequency in wanted:
+        signals = [condition(log, cutoff=frequency) for log in logs]
+        if any(each.cutoff == signals[0].cutoff for each in found):
+            continue  # a condition of the user's own may have a cut-off of its own
+        observer = Observer(robot, signals)
+        folds = Folds.of(observer) if folds is None else folds
+        late = [lag] if lag is not None else _lags(observer)
+        for each in late:
+            moved = [shifted(s, each) for s in signals] if each.corrected else signals
+            watched = Observer(robot, moved) if each.corrected else observer
+            found += [Plain(law, signals[0].cutoff, each, _error(watched, law, folds)) for law in LAWS]
+    by_spectrum = min(each.error for each in found if each.cutoff == wanted[0])
+    best = min(found, key=lambda each: each.error)
+    if best.error > BETTER * by_spectrum:
+        best = min((each for each in found if each.cutoff == wanted[0]), key=lambda each: each.error)
+    return (best, *sorted((each for each in found if each is not best), key=lambda each: each.error))
+
+
+def _lags(observer: Observer) -> list[Lag]:
+    """No lag, and the one that the torques ask for."""
+    late = estimate_lag(observer)
+    if not late.corrected:
+        return [late]
+    said = late.note.split(", corrected")[0]
+    return [
+        Lag(late.seconds, late.deviation, 0.0, f"{said}, not corrected: it does not help to predict"),
+        late,
+    ]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which motion is left out together with the time of a sample: (times, numbers) of every recording."""
+
+    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
+    count: int
+
+    @classmethod
+    def of(cls, observer: Observer) -> Folds:
+        numbers = motions(observer)
+        ends = np.cumsum([len(s.filtered_times) for s in observer.signals])[:-1]
+        parts = zip((s.filtered_times for s in observer.signals), np.split(numbers, ends), strict=True)
+        return cls(tuple(parts), int(numbers.max()) + 1)
+
+    def at(self, recording: int, times: np.ndarray) -> np.ndarray:
+        """The motion at each of these times (N,)."""
+        known, numbers = self.parts[recording]
+        middle = 0.5 * (known[1:] + known[:-1])
+        return numbers[np.searchsorted(middle, times)]
+
+
+def _error(observer: Observer, law: str, folds: Folds) -> float:
+    """Error of all left-out motions together [% of the torque]."""
+    friction, base = plain_columns(observer, law)
+    regression = observer.regression(friction).pick(base.columns)
+    fitted = np.concatenate([folds.at(k, s.filtered_times) for k, s in enumerate(observer.signals)])
+    rows = [recorded_rows(observer.robot, s, friction, base, observer.axes) for s in observer.signals]
+    judged = np.concatenate([folds.at(k, t) for k, (t, _, _) in enumerate(rows)])
+    Y, tau = (np.concatenate([row[k] for row in rows]) for k in (1, 2))
+    grams = _grams(regression, fitted, folds.count)
+    wrong = 0.0
+    for k in range(folds.count):
+        inside = judged == k
+        if inside.any():
+            x = _solved(grams.sum(axis=0) - grams[k])
+            wrong += float(((tau[inside] - product(Y[inside], x)) ** 2).sum())
+    return 100.0 * float(np.sqrt(wrong / max(float((tau**2).sum()), 1e-300)))
+
+
+def plain_columns(observer: Observer, law: str) -> tuple[Friction, BaseParameters]:
+    """Friction of plain least squares, and its base parameters.
+
+    Args:
+        observer: the recordings.
+        law: a key of ``LAWS``.
+    """
+    robot = observer.robot
+    friction = friction_named(LAWS[law], robot.dof, len(observer.axes) - robot.dof)
+    return friction, base_of(robot, observer.axes, friction)
+
+
+def plain_solution(regression: Regression) -> np.ndarray:
+    """Weighted least squares of independent columns (p,).
+
+    Args:
+        regression: with independent columns.
+    """
+    return _solved(_grams(regression, np.zeros(len(regression), int), 1)[0])
+
+
+def recorded_rows(
+    robot: Robot,
+    signals: Signals,
+    friction: Friction,
+    base: BaseParameters,
+    axes: np.ndarray,
+    most: int = ROWS,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(times (N,), columns (N, n, p), torques as recorded (N, n)) of samples of a recording.
+
+    Args:
+        robot: the robot.
+        signals: its conditioned recording.
+        friction: terms of every axis.
+        base: the columns that are used.
+        axes: all axes with terms, shape (axes, n).
+        most: samples.
+    """
+    t, (q, qd, qdd) = signals.at_stamps()
+    keep = slice(None, None, max(1, -(-len(t) // most)))
+    motion = AxisSignals.of(q, qd, qdd, np.zeros_like(q), axes)
+    placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
+    used = {term: column(motion, term)[keep] for _, term in placed}
+    links = robot.regressor(q[keep], qd[keep], qdd[keep])[..., : 10 * robot.dof]
+    others = np.stack([used[term][:, a, None] * axes[a] for a, term in placed], axis=-1)
+    Y = np.concatenate([links, others], axis=-1)[..., list(base.columns)]
+    return t[keep], Y, signals.log.tau[keep]
+
+
+def _grams(regression: Regression, fold: np.ndarray, count: int) -> np.ndarray:
+    """Products of the columns and the torque of every motion and joint, (motions, n, p + 1, p + 1)."""
+    joined = np.concatenate([regression.Y, regression.tau[..., None]], axis=-1)
+    found = []
+    for k in range(count):
+        rows = joined[fold == k]
+        found.append(np.stack([product(rows[:, j].T, rows[:, j]) for j in range(regression.dof)]))
+    return np.stack(found)
+
+
+def _solved(grams: np.ndarray) -> np.ndarray:
+    """Weighted least squares from products of columns (n, p + 1, p + 1), joints by the size of their residuals."""
+    size = np.maximum(grams[:, -1, -1], 1e-300)
+    weights = 1.0 / size
+    p = grams.shape[1] - 1
+    x = np.zeros(p)
+    for _ in range(PASSES):
+        total = (weights[:, None, None] * grams).sum(axis=0)
+        length = np.sqrt(np.maximum(np.diag(total)[:p], 1e-300))
+        unit = total[:p, :p] / length / length[:, None] + RIDGE * np.eye(p)
+        x = linear.solve(unit, total[:p, p] / length) / length
+        z = np.append(x, -1.0)
+        residual = product(product(grams, z), z)
+        weights = 1.0 / np.maximum(residual, 1e-10 * size)
+    return x
+
+
+__all__ = ["CUTOFFS", "LAWS", "Plain", "choose", "plain_columns", "plain_solution", "recorded_rows"]
