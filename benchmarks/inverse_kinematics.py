@@ -1,9 +1,15 @@
 """Inverse kinematics: how many of a robot's own random poses are found, within its limits, and how long it takes.
 
-    python benchmarks/inverse_kinematics.py [ROBOT ...] [--poses 1000] [--seed 0] [--peer] [--json]
+    python benchmarks/inverse_kinematics.py [ROBOT ...] [--poses 1000] [--seed 0] [--peer] [--peers] [--json]
+    python benchmarks/inverse_kinematics.py --files /path/to/data
+    python benchmarks/inverse_kinematics.py ur10e panda stanford --gpu 1000000
 
 A pose is that of the default frame (of the deepest leaf, where there are several) at joint positions drawn evenly
-within the limits, so every one can be reached. Found means: within 1e-9 m and 1e-9 rad, and within the limits.
+within the limits, so every one can be reached. Found means: within 1e-9 m and 1e-9 rad, and within the limits. Times of
+a batch are processor time of one thread, checks of arguments and results included, the best of three calls.
+
+``--files``: 20 arms, the bundled ones and files below this folder. ``--peers``: EAIK, ssik and mink, where they are
+installed. ``--gpu``: so many poses on the GPU (CuPy), by the kernels alone.
 
 ``--peer``: single poses beside Pinocchio with the loop of its documentation (damped least squares in Python around its
 functions; whole steps, from up to eight random starts), whose poses are those of the last joint.
@@ -12,17 +18,39 @@ functions; whole steps, from up to eight random starts), whose poses are those o
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
 import linkwise as lw
 from linkwise import motion
+from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
+from linkwise.motion.kinematics.closed_form import nearest_kernel
+from linkwise.motion.kinematics.restarts import fresh_state, restarting
 from linkwise.motion.kinematics.starts import sampling_range
 
 ROBOTS = ("panda", "ur10e", "puma560", "iiwa14", "stanford")
+FILES = (
+    "lwr4/kuka_lwr4.urdf",
+    "mjcf/flexiv_rizon4/flexiv_rizon4.xml",
+    "mjcf/franka_emika_panda/panda_nohand.xml",
+    "mjcf/franka_fr3/fr3.xml",
+    "mjcf/ufactory_lite6/lite6.xml",
+    "mjcf/unitree_z1/z1.xml",
+    "mjcf/universal_robots_ur5e/ur5e.xml",
+    "tx40/tx40_mdh_modified.urdf",
+    "airbot/airbot_play_v3_0_gripper.urdf",
+    "urdf/FloBaRoID/walkman_left_arm.urdf",
+    "urdf/example-robot-data/kinova.urdf",
+    "urdf/example-robot-data/talos_left_arm.urdf",
+    "urdf/example-robot-data/ur10_robot.urdf",
+)
+BUNDLED = (*ROBOTS, "puma260", "puma_valera")
 
 
 @dataclass(frozen=True)
@@ -37,6 +65,7 @@ class Row:
     peer_pose: float = np.nan  # [s]: median of the peer
     peer_found: int = 0  # of the single poses
     singles: int = 0
+    method: str = ""
 
 
 def frame_of(robot: lw.Robot) -> str:
@@ -101,10 +130,14 @@ def measure(name: str, poses: int, seed: int, singles: int = 20, peer: bool = Fa
     lower, upper = sampling_range(robot)
     q = np.random.default_rng(seed).uniform(lower, upper, (poses, robot.dof))
     target = robot.pose(q, frame)
-    motion.inverse_kinematics(robot, target[:2], frame=frame, strict=False)  # compiles
-    begin = time.perf_counter()
-    found = motion.inverse_kinematics(robot, target, frame=frame, strict=False)
-    batch = time.perf_counter() - begin
+    motion.inverse_kinematics(robot, target, frame=frame, strict=False)  # compiles
+    batch = np.inf
+    with one_thread():
+        for _ in range(3):
+            time.sleep(0.5)  # a better compiled version replaces the first one in the background
+            begin = time.process_time()
+            found = motion.inverse_kinematics(robot, target, frame=frame, strict=False)
+            batch = min(batch, time.process_time() - begin)
     bounds = np.array([(joint.limits.lower, joint.limits.upper) for joint in robot.coordinate_joints]).T
     within = ((found.q >= bounds[0]) & (found.q <= bounds[1])).all(axis=-1)
     near = np.abs(robot.pose(found.q, frame) - target).max(axis=(-2, -1)) < 1e-8
@@ -116,7 +149,52 @@ def measure(name: str, poses: int, seed: int, singles: int = 20, peer: bool = Fa
     good = int((found.converged & within & near).sum())
     alone = float(np.median(times[len(times) // 2 :]))
     of_peer = beside(robot, q[:singles]) if peer else (np.nan, 0)
-    return Row(robot.name, robot.dof, frame, poses, good, batch, alone, *of_peer, len(q[:singles]))
+    arm = known_arm(robot, frame)
+    method = "closed form" if isinstance(arm, Arm) else "iteration"
+    return Row(robot.name, robot.dof, frame, poses, good, batch, alone, *of_peer, len(q[:singles]), method)
+
+
+@contextlib.contextmanager
+def one_thread():
+    """LINKWISE_THREADS=1 for a while."""
+    before = os.environ.get("LINKWISE_THREADS")
+    os.environ["LINKWISE_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LINKWISE_THREADS"]
+        else:
+            os.environ["LINKWISE_THREADS"] = before
+
+
+def on_gpu(name: str, poses: int, seed: int) -> None:
+    """Poses per second of the kernels on a GPU: arrays stay there."""
+    import cupy
+
+    robot = lw.load(name)
+    frame = frame_of(robot)
+    low, high = sampling_range(robot)
+    q = np.random.default_rng(seed).uniform(low, high, (poses, robot.dof))
+    target = np.ascontiguousarray(robot.pose(q, frame)[:, :3]).reshape(poses, 12)
+    middle = np.broadcast_to(low / 2 + high / 2 + 0.1, q.shape)
+    rows, near, lower, upper = (cupy.asarray(np.ascontiguousarray(a)) for a in (target, middle, low, high))
+    if isinstance(known_arm(robot, frame), Arm):
+        kernel, method = nearest_kernel(robot, frame), "closed form"
+        given = (rows, near, lower, upper)
+    else:
+        kernel, method = restarting(robot, frame, "pose"), "iteration with restarts"
+        about = cupy.asarray(np.array([2000.0, 1.0, 1e-10, 100.0, 128.0, 0.0]))
+        given = (near, rows, lower, upper, lower, upper, cupy.asarray(fresh_state(poses)), about)
+    best = np.inf
+    for _ in range(5):
+        cupy.cuda.runtime.deviceSynchronize()
+        begin = time.perf_counter()
+        out = kernel(*given)
+        cupy.cuda.runtime.deviceSynchronize()
+        best = min(best, time.perf_counter() - begin)
+    good = int((cupy.abs(out[1]).max(axis=1) < 1e-8).sum())
+    print(f"{robot.name:<14}{method:<26}{good} of {poses} poses, {poses / best:.3g} poses/s on the GPU")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -128,18 +206,36 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peer", action="store_true", help="Pinocchio beside it")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--peers", type=int, nargs="?", const=200, help="EAIK, ssik, mink on so many poses")
+    parser.add_argument("--files", type=Path, help="20 arms: the bundled ones and files of this folder")
+    parser.add_argument("--gpu", type=int, help="so many poses on the GPU")
     chosen = parser.parse_args(arguments)
+    if chosen.gpu:
+        for name in chosen.robots:
+            on_gpu(name, chosen.gpu, chosen.seed)
+        return
+    if chosen.files:
+        chosen.robots = [*BUNDLED, *(str(chosen.files / name) for name in FILES)]
     rows = [measure(name, chosen.poses, chosen.seed, peer=chosen.peer) for name in chosen.robots]
     if chosen.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    print("robot                 joints      found            per pose in a batch     one pose alone")
-    for row in rows:
+    print(
+        "robot                 joints  method            found            per pose in a batch  one pose alone"
+    )
+    for name, row in zip(chosen.robots, rows, strict=True):
         share = f"{row.found} of {row.poses} ({100 * row.found / row.poses:.1f} %)"
         print(
-            f"{row.robot:<22}{row.joints:>5}   {share:>22} {1e6 * row.one_batch / row.poses:>14.0f} µs "
-            f"{1e3 * row.one_pose:>16.3f} ms"
+            f"{row.robot:<22}{row.joints:>5}   {row.method:<12}{share:>22} {1e6 * row.one_batch / row.poses:>14.2f} µs "
+            f"{1e3 * row.one_pose:>13.3f} ms"
         )
+        if chosen.peers:
+            from motion_parts.kinematics_peers import peers
+
+            for other in peers(lw.load(name), row.frame, chosen.peers):
+                print(
+                    f"{other.name:>35}: {other.found} of {other.poses}, {1e6 * other.per_pose:.1f} µs per pose"
+                )
         if chosen.peer:
             print(
                 f"{'Pinocchio, one pose':>30} {1e3 * row.peer_pose:.3f} ms ({row.peer_pose / row.one_pose:.1f} times), "

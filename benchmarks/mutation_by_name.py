@@ -5,9 +5,9 @@ instead, so that a sample of some dozens is judged within minutes:
 
     python benchmarks/mutation_by_name.py --sample 40 --seed 27 --minutes 30
 
-Nearest are the tests named like the file, then those that name most of what it defines or what its importers define, at
-most ``--files`` of them. Survivors are listed with file, line and change; ``--again OUTPUT`` judges those of an earlier
-run once more, with the tests as they are now.
+Nearest are the tests named like the file, or like its folder and the file, then those named like what imports it, then
+those that name most of what it defines or what its importers define, at most ``--files`` of them. Survivors are listed
+with file, line and change; ``--again OUTPUT`` judges those of an earlier run once more, with the tests as they are now.
 """
 
 from __future__ import annotations
@@ -49,14 +49,31 @@ def importers(path: str) -> list[Path]:
     return [file for file in files if imported.search(file.read_text(encoding="utf-8"))]
 
 
+def names_of_tests(path: str) -> dict[str, float]:
+    """Names that tests of a file may have, and how near they are: of the file, of its importers, of theirs."""
+    names: dict[str, float] = {}
+    level = [path]
+    for weight in (1000.0, 300.0, 100.0):
+        above: list[str] = []
+        for each in level[:12]:
+            stem, folder = Path(each).stem, Path(each).parent.name
+            own = [f"test_{folder}"] if stem == "__init__" else [f"test_{stem}", f"test_{folder}_{stem}"]
+            for name in own:
+                names.setdefault(name, weight)
+            source = ROOT / "src/linkwise"
+            above += [file.relative_to(source).as_posix() for file in importers(each)]
+        level = [each for each in dict.fromkeys(above) if Path(each).stem not in ("__init__", "registered")]
+    return names
+
+
 def nearest_files(path: str, most: int) -> list[str]:
-    """Test files near a file below ``src/linkwise``: by its name, then by how often they name what it defines.
+    """Test files near a file below ``src/linkwise``: by names, then by how often they name what it defines.
 
     Names that its importers define count, too, and tests of its folder before others.
     """
     own = names_in(ROOT / "src/linkwise" / path)
     users = {name for file in importers(path)[:12] for name in names_in(file)} - own
-    part, stem = path.split("/")[0], Path(path).stem
+    part, stem, named = path.split("/")[0], Path(path).stem, names_of_tests(path)
     scores: list[tuple[float, str]] = []
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         text = file.read_text(encoding="utf-8")
@@ -65,7 +82,7 @@ def nearest_files(path: str, most: int) -> list[str]:
         score += sum(min(words[name], 3) for name in users if len(name) > 5) + 4.0 * min(words[stem], 5)
         name = file.relative_to(ROOT).as_posix()
         score *= 2.0 if f"tests/{part}/" in name else 1.0
-        score += 1000.0 if file.stem == f"test_{stem}" else 0.0
+        score += named.get(file.stem, 0.0)
         scores.append((-score, name))
     return [name for score, name in sorted(scores)[:most] if score < 0.0]
 

@@ -61,7 +61,8 @@ SMOKE = {  # script -> command lines
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
     "identification.py": ["--only ur10e --no-speed"],
     "intervals.py": ["--only simulated --runs 2"],
-    "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer"],
+    "online_moves.py": ["--targets 20 --joints 1 2"],
+    "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer", "puma560 --poses 2 --peers 2"],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
     "mutation_by_name.py": ["--sample 1 --parts solve --files 1 --seconds 0.1 --minutes 1"],
     "optimal.py": [

@@ -73,6 +73,7 @@ CALLS = {
     ("Robot.kernel", "wrench"): lambda r, **f: r.kernel("inverse_dynamics", **f),
     ("Robot.kernel", "base_parameters"): lambda r, **f: r.kernel("inverse_dynamics", **f),
     ("Robot.inverse_kinematics", "limits"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
+    ("Robot.inverse_kinematics", "closest"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.inverse_kinematics", "strict"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.save", "strict"): lambda r, **f: r.save("nowhere/arm.toml", **f),
     ("Robot.show", "dark"): lambda r, **f: r.show(**f),
@@ -121,12 +122,19 @@ CALLS = {
     ("identify.Identification.write_code", "reduced"): lambda r, **f: identify.Identification.write_code(
         SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
     ),
+    ("motion.Online", "together"): lambda r, **f: motion.Online(1.0, 1.0, 1.0, **f),
+    ("motion.Online.of", "together"): lambda r, **f: motion.Online.of(lw.load("panda"), 1.0, 1.0, **f),
     ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),
     ("motion.fastest", "velocity"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.fastest", "speed_up"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.plan", "timing"): lambda r, **f: motion.plan(r, np.zeros(r.nq), np.full(r.nq, 0.1), **f),
     ("motion.time_optimal", "friction"): lambda r, **f: motion.time_optimal(r, _path(r), torque=100.0, **f),
+    ("motion.reach_frames", "limits"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
+    ("motion.reach_frames", "strict"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
     ("motion.inverse_kinematics", "limits"): lambda r, **f: motion.inverse_kinematics(
+        r, r.pose(STATE[0]), **f
+    ),
+    ("motion.inverse_kinematics", "closest"): lambda r, **f: motion.inverse_kinematics(
         r, r.pose(STATE[0]), **f
     ),
     ("motion.inverse_kinematics", "strict"): lambda r, **f: motion.inverse_kinematics(

@@ -139,3 +139,29 @@ def test_solids_stand_on_solids_and_derivatives_are_those_of_differences():
         assert abs(q[2] - 0.1 - half) < 1e-5, kind
         assert np.abs(qd).max() < 1e-6, kind
         assert impulse[:, 2].sum() / 0.002 == pytest.approx(0.5 * 9.81, rel=1e-6)
+
+
+def test_solids_of_every_size_touch_alike():
+    """The same solids as small as a screw and as large as a house: gaps and points scale, normals stay."""
+    rng = np.random.default_rng(9)
+    count = 25
+    turns = [rotations(rng.normal(size=(count, 4))) for _ in range(2)]
+    at = rng.normal(size=(count, 3))
+    at *= 0.3 * rng.uniform(0.4, 1.2, (count, 1)) / np.linalg.norm(at, axis=1, keepdims=True)
+    for first, second in NEW:
+        results = []
+        for scale in (2.0**-7, 1.0, 2.0**7):  # exact in floating point
+            solids = []
+            for kind, sizes, turn, places in (
+                (first, SIZES, turns[0], at),
+                (second, SECOND, turns[1], np.zeros((count, 3))),
+            ):
+                points = scale * hull_points() if kind == "hull" else ()
+                shape = Shape("body", kind, tuple(scale * np.array(sizes.get(kind, ()))), points=points)
+                pose = placed("sphere", (1.0,), turn, scale * places).pose
+                solids.append(pairs.Placed(shape, pose))
+            gaps, normals, points = met(*solids)
+            results.append((gaps / scale, normals, points / scale))
+        for other in (results[0], results[2]):
+            for part, right in zip(other, results[1], strict=True):
+                np.testing.assert_allclose(part, right, atol=1e-8, err_msg=f"{first} {second}")

@@ -66,6 +66,15 @@ def test_loops_in_python_carry_impulses_and_residuals(monkeypatch, operations):
         assert (result.worst_residual < 1e-6).all()
         np.testing.assert_allclose(result.q, fused.q, atol=1e-9)
         assert (result.worst_residual >= result.residual.max(axis=-1) * (1.0 - 1e-6) - 1e-15).all()
+    # what a call varies reaches the step: slipperier ground slows a sliding ball down less, higher ground lifts it
+    qd[:, 3] = 2.0
+    for name, values in (("contact_friction", [0.05, 0.2, 0.5]), ("ground_height", [-0.05, 0.0, 0.02])):
+        vary = {name: np.array(values)[:, None]}
+        fused = simulate(ball, control.Passive(ball), q, **given, fused=True, vary=vary)
+        slower = simulate(ball, control.Passive(ball), q, **given, fused=False, vary=vary)
+        np.testing.assert_allclose(slower.q, fused.q, atol=1e-9)
+        ends = slower.q[:, -1, 0] if name == "contact_friction" else -slower.q[:, -1, 2]
+        assert (np.diff(ends) < -1e-3).all()
 
 
 def reference(robot: lw.Robot, q, qd, tau) -> list[Precise]:

@@ -271,3 +271,22 @@ def test_contacts_are_part_of_the_robot_and_what_cannot_be_right_is_named():
     ):
         with pytest.raises(lw.LinkwiseError, match=message):
             wrong()
+
+
+def test_steps_in_other_units_of_time_are_the_same_steps():
+    """Speeds a thousand times smaller or larger, with gravity, torques and the step to match: positions stay, speeds
+    and impulses scale, to the same relative accuracy."""
+    box, rng = free_body(), np.random.default_rng(7)
+    box = box.with_contacts([lw.Contact("body", edges=(0.2, 0.3, 0.1), friction=0.6)])
+    q = np.repeat(box.neutral[None], 40, 0)
+    q[::2, 3:6] = 0.1 * rng.normal(size=(20, 3))  # every other one on an edge or a corner
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    q[:, 2] += 1e-6 - box.contact_gaps(q).min(axis=1)  # what recovers from depth has a speed of its own
+    qd, tau = rng.normal(size=(2, 40, 6)) - [0.0, 0.0, 0.0, 0.0, 0.0, 0.5]
+    wanted = box.contact_step(q, qd, tau, step=STEP, friction=False)
+    assert (wanted[2][..., 2] > 0.0).mean() > 0.3
+    for scale in (2.0**-10, 2.0**10):
+        other = box.with_gravity(scale**2 * np.array([0.0, 0.0, -9.81]))
+        found = other.contact_step(q, scale * qd, scale**2 * tau, step=STEP / scale, friction=False)
+        for part, right, power in zip(found, wanted, (0, 1, 1), strict=True):
+            np.testing.assert_allclose(part / scale**power, right, atol=1e-9 * np.abs(right).max())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.compiler.emit.external import column_by_column
 
 HEADERS = """
 struct blasfeo_dvec { double *pa; };
@@ -89,3 +90,11 @@ def test_discrete_dynamics_and_their_derivatives(n, tmp_path):
             moved.append(out[1:-1].copy())
             ux[k] = kept
         assert np.allclose(jacobian[:, k], (moved[0] - moved[1]) / 2e-6, atol=1e-7)
+
+
+def test_outputs_of_any_shape_are_columns_of_casadi():
+    """Numbers, vectors, matrices and more axes, in CasADi's order: column by column, further axes beside the second."""
+    for shape in ((), (1,), (4,), (3, 2), (2, 3, 4), (1, 5)):
+        count = int(np.prod(shape, dtype=int))
+        rows = np.arange(count).reshape(shape[0] if shape else 1, -1)
+        assert column_by_column(shape, list(range(count))) == rows.ravel(order="F").tolist(), shape

@@ -428,3 +428,15 @@ def test_without_its_source_calls_go_through_python(monkeypatch, states):
     for _ in range(2):
         assert same_bits(made(*one(states)), wanted)
     assert made._vectorcall == 0
+
+
+def test_methods_without_their_robot_are_refused():
+    """Called through the class without a robot, or with something else in its place: as Python refuses it."""
+    import linkwise as lw
+
+    robot = lw.load("two_link")
+    robot.gravity_torques(np.zeros(2))  # now the interpreter knows the method
+    for name in ("gravity_torques", "inverse_dynamics", "mass_matrix", "forward_dynamics"):
+        for given in ((), (np.zeros(2),), (None, np.zeros(2)), (3.0,)):
+            with pytest.raises((TypeError, AttributeError)):
+                getattr(lw.Robot, name)(*given)

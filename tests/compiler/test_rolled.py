@@ -10,6 +10,7 @@ from test_wasm import run as run_wasm
 import linkwise as lw
 from c_functions import call_c
 from linkwise.compiler.ir.interpret import run, run_nest
+from linkwise.compiler.ir.loops import Step, statements
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace import rolled
@@ -228,6 +229,9 @@ def test_what_cannot_be_compiled_as_a_loop_is_refused(monkeypatch):
             return x[k]
         return None
 
+    def between(x):
+        return lw.loop(3, lambda k, total: total + x[k + 0.5], 0.0)
+
     def by_range(x):
         for k in lw.span(3):
             for _ in range(k):
@@ -238,6 +242,7 @@ def test_what_cannot_be_compiled_as_a_loop_is_refused(monkeypatch):
         (lost, "variable"),
         (branching, "compare"),
         (left_early, "left"),
+        (between, "integer"),
         (by_range, "span"),
     ):
         with pytest.raises(lw.TraceError, match=word):
@@ -364,3 +369,28 @@ def test_programmes_without_equations(monkeypatch):
             assert (G @ x - h < 1e-8).all()
             assert np.abs(P @ x + q + G.T @ z).max() < 1e-7
             assert np.abs(z * (G @ x - h)).max() < 1e-7
+
+
+def test_steps_of_unrolled_loops_stay_short(monkeypatch):
+    """Values of a step are in registers: turns of an unrolled loop are divided into steps, also of loops in loops."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 10**6)
+    for inner in (1, 5):
+
+        def function(x, inner=inner):
+            y = empty(40)
+            for i in span(40):
+                total = lw.variable(x[i])
+                for j in span(inner):
+                    total += lw.sin(x[i] * x[j]) * x[i + j]
+                for _ in range(10):
+                    total.value = total * x[i] + 0.5
+                y[i] = total.value
+            for i in span(1, 40):  # another loop keeps the program one with loops
+                y[i] = y[i] + 0.5 * y[i - 1]
+            return y
+
+        program = lw.kernel(x=45)(function).program()
+        lengths = [len(step.body) for step in statements(program.body) if isinstance(step, Step)]
+        assert sum(lengths) > 8 * rolled.SPLIT
+        assert max(lengths) <= 4 * rolled.SPLIT  # sines are written out later

@@ -8,7 +8,7 @@ from scipy.optimize import lsq_linear
 import linkwise as lw
 from linkwise import control
 from linkwise.control.whole_body.limits import largest_acceleration
-from linkwise.control.whole_body.tasks import quaternion_of, turn_error
+from linkwise.control.whole_body.tasks import State, quaternion_of, turn_error
 
 ROUND_OFF = 1e-7
 
@@ -287,3 +287,43 @@ def test_wrong_arguments():
             call()
     with pytest.raises(lw.UnknownNameError):
         control.WholeBody(robot, [control.PointTask("no such frame")])
+
+
+def test_references_are_the_derivatives_of_what_tasks_measure():
+    """Values, rates and accelerations of every task along a motion with given q̈, for random bodies on every base: the
+    rows of a task are met by just that q̈."""
+    h = 1e-5
+    for seed, base in enumerate(("floating", "fixed", "floating", "planar")):
+        robot = legged(40 + seed, legs=2, joints=1 + seed % 3, base=base)
+        rng = np.random.default_rng(seed)
+        q = robot.integrate(robot.neutral, 0.5 * rng.normal(size=robot.dof))
+        qd, qdd = rng.normal(size=(2, robot.dof))
+        ends = []
+        for t in (-h, h):
+            ends.append(State(robot, robot.integrate(q, t * qd + 0.5 * t * t * qdd), qd + t * qdd))
+        now = State(robot, q, qd)
+        for task in (
+            control.PointTask("foot0"),
+            control.PoseTask("foot1"),
+            control.PoseTask("foot1", "turn"),
+            control.CenterOfMassTask(),
+            control.AngularMomentumTask(),
+            control.PostureTask(),
+        ):
+            before, after = (task.reference(end, qdd) for end in ends)
+            target = task.reference(now, qdd)
+            label = (seed, base, task.label)
+            rate = (np.asarray(after.rate, float) - np.asarray(before.rate, float)) / (2 * h)
+            if task.kind != "angular momentum":  # its rate is what is measured, its acceleration not aimed at
+                np.testing.assert_allclose(target.acceleration, rate, atol=1e-6, err_msg=str(label))
+            if len(target.value) != 4 and (
+                base == "fixed" or not task.posture
+            ):  # quaternions are tested below
+                count = 3 if task.kind == "pose" else len(target.value)
+                change = (np.asarray(after.value, float) - np.asarray(before.value, float))[:count] / (2 * h)
+                wanted = np.asarray(target.rate, float)[-count:]  # a turn comes before its point
+                np.testing.assert_allclose(change, wanted, atol=1e-6, err_msg=str(label))
+            if task.posture:
+                continue
+            rows, right = task.rows(now, target, 3.0, 4.0)
+            np.testing.assert_allclose(np.asarray(rows, float) @ qdd, right, atol=1e-9, err_msg=str(label))

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.program import Program
 from linkwise.control import CONTROLLERS, Policy, StateObserver
 from linkwise.embedded import ENTRIES, Options, Package, entries, stack
+from linkwise.embedded.arguments import typical
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError, UnknownNameError
 from linkwise.files.outputs import OutputError
@@ -565,3 +567,40 @@ def test_the_command_writes_a_package(tmp_path, monkeypatch, capsys):
         (line,) = capsys.readouterr().err.splitlines()
         assert why in line
     assert sorted(p.name for p in tmp_path.iterdir()) == ["motion.csv", "pkg", "plan"]
+
+
+def test_typical_inputs_make_sense():
+    """States of the self-test: positions within limits, times before and after a move, bodies that can exist."""
+    for name in ("two_link", "panda", "puma560"):
+        robot = lw.load(name)
+        n, count = robot.dof, 60
+        entry = SimpleNamespace(
+            settings={"kp": [4.0]}, parameters={"mass": [2.0]}, examples={"way": [1.0, 2.0]}
+        )
+        sizes = dict.fromkeys(("q", "q_d", "start", "end", "stop_q", "qd", "tau", "way"), n)
+        sizes |= dict.fromkeys(
+            ("time", "duration", "rate", "breakaway", "restitution", "number", "kp", "mass"), 1
+        )
+        given = typical(robot, entry, {**sizes, "inertia": n * n, "payload": 10}, count)
+        assert {key: x.shape for key, x in given.items()} == {
+            key: (count, size) for key, size in {**sizes, "inertia": n * n, "payload": 10}.items()
+        }
+        for key in ("q", "q_d", "start", "end", "stop_q"):
+            for k, joint in enumerate(robot.coordinate_joints):
+                assert (given[key][:, k] >= joint.limits.lower).all()
+                assert (given[key][:, k] <= joint.limits.upper).all()
+            assert np.ptp(given[key], axis=0).min() > 0.1
+        assert given["time"].min() < 0.0
+        assert given["time"].max() > 1.0
+        assert all((given[key] == 1.0).all() for key in ("duration", "rate", "breakaway"))
+        assert (given["number"] == 0.0).all()
+        assert (given["mass"] == 2.0).all()
+        assert given["restitution"].min() >= 0.0
+        assert given["restitution"].max() <= 1.0
+        assert np.abs(given["tau"]).max() > 5.0
+        assert np.abs(given["qd"]).max() <= 1.0
+        assert given["kp"].min() >= 2.0
+        assert given["kp"].max() <= 6.0
+        assert np.array_equal(given["way"][0], np.resize([1.0, 2.0], n))
+        assert np.linalg.eigvalsh(given["inertia"].reshape(count, n, n)).min() > 0.0
+        assert not any(Inertia.from_parameters(numbers).violations() for numbers in given["payload"].tolist())

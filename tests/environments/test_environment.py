@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from conftest import actions, bouncer
-from linkwise.environments import Environment, Policy, page
+from linkwise.environments import Environment, PDTargets, Policy, Task, page
 from linkwise.environments.ready import joystick
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -237,3 +237,67 @@ def test_every_ready_environment_steps(monkeypatch):
         assert all(np.isfinite(values).all() for values in found.values()), name
         assert env.broken == 0
         assert env.replay(3, given).observation.tobytes() == found["observation"].tobytes()
+
+
+def crawler(seed, legs, joints, substeps):
+    """A random body on legs, and a task that shows everything functions of a task see."""
+    rng = np.random.default_rng(seed)
+    links = [lw.Link("body", lw.Inertia.from_com(3.0, (0.0, 0.01, 0.0), (0.03, 0.03, 0.04)))]
+    bones, contacts = [], []
+    for leg in range(legs):
+        parent, at = "body", (0.2 * np.cos(2.0 * leg), 0.2 * np.sin(2.0 * leg), -0.02)
+        for k in range(joints):
+            name = f"leg{leg}_{k}"
+            axis = rng.normal(size=3)
+            links.append(lw.Link(name, lw.Inertia.from_com(0.3, (0.0, 0.0, -0.05), (1e-3, 1e-3, 5e-4))))
+            place, limits = lw.Transform.from_rpy(at), lw.Limits(-1.0, 1.0)
+            axis /= np.linalg.norm(axis)
+            bones.append(lw.Joint(name, "revolute", parent, name, place, axis, limits=limits))
+            parent, at = name, (0.0, 0.0, -0.1)
+        contacts.append(lw.Contact(parent, offset=(0.0, 0.0, -0.12), radius=0.01, friction=0.7))
+    robot = lw.Robot(f"crawler{seed}", links, bones).with_base("floating").with_contacts(contacts)
+    driven = legs * joints
+
+    def observe(state, draw):
+        seen = [*state.q, *state.qd, *state.torque, *state.action, state.time]
+        return [*seen, *(x for force in state.forces for x in force), *(x for v in state.slip for x in v)]
+
+    def reset(draw, inputs):
+        return {"q": [0.0, 0.0, 0.12 + 0.1 * joints, 0.0, 0.0, 0.0, 1.0, *([0.0] * driven)]}
+
+    return Task(
+        f"crawler{seed}", robot, PDTargets(20.0, 0.5, 0.1, 0.3, 3.0), observe, lambda s: s.q[2],
+        lambda s: s.q[2] < -9.0, reset, step=0.004, substeps=substeps, episode_length=1000, accuracy=1e-9,
+    )  # fmt: skip
+
+
+def test_steps_are_those_of_the_robots_own_functions():
+    """Positions, torques, forces and velocities of contacts of random bodies on legs, of one or several physics steps,
+    computed again from the observation before by ``contact_step`` and ``contact_velocities``."""
+    for seed, (legs, joints, substeps) in enumerate(((2, 1, 1), (3, 2, 3))):
+        task = crawler(seed, legs, joints, substeps)
+        robot, driven, count = task.robot, legs * joints, 4
+        env = Environment(task, count, dtype="float64")
+        seen = env.reset(seed=1)
+        given = actions(count, 60, driven).astype(float)
+        sizes = np.cumsum([robot.nq, robot.dof, driven, driven, 1, 3 * legs])
+        touched = 0
+        for k in range(60):
+            q, qd = np.split(np.asarray(seen, float), sizes, axis=1)[:2]
+            seen = env.advance(given[:, k]).observation
+            if k % 4 != 3:
+                continue
+            for _ in range(substeps):
+                target = np.clip(0.1 + 0.3 * given[:, k], -1.0, 1.0)
+                torque = np.clip(20.0 * (target - q[:, 7:]) - 0.5 * qd[:, 6:], -3.0, 3.0)
+                tau = np.concatenate([np.zeros((count, 6)), torque], axis=1)
+                call = {"step": task.step, "accuracy": 1e-9, "friction": task.friction}
+                slip = robot.contact_velocities(q, qd, tau, **call)
+                q, qd, impulses = robot.contact_step(q, qd, tau, **call)
+            parts = np.split(np.asarray(seen, float), sizes, axis=1)
+            wanted = (q, qd, torque, given[:, k], np.full((count, 1), (k + 1) * task.period))
+            wanted += (impulses.reshape(count, -1) / task.step, slip.reshape(count, -1))
+            for part, right in zip(parts, wanted, strict=True):
+                np.testing.assert_allclose(part, right, atol=2e-6 * (1.0 + np.abs(right).max()))
+            touched += (impulses[..., 2] > 0.0).sum()
+        assert touched > 10

@@ -185,7 +185,8 @@ def test_closed_form_at_a_straight_wrist(q5):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("panda", "six turning joints"), ("stanford", "six turning"), ("ur10e", "PUMA type")]
+    ("name", "reason"),
+    [("stanford", "six or seven turning joints"), ("two_link", "six or seven turning joints")],
 )
 def test_closed_form_refuses_other_arms(name, reason):
     with pytest.raises(lw.ModelError, match=reason):

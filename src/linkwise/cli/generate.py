@@ -198,9 +198,10 @@ def command(
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
     controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer, guarded_controller,
     switched_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop,
-    rollout, mpc (predictive control) or policy (a learned network). The C code is C99 and allocates nothing; on a
-    machine with fused multiply-add it returns the same bits as the Python function. A package has a header, a C++
-    wrapper, one source for each function, files for make, CMake and pkg-config, and a self-test: make check.
+    rollout, mpc (predictive control), inverse_kinematics, online (jerk-limited moves to new targets) or policy (a
+    learned network). The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the same
+    bits as the Python function. A package has a header, a C++ wrapper, one source for each function, files for make,
+    CMake and pkg-config, and a self-test: make check.
 
     \b
     Example:

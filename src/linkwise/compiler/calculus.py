@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from linkwise.compiler.ir.derivative import jacobian, reverse, tangents
 from linkwise.compiler.ir.program import Program, lower
+from linkwise.compiler.trace.loop_derivatives import (
+    Tree,
+    adjoints_of_inputs,
+    as_shape,
+    jacobians,
+    tangents_of_outputs,
+)
 from linkwise.errors import TraceError, UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
+
+
+DERIVATIVE_COST = 3
+"""About how many operations a value and its derivative in one direction have for each one of the value."""
 
 
 def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
@@ -22,6 +33,18 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
     sizes = dict(kernel.inputs)
     _check_inputs(kernel, (by,), "jacobian")
     outputs = [(f"d{name}_d{by}", (*shape, sizes[by])) for name, shape in kernel.outputs]
+    key = _key(kernel, "jacobian", (by,))
+    tree = _loops(kernel, (by,))
+    if tree is not None:
+        shapes = {name: (*shape, sizes[by]) for name, shape in kernel.outputs}
+
+        def function(**values: Any) -> dict[str, Any]:
+            slopes = jacobians(tree, values, by, shapes)
+            return {
+                output: slopes[name] for (output, _), (name, _) in zip(outputs, kernel.outputs, strict=True)
+            }
+
+        return _of_loops(kernel, f"{kernel.name}_by_{by}", kernel.inputs, outputs, function, key)
 
     def build(dtype: str) -> Program:
         program = _straight(kernel, dtype)
@@ -36,7 +59,6 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
             start += count
         return lower(nodes, sizes, name=f"{kernel.name}_by_{by}", dtype=dtype)  # type: ignore[arg-type]
 
-    key = _key(kernel, "jacobian", (by,))
     return _shaped(kernel, Kernel(f"{kernel.name}_by_{by}", kernel.inputs, outputs, kernel.dtype, build, key))
 
 
@@ -58,6 +80,15 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
     }
     taken = dict(inputs)
     outputs = [(_added(taken, f"{each}_bar", sizes[each]), (sizes[each],)) for each in by]
+    tree = _loops(kernel, by)
+    if tree is not None:
+
+        def function(**given: Any) -> dict[str, Any]:
+            weights = {name: given[bar] for bar, (name, _) in zip(cotangents, kernel.outputs, strict=True)}
+            gradients = adjoints_of_inputs(tree, {each: given[each] for each in sizes}, weights)
+            return {output: gradients[each] for (output, _), each in zip(outputs, by, strict=True)}
+
+        return _of_loops(kernel, name, inputs.items(), outputs, function, _key(kernel, "vjp", by))
 
     def build(dtype: str) -> Program:
         program = _straight(kernel, dtype)
@@ -94,6 +125,17 @@ def jvp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
     for output, shape in kernel.outputs:
         _added(names, f"{output}_dot", shape)
     outputs = list(names.items())
+    tree = _loops(kernel, by)
+    if tree is not None:
+
+        def function(**given: Any) -> dict[str, Any]:
+            along = {each: given[dot] for dot, each in directions.items()}
+            rates = tangents_of_outputs(tree, {each: given[each] for each in sizes}, along)
+            return {
+                output: rates[name] for (output, _), (name, _) in zip(outputs, kernel.outputs, strict=True)
+            }
+
+        return _of_loops(kernel, name, inputs.items(), outputs, function, _key(kernel, "jvp", by))
 
     def build(dtype: str) -> Program:
         program = _straight(kernel, dtype)
@@ -116,6 +158,41 @@ def jvp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
     return _shaped(
         kernel, Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "jvp", by))
     )
+
+
+def _loops(kernel: Kernel, by: Sequence[str]) -> Tree | None:
+    """The loops of a kernel whose derivatives would be long as one list of operations; None for others."""
+    if kernel.traced is None or not kernel.traced.is_long(DERIVATIVE_COST):
+        return None
+    try:
+        return kernel.traced.tree(by)
+    except TraceError:  # what loops cannot hold is written out
+        return None
+
+
+def _of_loops(
+    kernel: Kernel,
+    name: str,
+    inputs: Iterable[tuple[str, int]],
+    outputs: Sequence[tuple[str, tuple[int, ...]]],
+    function: Callable[..., dict[str, Any]],
+    key: bytes | None,
+) -> Kernel:
+    """The kernel of a derivative that is a function with loops itself."""
+    from linkwise.compiler.kernel import Kernel
+
+    assert kernel.traced is not None
+    inputs = list(inputs)
+    shapes = dict(outputs)
+
+    def shaped(**given: Any) -> dict[str, Any]:
+        return {output: as_shape(value, shapes[output]) for output, value in function(**given).items()}
+
+    traced = kernel.traced.another(shaped, {each: (size,) for each, size in inputs}, name)
+    made = Kernel(name, inputs, outputs, kernel.dtype, traced.program, key)  # type: ignore[arg-type]
+    made.written_out = traced.straight  # type: ignore[assignment]
+    made.traced = traced
+    return _shaped(kernel, made)
 
 
 def _shaped(kernel: Kernel, derivative: Kernel) -> Kernel:

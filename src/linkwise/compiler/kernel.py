@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from linkwise.compiler.ir.operations import Operations
     from linkwise.compiler.ir.program import Explanation, Program
     from linkwise.compiler.ir.sweeps import SweptProgram
+    from linkwise.compiler.trace.traced_function import TracedFunction
 
 _DTYPES = ("float64", "float32")
 MOST_QUICK_STATES = 4096  # of a batch; more are worth the time that it takes to compile well
@@ -84,6 +85,7 @@ class Kernel(Portable):
         )
         self.shapes: Mapping[str, tuple[int, ...]] = {}  # of inputs that may be given as matrices
         self.written_out: Callable[[str], Program] | None = None  # makes the program without its loops
+        self.traced: TracedFunction | None = None  # the function, where it was written in the language
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)

@@ -28,7 +28,9 @@ from linkwise.control import (
 from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.control.safe_stop import stop_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
+from linkwise.embedded.kinematics import inverse_kinematics_entries
 from linkwise.embedded.learned import policy_entries
+from linkwise.embedded.online import online_entries
 from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
@@ -413,6 +415,8 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "rollout": _rollout,
     "mpc": predictive_entries,
     "policy": policy_entries,
+    "online": online_entries,
+    "inverse_kinematics": inverse_kinematics_entries,
 }
 """Names besides those of functions and controllers."""
 LAWS = ("guarded_controller", "switched_controller")

@@ -6,10 +6,14 @@ from linkwise.motion.cartesian import CartesianMove, arc, line
 from linkwise.motion.elastic import ElasticMotion, ElasticMotionError, nonic
 from linkwise.motion.files import read_csv, write_csv
 from linkwise.motion.fourier import FourierSeries
-from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics
+from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics, locked_joint
 from linkwise.motion.kinematics.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.kinematics.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
+from linkwise.motion.kinematics.several_frames import FramesSolution, reach_frames
 from linkwise.motion.limits import LimitError, Violation, check, require
+from linkwise.motion.online.moves import Online, OnlineMoveError
+from linkwise.motion.online.plans import OnlineMove, OnlinePlan
+from linkwise.motion.online.through import OnlineSequence
 from linkwise.motion.planning.planner import MotionPlan, plan
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
@@ -32,11 +36,17 @@ __all__ = [
     "ElasticMotion",
     "ElasticMotionError",
     "FourierSeries",
+    "FramesSolution",
     "InfeasiblePathError",
     "JerkLimited",
     "LimitError",
     "Moment",
     "MotionPlan",
+    "Online",
+    "OnlineMove",
+    "OnlineMoveError",
+    "OnlinePlan",
+    "OnlineSequence",
     "PiecewisePolynomial",
     "Samples",
     "Solution",
@@ -55,12 +65,14 @@ __all__ = [
     "inverse_kinematics",
     "jerk_limited",
     "line",
+    "locked_joint",
     "nonic",
     "pieces",
     "plan",
     "quintic",
     "quintic_spline",
     "ramp",
+    "reach_frames",
     "read_csv",
     "require",
     "rotation_vector",

@@ -72,6 +72,7 @@ def inverse_kinematics(
     tolerance: float = 1e-9,
     strict: bool = True,
     seed: int = 0,
+    closest: bool = False,
 ) -> Solution:
     """Joint positions that bring a frame to a pose: ``.q`` of the result, shape (..., n).
 
@@ -86,6 +87,7 @@ def inverse_kinematics(
         tolerance: largest error [m and rad].
         strict: False gives the nearest position found where the target is not reached.
         seed: of the random starting positions.
+        closest: an arm of seven joints with a closed form gets the branch nearest to ``start``.
 
     Raises:
         UnreachableError: a target is not reached; the message has the remaining error.
@@ -102,6 +104,7 @@ def inverse_kinematics(
         tolerance=tolerance,
         strict=strict,
         seed=seed,
+        closest=closest,
     )
 
 

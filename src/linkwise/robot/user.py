@@ -56,6 +56,7 @@ def kernel_of(
     made = Kernel(name, sizes.items(), traced.shapes.items(), dtype, traced.program)  # type: ignore[arg-type]
     made.shapes = {key: shape for key, shape in shapes.items() if len(shape) > 1}
     made.written_out = traced.straight  # type: ignore[assignment]
+    made.traced = traced
     made.__doc__ = function.__doc__
     where = getattr(function, "__qualname__", "<")
     if "<" not in where:  # a name that other processes find, too

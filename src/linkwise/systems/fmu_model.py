@@ -24,7 +24,7 @@ from linkwise.systems.variables import POSITIONS, Variable, scalars
 from linkwise.version import __version__
 
 PLANT = "forward_dynamics"
-_LOOPS = ("closed_loop", "rollout", "two_rate")
+_LOOPS = ("closed_loop", "rollout", "two_rate", "online", "inverse_kinematics")
 
 
 class SystemExportError(LinkwiseError, ValueError):

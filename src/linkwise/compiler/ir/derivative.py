@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from linkwise.compiler.ir.graph import Graph, Node
+from linkwise.compiler.ir.graph import CONDITIONS, Graph, Node
 from linkwise.compiler.ir.operations import total
 from linkwise.compiler.ir.walks import reachable
 from linkwise.errors import TraceError
 
+FLAT = frozenset({"sign", "rint", *CONDITIONS})
+"""Operations whose derivative is zero wherever there is one."""
 Partials = list[tuple[Node, Node]]  # (argument, derivative by it)
 
 
@@ -97,6 +99,13 @@ def _arguments(node: Node) -> tuple[Node, ...]:
         return node.args
     other: Any = node.value
     return (node.graph.lift(other[0][other[1]]) if isinstance(other, tuple) else other,)
+
+
+def differentiable_arguments(node: Node) -> tuple[Node, ...]:
+    """Arguments by which a node has a derivative that is not always zero."""
+    if node.op == "select":
+        return node.args[1:]
+    return () if node.op in FLAT else _arguments(node)
 
 
 def _differentiated(outputs: Sequence[Node]) -> list[Node]:
@@ -187,8 +196,8 @@ def _partials(graph: Graph, node: Node) -> Partials:
             y, x = node.args
             squared = y * y + x * x
             return [(y, x / squared), (x, -(y / squared))]
-        case "sign" | "rint" | "lt" | "le" | "eq" | "and" | "or" | "not" | "bit":
-            return []
+    if node.op in FLAT:
+        return []
     raise TraceError(f"the operation {node.op!r} has no derivative")
 
 
@@ -208,13 +217,12 @@ def substituted(outputs: Sequence[Node], replacements: dict[int, Node]) -> list[
             continue
         args = tuple(image[a.index] for a in node.args)
         unchanged = all(new is old for new, old in zip(args, node.args, strict=True))
-        image[node.index] = node if unchanged else remade(node, args)
+        image[node.index] = node if unchanged else remade(node.graph, node, args)
     return [image[output.index] for output in outputs]
 
 
-def remade(node: Node, args: tuple[Node, ...]) -> Node:
-    """The same operation on other arguments, simplified."""
-    graph = node.graph
+def remade(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    """The same operation on other arguments, which are nodes of this graph, simplified."""
     match node.op:
         case "add" | "sub" | "mul" | "div" | "neg" | "sign" | "select":
             return getattr(graph, node.op)(*args)

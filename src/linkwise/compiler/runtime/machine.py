@@ -106,6 +106,9 @@ def _initialize() -> None:
     # Level 0 would choose instructions one by one ("fast"), give up at every fused multiply-add and start again:
     # it takes five times as long as looking at whole blocks, and the code is longer. Other levels do not use it.
     llvm.set_option("linkwise", "--fast-isel=false")
+    # Operations are in the order of their schedule: moving them to other blocks takes a fifth of the time for long
+    # programs with loops and makes the code longer.
+    llvm.set_option("linkwise", "--disable-machine-sink")
     if host.sve_bits() > 128:  # LLVM's option to use registers of a known length; shorter vectors stay NEON
         llvm.set_option("linkwise", f"--aarch64-sve-vector-bits-min={host.vector_bits()}")
     if system.WINDOWS:

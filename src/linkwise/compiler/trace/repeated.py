@@ -44,8 +44,10 @@ def may_repeat(loop: TracedLoop, reads_of: Callable[[OpenStep], Iterable[Key]]) 
             sides = (reads_of(item), item.writes)
         else:
             sides = ([k for group in item.reads for k in group], [k for group in item.writes for k in group])
-        for side, found in zip(sides, (reads, writes), strict=True):
-            found += [Access(key[0], key[1], loops, number) for key in side if not isinstance(key, Register)]
+        for side, accesses in zip(sides, (reads, writes), strict=True):
+            accesses += [
+                Access(key[0], key[1], loops, number) for key in side if not isinstance(key, Register)
+            ]
     changed: dict[str, list[Access]] = {}
     for write in writes:
         changed.setdefault(write.array, []).append(write)

@@ -58,7 +58,9 @@ class Unrolled:
     def __init__(self, graph: Graph, most: int | None = MOST_NODES):
         self.graph, self.most = graph, most
 
-    def loop(self, first: int, stop: int, step: int, parallel: bool = False) -> Iterator[int]:
+    def loop(
+        self, first: int, stop: int, step: int, parallel: bool = False, site: Site | None = None
+    ) -> Iterator[int]:
         for k in range(first, stop, step):
             if self.most is not None and self.graph.count > self.most:
                 raise TooLongError(f"more than {self.most} operations")
@@ -182,10 +184,12 @@ class Rolled:
 
     # -- what the language calls
 
-    def loop(self, first: Any, stop: Any, step: int, parallel: bool = False) -> Iterator[Any]:
+    def loop(
+        self, first: Any, stop: Any, step: int, parallel: bool = False, site: Site | None = None
+    ) -> Iterator[Any]:
         if step not in (1, -1):
             raise TraceError(f"span: expected a step of 1 or −1, got {step}")
-        site = self._site()
+        site = self._site() if site is None else site
         known = isinstance(first, int) and isinstance(stop, int)
         if known and (site in self.unrolled or len(range(first, stop, step)) <= 1):
             self._depth += 1
@@ -328,7 +332,7 @@ class Rolled:
                 elif isinstance(item, StraightPart):
                     total += self.longest + 1
                 elif isinstance(item, TracedLoop):
-                    first, stop = _range(item.first, names), _range(item.stop, names)
+                    first, stop = bounds_of(item.first, names), bounds_of(item.stop, names)
                     ends = (*first, *stop)
                     turns = max(1.0, abs(sum(stop) - sum(first)) / 2)  # of a triangle, on average
                     size, sites = visit(item.body, {**names, item.name: (min(ends), max(ends))})
@@ -348,17 +352,17 @@ class Rolled:
 
     def largest(self, loop: str) -> int:
         """The largest number of a turn of a loop."""
-        found: dict[str, tuple[int, int]] = {}
+        ranges: dict[str, tuple[int, int]] = {}
 
         def visit(block: Block) -> None:
             for item in block.items:
                 if isinstance(item, TracedLoop):
-                    bounds = [*_range(item.first, found), *_range(item.stop, found)]
-                    found[item.name] = min(bounds), max(bounds)
+                    bounds = [*bounds_of(item.first, ranges), *bounds_of(item.stop, ranges)]
+                    ranges[item.name] = min(bounds), max(bounds)
                     visit(item.body)
 
         visit(self.root)
-        return found[loop][1]
+        return ranges[loop][1]
 
     def _size(self, step: OpenStep) -> int:
         """About how many operations a step has."""
@@ -373,7 +377,7 @@ def _keys(given: Any) -> list[Key]:
     return [(given.array, place) for place in given.places()]
 
 
-def _range(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+def bounds_of(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     """Least and largest value while the loops around are within these ranges."""
     low = high = bound.constant
     for key, factor in bound.terms:

@@ -20,38 +20,33 @@ MANY_ZEROS = 32
 """Zeros that a straight-line part always writes to an array from which a loop does that."""
 
 
-class Finished:
-    """The statements of a trace, and the operations of all turns."""
+class Resolved:
+    """A trace whose steps are known by themselves: where each node comes from that a step needs.
 
-    def __init__(self, trace: Rolled, label: str, dtype: Dtype, *, fused: bool = True):
+    Values that later steps use are kept in registers (``OpenStep.kept``); nothing is written that is never read.
+    """
+
+    def __init__(self, trace: Rolled, label: str):
         self.trace, self.label = trace, label
-        self.made = Procedure(dtype, fused=fused)
         self._remove_unread()
         inputs = [self._inputs(step, list(step.writes.values())) for step in trace.steps]
         for step in reversed(
             trace.steps
         ):  # what is kept for later steps may itself need values of earlier ones
             inputs[step.number] |= self._inputs(step, list(step.kept))
-        self._of_step = inputs
-        self.arrays = self._arrays()
-        read = [key for given in inputs for key in given.values()] + self._of_parts("reads", "writes")
-        self._registers = {key for key in read if isinstance(key, Register)}
-        self._writers = self._counted_writers()
-        self._cleared: dict[str, None] = {}  # arrays that are filled with zeros once, before everything else
-        self._fills = 0
-        body = self._statements(trace.root)
-        self.body = [*(self._filled(name, Index(()), self._scalars(name)) for name in self._cleared), *body]
-        self.tables = self._tables()
-        self.operations = self.made.operations(self.body, self.tables)
+        self.inputs_of_step = inputs
+        """For each step {node: where its value is}."""
 
     def _remove_unread(self) -> None:
         """Nothing is written to memory or registers that are never read."""
         trace = self.trace
         while True:
-            read = {_memory(key) for step in trace.steps for key in step.reads if self._is_used(step, key)}
+            read = {memory_of(key) for step in trace.steps for key in step.reads if self._is_used(step, key)}
             read |= {array.name for array in trace.arrays.values() if array.kind == "output"}
-            read |= {_memory(key) for key in self._of_parts("reads")}
-            unread = [(step, key) for step in trace.steps for key in step.writes if _memory(key) not in read]
+            read |= {memory_of(key) for key in self._of_parts("reads")}
+            unread = [
+                (step, key) for step in trace.steps for key in step.writes if memory_of(key) not in read
+            ]
             if not unread:
                 return
             for step, key in unread:
@@ -82,7 +77,7 @@ class Finished:
 
     def _inputs(self, step: OpenStep, outputs: Sequence[Node]) -> dict[Node, Key]:
         """What the outputs of a step need from memory and from earlier steps; those keep it in registers."""
-        found: dict[Node, Key] = {}
+        sources: dict[Node, Key] = {}
         seen: set[int] = set()
         places = {node: key for key, node in step.reads.items()}
         stack = list(outputs)
@@ -92,7 +87,7 @@ class Finished:
                 continue
             seen.add(node.index)
             if node in places:
-                found[node] = places[node]
+                sources[node] = places[node]
                 continue
             if node.op in ("phi", "result"):
                 raise TraceError(
@@ -103,7 +98,7 @@ class Finished:
             if reaches and node.op not in CONDITIONS:  # registers hold numbers: conditions are computed again
                 if node not in owner.kept:
                     owner.kept[node] = self.trace.register()
-                found[node] = owner.kept[node]
+                sources[node] = owner.kept[node]
             elif node.op == "input":
                 raise TraceError(
                     f"{self.label}: a value that a loop computes is used after it or in its next turn; keep it in a "
@@ -111,13 +106,32 @@ class Finished:
                 )
             else:
                 stack.extend(node.args)
-        return found
+        return sources
+
+
+class Finished(Resolved):
+    """The statements of a trace, and the operations of all turns."""
+
+    def __init__(self, trace: Rolled, label: str, dtype: Dtype, *, fused: bool = True):
+        super().__init__(trace, label)
+        self.made = Procedure(dtype, fused=fused)
+        self.arrays = self._arrays()
+        read = [key for given in self.inputs_of_step for key in given.values()]
+        read += self._of_parts("reads", "writes")
+        self._registers = {key for key in read if isinstance(key, Register)}
+        self._writers = self._counted_writers()
+        self._cleared: dict[str, None] = {}  # arrays that are filled with zeros once, before everything else
+        self._fills = 0
+        body = self._statements(trace.root)
+        self.body = [*(self._filled(name, Index(()), self._scalars(name)) for name in self._cleared), *body]
+        self.tables = self._tables()
+        self.operations = self.made.operations(self.body, self.tables)
 
     def _arrays(self) -> list[Array]:
         """Inputs, outputs and memory. The first axis of an array is its rows: lanes of one state may have one each."""
         trace = self.trace
-        used = {_memory(key) for step in trace.steps for key in step.writes}
-        used |= {_memory(key) for key in self._of_parts("writes")}
+        used = {memory_of(key) for step in trace.steps for key in step.writes}
+        used |= {memory_of(key) for key in self._of_parts("writes")}
         given = [array for array in trace.arrays.values() if array.kind != "scratch"]
         given.sort(key=lambda array: ("input", "output").index(array.kind))
         memory = [array for array in trace.arrays.values() if array.kind == "scratch" and array.name in used]
@@ -176,7 +190,7 @@ class Finished:
         return body
 
     def _read_by(self, step: OpenStep) -> Iterable[Key]:
-        return self._of_step[step.number].values()
+        return self.inputs_of_step[step.number].values()
 
     def _straight(self, part: StraightPart) -> list[Statement]:
         reads, writes = (
@@ -192,14 +206,14 @@ class Finished:
     def _zeros_in_loops(self, part: StraightPart, step: Step) -> list[Statement]:
         """Zeros of matrices that are mostly zero are no statements of their own: an array that only this part writes
         is filled once before all loops, another one by a loop before the part. The part then writes what is left."""
-        read = {_memory(key) for group in part.reads for key in group}
+        read = {memory_of(key) for group in part.reads for key in group}
         fills: list[Statement] = []
         values = iter(step.writes)
         left: list[tuple[Place, Node]] = []
         for group in part.writes:
             written = [next(values) for _ in group]
             zeros = sum(_is_zero(node) for _, node in written)
-            name = _memory(group[0]) if group else None
+            name = memory_of(group[0]) if group else None
             if zeros >= MANY_ZEROS and name not in read and _are_neighbours(group):
                 assert isinstance(name, str)
                 assert not isinstance(group[0], Register)
@@ -216,9 +230,9 @@ class Finished:
         """For each array how many steps write it; a group of places that a straight-line part writes counts as one."""
         count: Counter[Any] = Counter()
         for step in self.trace.steps:
-            count.update({_memory(key) for key in step.writes})
+            count.update({memory_of(key) for key in step.writes})
         for part in self.trace.parts:
-            count.update(_memory(group[0]) for group in part.writes if group)
+            count.update(memory_of(group[0]) for group in part.writes if group)
         return count
 
     def _filled(self, array: str, start: Index, count: int) -> For:
@@ -238,12 +252,12 @@ class Finished:
     def _lowered(self, step: OpenStep) -> Step:
         """The arithmetic of a step, from a graph of its own."""
         graph, label = Graph(), f"s{step.number}"
-        given = self._of_step[step.number]
+        given = self.inputs_of_step[step.number]
         outputs = [*step.writes.values(), *step.kept]
         image: dict[int, Node] = {}
         for k, node in enumerate(given):
             image[node.index] = graph.input(label, k)
-        for node in _ordered(outputs, image):
+        for node in nodes_between(outputs, image):
             if node.op == "const":
                 image[node.index] = graph.const(node.value)
             else:
@@ -292,17 +306,17 @@ def _is_around(outer: Block, inner: Block) -> bool:
     return outer is inner or outer in inner.around
 
 
-def _memory(key: Key) -> Any:
+def memory_of(key: Key) -> Any:
     return key if isinstance(key, Register) else key[0]
 
 
-def _ordered(outputs: Sequence[Node], known: Mapping[int, Node]) -> list[Node]:
+def nodes_between(outputs: Sequence[Node], known: Mapping[int, Node]) -> list[Node]:
     """What the outputs need besides known nodes, arguments first."""
-    found: dict[int, Node] = {}
+    needed: dict[int, Node] = {}
     stack = list(outputs)
     while stack:
         node = stack.pop()
-        if node.index not in found and node.index not in known:
-            found[node.index] = node
+        if node.index not in needed and node.index not in known:
+            needed[node.index] = node
             stack.extend(node.args)
-    return [found[k] for k in sorted(found)]
+    return [needed[k] for k in sorted(needed)]

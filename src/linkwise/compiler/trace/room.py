@@ -55,22 +55,22 @@ def in_one_room(nest: AnyNest, label: str = ROOM) -> AnyNest:
 
 
 def _rewritten(body: Sequence[Statement], moved: Any) -> list[Statement]:
-    found: list[Statement] = []
+    statements: list[Statement] = []
     for statement in body:
         if isinstance(statement, Step):
             reads: Mapping[Any, Place] = {value: moved(place) for value, place in statement.reads.items()}
             writes = [(moved(place), node) for place, node in statement.writes]
-            found.append(replace(statement, reads=reads, writes=writes))
+            statements.append(replace(statement, reads=reads, writes=writes))
         elif isinstance(statement, For):
-            found.append(replace(statement, body=_rewritten(statement.body, moved)))
+            statements.append(replace(statement, body=_rewritten(statement.body, moved)))
         elif isinstance(statement, If):
             then, otherwise = (_rewritten(part, moved) for part in (statement.then, statement.otherwise))
-            found.append(replace(statement, then=then, otherwise=otherwise))
+            statements.append(replace(statement, then=then, otherwise=otherwise))
         elif isinstance(statement, IfNegative):
-            found.append(replace(statement, then=_rewritten(statement.then, moved)))
+            statements.append(replace(statement, then=_rewritten(statement.then, moved)))
         elif isinstance(statement, Declare):
             registers = {register: moved(start) for register, start in statement.registers.items()}
-            found.append(Declare(registers))
+            statements.append(Declare(registers))
         else:
-            found.append(statement)
-    return found
+            statements.append(statement)
+    return statements

@@ -85,7 +85,7 @@ def _simplest(terms: Mapping[str, int], constant: int) -> Index | int:
 
 
 def index(value: Index | int) -> Index:
-    return value if isinstance(value, Index) else Index((), int(value))
+    return value if isinstance(value, Index) else Index((), operator.index(value))
 
 
 # -- arrays while tracing ---------------------------------------------------------------------------------------------
@@ -179,10 +179,10 @@ class Stored(Elements):
 
     def places(self) -> list[Index]:
         """Of all elements, row by row; their number must be known."""
-        found = [self.start]
+        places = [self.start]
         for length, stride in zip(self.shape, self.strides, strict=True):
-            found = [place + k * stride for place in found for k in range(length)]
-        return [index(place) for place in found]
+            places = [place + k * stride for place in places for k in range(length)]
+        return [index(place) for place in places]
 
     def copy(self) -> Stored:
         out = self.tracer.array(self.shape, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ import numpy as np
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.loops import Array
 from linkwise.compiler.ir.program import Dtype, Program, Recorded, Shape, lower
+from linkwise.compiler.ir.walks import reachable
 from linkwise.compiler.trace import rolled
+from linkwise.compiler.trace.loop_derivatives import Tree
 from linkwise.compiler.trace.procedure import ProcedureNest
 from linkwise.compiler.trace.rolled import Rolled, Site, TooLongError, Unrolled, tracing
-from linkwise.compiler.trace.rolled_statements import Finished
+from linkwise.compiler.trace.rolled_statements import Finished, Resolved
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.compiler.trace.traced_arrays import Stored, copied, index
 from linkwise.language import plain
@@ -52,9 +54,21 @@ class TracedFunction:
         if self.recorded is not None:
             self.shapes = {key: shape for key, (shape, _) in self.recorded.items()}
             return
-        trace, outputs = self._rolled(frozenset())
+        outputs = self._trace_loops()
         self.shapes = {key: tuple(value.shape) for key, value in outputs.items()}
+
+    def _trace_loops(self) -> Outputs:
+        """Find the loops that are unrolled in a program with loops."""
+        trace, outputs = self._rolled(frozenset())
         self._unrolled = trace.short_loops()
+        return outputs
+
+    def is_long(self, times: int = 1) -> bool:
+        """Whether a program with ``times`` as many operations has loops."""
+        if self.recorded is None:
+            return True
+        nodes = reachable(node for _, values in self.recorded.values() for node in values)
+        return times * len(nodes) > rolled.MOST_NODES
 
     def program(self, dtype: Dtype, *, fused: bool = True) -> Program | ProcedureNest:
         """The program in this precision, with or without fused multiply-adds."""
@@ -74,6 +88,20 @@ class TracedFunction:
             shapes=self.shapes,
         )
         return nest if self.loops else in_one_room(nest, "tables")
+
+    def tree(self, by: Sequence[str]) -> Tree | None:
+        """The loops of the function, for its derivatives by these inputs; None where there are none."""
+        if self.recorded is not None:
+            self._trace_loops()
+        trace, _ = self._rolled(self._unrolled)
+        tree = Tree(Resolved(trace.checked(), self.label), by)
+        return tree if tree.has_loops else None
+
+    def another(
+        self, function: Callable[..., Outputs], inputs: Mapping[str, Shape], label: str
+    ) -> TracedFunction:
+        """A function that is made from this one, such as its derivative, traced by the same rules."""
+        return TracedFunction(function, inputs, label, longest=self.longest)
 
     def straight(self, dtype: Dtype) -> Program:
         """The program without loops, whatever its length."""

@@ -1,192 +1,291 @@
-"""Inverse kinematics in closed form for arms of the PUMA type: all eight solutions at once.
+"""Inverse kinematics in closed form: all branches of an arm, and the one nearest to a position, as kernels.
 
-Such an arm has six turning joints: 2 and 3 parallel to each other and across 1, and 4, 5, 6 through one
-point, each across its neighbour. Whether an arm is of that type is decided by its Jacobian at the zero position, so
-any frames and offsets are allowed. With the axes at zero (screws), pose = e^{1} e^{2} … e^{6} pose₀: the wrist's
-centre gives joints 1 to 3, the rotation that remains joints 4 to 6 (B. Paden's subproblems; R. Murray, Z. Li, S.
-Sastry, 1994, ch. 3).
+``arm_geometry`` says which arms have one, ``subproblems`` has the equations. An arm of seven joints keeps one of them
+where it is told; the search over many targets tries several positions of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from linkwise.errors import ModelError
+from linkwise.compiler.ir.program import trace
+from linkwise.compiler.kernel import Kernel
+from linkwise.errors import ModelError, ShapeError
+from linkwise.motion import arguments
 from linkwise.motion.arguments import check_robot, matrices
-from linkwise.motion.kinematics.rotations import check_poses, turn_about
+from linkwise.motion.kinematics import arm_geometry
+from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
+from linkwise.motion.kinematics.damped_least_squares import residual
+from linkwise.motion.kinematics.rotations import check_poses
+from linkwise.motion.kinematics.subproblems import Branch, Vector, add, applied, minus, solutions, turned
 from linkwise.robot.robot import Robot
+from linkwise.scalar import Condition, Scalar, atan2, cos, maximum, rint, sin, where, while_loop
 
-SAME = 1e-7  # [m, and sines of angles]: what counts as parallel, perpendicular or meeting
-
-
-@dataclass(frozen=True)
-class _Arm:
-    """A PUMA-type arm at q = 0, in the base frame."""
-
-    axes: np.ndarray  # unit vectors, (6, 3)
-    points: np.ndarray  # one point on each axis, (6, 3)
-    wrist: np.ndarray  # where axes 4, 5, 6 meet
-    pose: np.ndarray  # of the frame
+TURN = 2.0 * np.pi
+SLACK = 1e-9  # [rad]: a solution on a limit may lie beyond it by round-off
+FAR = 1e9
+ANGLES = 24.0  # positions of the locked joint that are tried, over its range
+REFERENCE = 0.37  # [rad]: position of the locked joint at which meeting points are computed
 
 
-def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = None) -> np.ndarray:
-    """All joint positions that bring a frame to the poses (..., 4, 4): shape (..., 8, 6), within (−π, π].
+def closed_form_inverse_kinematics(
+    robot: Robot, target, *, frame: str | None = None, locked: Any = None
+) -> np.ndarray:
+    """All joint positions that bring a frame to the poses (..., 4, 4): shape (..., 8, n), within (−π, π].
 
-    NaN where a solution does not exist. The order is: two for the waist, two for the elbow, two for the
-    wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given. Another
-    arm raises ModelError.
+    NaN where a solution does not exist. The order for a wrist whose axes meet is: two for the waist, two for the elbow,
+    two for the wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given. An arm
+    without a closed form raises ModelError.
 
     Args:
-        robot: an arm of the PUMA type.
+        robot: an arm of six or seven turning joints: axes 4, 5, 6 through one point and 2 parallel to 3 or meeting 1
+            (from either end), or axes 2, 3, 4 parallel and 5 meeting 6.
         target: poses, shape (..., 4, 4).
         frame: the frame that is brought there; by default the only leaf.
+        locked: position of the joint that stays where it is [rad], shape (...), for arms of seven joints; see
+            ``locked_joint``. By default 0.
     """
     check_robot(robot)
     arm = _arm(robot, frame)
     target = matrices("target", target, 4, 4)
     check_poses("target", target)
     batch = target.shape[:-2]
-    T = target.reshape(-1, 4, 4)
-    solutions = np.full((len(T), 2, 2, 2, 6), np.nan)
-    # the wrist's centre, fixed in the frame
-    centre = (
-        np.einsum("bij,j->bi", T[:, :3, :3], arm.pose[:3, :3].T @ (arm.wrist - arm.pose[:3, 3])) + T[:, :3, 3]
-    )
-    for i, q1 in enumerate(_waist(arm, centre)):
-        unturned = np.einsum("bji,bj->bi", _turn(arm, 0, q1), centre - arm.points[0]) + arm.points[0]
-        for j, (q2, q3) in enumerate(_elbow(arm, unturned)):
-            first = _turn(arm, 0, q1) @ _turn(arm, 1, q2) @ _turn(arm, 2, q3)
-            rest = np.swapaxes(first, -1, -2) @ T[:, :3, :3] @ arm.pose[:3, :3].T
-            for k, angles in enumerate(_wrist(arm, rest)):
-                solutions[:, i, j, k] = np.stack([q1, q2, q3, *angles], axis=-1)
-    solutions = solutions.reshape(len(T), 8, 6)
-    incomplete = np.isnan(solutions).any(axis=-1, keepdims=True)
-    return np.where(incomplete, np.nan, solutions).reshape(*batch, 8, 6)
+    angle = arguments.finite("locked", 0.0 if locked is None else locked)
+    if locked is not None and arm.locked is None:
+        raise ValueError(f"locked: {robot.name} has six joints; all of them are solved for")
+    try:
+        angle = np.broadcast_to(angle, batch)
+    except ValueError:
+        raise ShapeError(f"locked: expected a shape that broadcasts to {batch}, got {angle.shape}") from None
+    rows = np.ascontiguousarray(target[..., :3, :]).reshape(*batch, 12)
+    q, missed = branches_kernel(robot, frame)(rows, np.array(angle)[..., np.newaxis])
+    wrapped = np.pi - np.mod(np.pi - q, TURN)
+    return np.where((missed <= 0.0)[..., np.newaxis], wrapped, np.nan)
+
+
+def locked_joint(robot: Robot, frame: str | None = None) -> str | None:
+    """The joint of an arm of seven joints that stays where it is told in its closed form; None for six joints.
+
+    Args:
+        robot: an arm with a closed form.
+        frame: the frame that is brought to poses.
+    """
+    check_robot(robot)
+    arm = _arm(robot, frame)
+    return None if arm.locked is None else robot.coordinate_joints[arm.coordinates[arm.locked]].name
 
 
 def has_closed_form(robot: Robot, frame: str | None) -> bool:
-    """Whether the arm is of the PUMA type, with this frame behind its wrist."""
-    return not isinstance(_known_arm(robot, frame), ModelError)
+    """Whether the arm has a closed form, with this frame."""
+    return not isinstance(known_arm(robot, frame), ModelError)
 
 
-def _arm(robot: Robot, frame: str | None) -> _Arm:
-    arm = _known_arm(robot, frame)
+def _arm(robot: Robot, frame: str | None) -> Arm:
+    arm = known_arm(robot, frame)
     if isinstance(arm, ModelError):
         raise arm
     return arm
 
 
-def _known_arm(robot: Robot, frame: str | None) -> _Arm | ModelError:
-    """The arm, or why it has no closed form; found out once per robot and frame."""
-    known = vars(robot).setdefault("_arms", {})
-    if frame not in known:
-        try:
-            known[frame] = _measured_arm(robot, frame)
-        except ModelError as error:
-            known[frame] = error.with_traceback(None)
-    return known[frame]
+def branches_kernel(robot: Robot, frame: str | None) -> Kernel:
+    """(target, locked) -> (q of all branches, missed): a branch that misses by more than 0 is no solution."""
+    arm = _arm(robot, frame)
+    n = robot.dof
+
+    def function(target: list[Scalar], locked: list[Scalar]) -> Any:
+        found = _branches(arm, target, locked[0])
+        return [_all_coordinates(arm, n, branch, locked[0]) for branch in found], [b.missed for b in found]
+
+    sizes, shapes = {"target": 12, "locked": 1}, {"q": (8, n), "missed": (8,)}
+    return _kept(robot, frame, "closed_form_branches", function, sizes, shapes)
 
 
-def _measured_arm(robot: Robot, frame: str | None) -> _Arm:
-    if robot.dof != 6 or not all(joint.revolute for joint in robot.coordinate_joints):
-        raise ModelError(f"{robot.name}: the closed form is for six turning joints; use inverse_kinematics")
-    zero = np.zeros(6)
-    pose, J = robot.pose(zero, frame), robot.jacobian(zero, frame)
-    axes, velocities = J[:3].T, J[3:].T
-    if np.linalg.norm(axes, axis=-1).min() < 0.5:
-        raise ModelError(f"{robot.name}: the frame is not moved by all six joints; use inverse_kinematics")
-    points = pose[:3, 3] + np.cross(axes, velocities)  # the point of each axis that is nearest to the frame
-    scale = max(1.0, float(np.abs(points).max()))
-    wrist = _meeting_point(points[3:], axes[3:])
-    across = [abs(axes[i] @ axes[j]) for i, j in ((0, 1), (3, 4), (4, 5))]
-    parallel = np.linalg.norm(np.cross(axes[1], axes[2]))
-    off = np.linalg.norm(np.cross(axes[3:], wrist - points[3:]), axis=-1)
-    if max(*across, parallel) > SAME or off.max() > SAME * scale:
-        raise ModelError(
-            f"{robot.name}: not an arm of the PUMA type (axes 2 and 3 parallel and across 1; 4, 5, 6 through "
-            "one point, each across its neighbour); use inverse_kinematics"
-        )
-    return _Arm(axes, points, wrist, pose)
+def nearest_kernel(robot: Robot, frame: str | None, *, closest: bool = False) -> Kernel:
+    """(target, near, lower, upper) -> (q, error): of all branches within the limits the one nearest to a position.
 
-
-def _meeting_point(points: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """The point nearest to several lines."""
-    across = np.eye(3) - axes[:, :, np.newaxis] * axes[:, np.newaxis, :]
-    return np.linalg.solve(across.sum(axis=0), np.einsum("kij,kj->i", across, points))
-
-
-def _turn(arm: _Arm, joint: int, angle: np.ndarray) -> np.ndarray:
-    return turn_about(angle[:, np.newaxis] * arm.axes[joint])
-
-
-def _waist(arm: _Arm, centre: np.ndarray) -> list[np.ndarray]:
-    """q1: joints 2 and 3 leave the wrist's coordinate along their axes what it is."""
-    along, up = arm.axes[1], arm.axes[0]
-    wanted = along @ (arm.wrist - arm.points[0])
-    v = centre - arm.points[0]
-    # along · Rᵀ v = v·along cos q + v·(up × along) sin q
-    return _angles(v @ along, v @ np.cross(up, along), np.full(len(v), wanted))
-
-
-def _elbow(arm: _Arm, centre: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(q2, q3): two bars in the plane across their axes. Axis 3 may run against axis 2."""
-    axis = arm.axes[1]
-    flat = np.eye(3) - np.outer(axis, axis)
-    upper, fore = flat @ (arm.points[2] - arm.points[1]), flat @ (arm.wrist - arm.points[2])
-    wanted = (centre - arm.points[1]) @ flat
-    # |upper + R(q3) fore|² = |wanted|²
-    left = (np.sum(wanted**2, axis=-1) - upper @ upper - fore @ fore) / 2
-    one = np.ones(len(centre))
-    pairs = []
-    sense = float(np.sign(axis @ arm.axes[2]))
-    for bend in _angles(upper @ fore * one, upper @ np.cross(axis, fore) * one, left):
-        reached = upper + np.einsum("bij,j->bi", turn_about(bend[:, np.newaxis] * axis), fore)
-        lift = _angle_between(reached, wanted, axis)
-        pairs.append((lift, _wrapped(sense * bend)))
-    return pairs
-
-
-def _wrist(arm: _Arm, rotation: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(q4, q5, q6) with e^{4} e^{5} e^{6} = rotation, the three axes through one point."""
-    first, second, third = arm.axes[3:]
-    goal = rotation @ third
-    # first · e^{5} third fixes q5; e^{4} then turns e^{5} third onto the goal
-    one = np.ones(len(rotation))
-    normal = np.cross(second, third)
-    angles = []
-    for q5 in _angles(first @ third * one, first @ normal * one, goal @ first, clip=True):
-        bent = np.einsum("bij,j->bi", turn_about(q5[:, np.newaxis] * second), third)
-        q4 = _angle_between(bent, goal, first)
-        rest = np.swapaxes(turn_about(q5[:, np.newaxis] * second), -1, -2)
-        rest = rest @ np.swapaxes(turn_about(q4[:, np.newaxis] * first), -1, -2) @ rotation
-        probe = np.broadcast_to(second, goal.shape)
-        q6 = _angle_between(probe, np.einsum("bij,bj->bi", rest, probe), third)
-        angles.append((q4, q5, q6))
-    return angles
-
-
-def _angles(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, clip: bool = False) -> list[np.ndarray]:
-    """Both angles with a cos x + b sin x = c; NaN where there is none (``clip``: the nearest, c is a
-    cosine).
+    An arm of seven joints gets the first position of its locked joint that has one, from the nearest on; ``closest``:
+    the best of all that are tried. ``error``: (angular, linear) that is left, as the robot's own kinematics have it;
+    large where there is no branch.
     """
-    size = np.hypot(a, b)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = c / size
-        ratio = np.where(np.abs(ratio) <= 1 + 1e-9, np.clip(ratio, -1, 1), ratio)
-        if clip:
-            ratio = np.clip(ratio, -1, 1)
-        spread = np.arccos(ratio)
-    middle = np.arctan2(b, a)
-    return [_wrapped(middle + spread), _wrapped(middle - spread)]
+    arm = _arm(robot, frame)
+    n = robot.dof
+
+    def function(target: list[Scalar], near: list[Scalar], lower: list[Scalar], upper: list[Scalar]) -> Any:
+        middle = [_clipped(x, a, b) for x, a, b in zip(near, lower, upper, strict=True)]
+
+        def at(angle: Scalar) -> tuple[Scalar, list[Scalar]]:
+            return _nearest(arm, target, angle, middle, lower, upper)
+
+        if arm.locked is None:
+            away, q = at(0.0)
+        else:
+            away, q = _over_angles(arm.coordinates[arm.locked], at, middle, lower, upper, closest)
+        error = residual(robot.pose(np.array(q, dtype=object), frame), target)
+        return q, [where(away < FAR, e, FAR) for e in error]
+
+    sizes = {"target": 12, "near": n, "lower": n, "upper": n}
+    name = "closed_form_closest" if closest else "closed_form_nearest"
+    return _kept(robot, frame, name, function, sizes, {"q": (n,), "error": (6,)})
 
 
-def _angle_between(v: np.ndarray, w: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """The turn about the axis that brings v's part across it onto w's."""
-    v, w = v - np.outer(v @ axis, axis), w - np.outer(w @ axis, axis)
-    return np.arctan2(np.cross(v, w) @ axis, np.sum(v * w, axis=-1))
+def _kept(
+    robot: Robot,
+    frame: str | None,
+    name: str,
+    function: Callable[..., Any],
+    sizes: dict[str, int],
+    shapes: dict[str, tuple[int, ...]],
+) -> Kernel:
+    """The kernel of a robot and frame, made once."""
+    known: dict[Any, Kernel] = vars(robot).setdefault("_closed_forms", {})
+    if (frame, name) not in known:
+        content = hashlib.sha256(repr((robot.content(), frame, name)).encode()).digest()
+
+        def build(dtype: Any) -> Any:
+            return trace(function, sizes, shapes, name=name, dtype=dtype)
+
+        known[frame, name] = Kernel(name, sizes.items(), shapes.items(), "float64", build, content)
+    return known[frame, name]
 
 
-def _wrapped(angle: np.ndarray) -> np.ndarray:
-    return np.pi - np.mod(np.pi - angle, 2 * np.pi)
+def _over_angles(
+    place: int,
+    at: Callable[[Scalar], tuple[Scalar, list[Scalar]]],
+    near: list[Scalar],
+    lower: list[Scalar],
+    upper: list[Scalar],
+    closest: bool,
+) -> tuple[Scalar, list[Scalar]]:
+    """The first angle of the locked joint that has a branch within the limits, from the nearest on to both sides, or
+    the best of all angles."""
+    begin = near[place]
+    low, high = maximum(lower[place], begin - np.pi), -maximum(-upper[place], -begin - np.pi)
+    step = (high - low) * (1.0 / ANGLES)
+
+    def active(count: Scalar, side: Scalar, away: Scalar, *q: Scalar) -> Condition:
+        return count < ANGLES if closest else (count < ANGLES) & (away >= FAR)
+
+    def body(count: Scalar, side: Scalar, away: Scalar, *q: Scalar) -> tuple[Scalar, ...]:
+        steps = 0.5 * (count + where(side > 0.0, 1.0, 0.0))
+        angle = begin + where(side > 0.0, steps, -steps) * step
+        angle = where(angle > high, angle - (high - low), where(angle < low, angle + (high - low), angle))
+        distance, found = at(angle)
+        if closest:
+            better = distance < away
+            distance = where(better, distance, away)
+            found = [where(better, new, old) for new, old in zip(found, q, strict=True)]
+        return count + 1.0, -side, distance, *found
+
+    zero = 0.0 * begin
+    _, _, away, *q = while_loop(active, body, (zero, zero - 1.0, zero + FAR, *near))
+    return away, q
+
+
+def _nearest(
+    arm: Arm,
+    target: list[Scalar],
+    angle: Scalar,
+    near: list[Scalar],
+    lower: list[Scalar],
+    upper: list[Scalar],
+) -> tuple[Scalar, list[Scalar]]:
+    """(distance, q) of the branch within the limits that is nearest to a position; FAR where there is none."""
+    best: Scalar = 0.0 * near[0] + FAR
+    q = list(near)
+    for branch in _branches(arm, target, angle):
+        angles = _angles(arm, branch, angle)
+        away, placed = 0.0 * near[0], list(near)
+        for place, x in zip(arm.coordinates, angles, strict=True):
+            a, b = lower[place], upper[place]
+            x = x + TURN * rint((near[place] - x) * (1.0 / TURN))
+            x = where(x > b + SLACK, x - TURN, where(x < a - SLACK, x + TURN, x))
+            inside = (x >= a - SLACK) & (x <= b + SLACK)
+            away = maximum(away, where(inside, abs(x - near[place]), FAR))
+            placed[place] = _clipped(x, a, b)
+        away = where(branch.missed <= 0.0, away, FAR)
+        better = away < best
+        best = where(better, away, best)
+        q = [where(better, new, old) for new, old in zip(placed, q, strict=True)]
+    return best, q
+
+
+def _clipped(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
+    return where(x < lower, lower, where(x > upper, upper, x))
+
+
+def _branches(arm: Arm, target: list[Scalar], angle: Scalar) -> list[Branch]:
+    """All branches of six turns, in the order in which the chain is solved."""
+    Rt, pt = [target[4 * i : 4 * i + 3] for i in range(3)], [target[4 * i + 3] for i in range(3)]
+    R0, p0 = arm.pose[:3, :3].tolist(), arm.pose[:3, 3].tolist()
+    R: list[Vector] = [[_sum(row[k] * R0[j][k] for k in range(3)) for j in range(3)] for row in Rt]
+    p = minus(pt, applied(R, p0))
+    axes, points = arm_points(arm)
+    if arm.locked is not None:
+        axis, centre = arm.axes[arm.locked].tolist(), arm.points[arm.locked].tolist()
+        turn = (cos(angle), sin(angle))
+        for k in range(arm.locked, 6):
+            axes[k] = turned(axis, turn, axes[k])
+            points[k] = add(turned(axis, turn, minus(points[k], centre)), centre)
+        p = add(p, applied(R, centre))
+        R = [turned(axis, turn, row) for row in R]
+        p = minus(p, applied(R, centre))
+    if arm.reversed:
+        R = [[R[j][i] for j in range(3)] for i in range(3)]
+        p = [-x for x in applied(R, p)]
+        axes, points = [[-x for x in axis] for axis in axes[::-1]], points[::-1]
+    return solutions(arm.kind, axes, points, R, p)
+
+
+def arm_points(arm: Arm) -> tuple[list[Vector], list[Vector]]:
+    """(axes, points) of the six joints with the locked one at zero; axes that meet have the point where they do."""
+    axes, points = arm_geometry.chain(arm, arm.locked, REFERENCE, arm.reversed)
+    points = points.copy()
+    if arm.kind == arm_geometry.THREE_PARALLEL:
+        points[4:] = arm_geometry.meeting_point(points[4:], axes[4:])
+    else:
+        points[3:] = arm_geometry.meeting_point(points[3:], axes[3:])
+    if arm.kind == arm_geometry.WRIST_MEETING:
+        points[:2] = arm_geometry.meeting_point(points[:2], axes[:2])
+    if arm.reversed:
+        axes, points = -axes[::-1], points[::-1]
+    if arm.locked is not None:
+        back = arm_geometry.turn_about(-REFERENCE * arm.axes[arm.locked])
+        centre = arm.points[arm.locked]
+        axes, points = axes.copy(), points.copy()
+        axes[arm.locked :] = axes[arm.locked :] @ back.T
+        points[arm.locked :] = (points[arm.locked :] - centre) @ back.T + centre
+    return axes.tolist(), points.tolist()
+
+
+def _angles(arm: Arm, branch: Branch, angle: Scalar) -> list[Scalar]:
+    """One angle for each axis of the arm, the locked one among them [rad]."""
+    turns = branch.turns[::-1] if arm.reversed else branch.turns
+    angles: list[Scalar] = [atan2(s, c) for c, s in turns]
+    return angles if arm.locked is None else [*angles[: arm.locked], angle, *angles[arm.locked :]]
+
+
+def _all_coordinates(arm: Arm, n: int, branch: Branch, angle: Scalar) -> list[Scalar]:
+    q: list[Scalar] = [0.0] * n
+    for place, x in zip(arm.coordinates, _angles(arm, branch, angle), strict=True):
+        q[place] = x
+    return q
+
+
+def _sum(values: Any) -> Any:
+    first, *others = values
+    for other in others:
+        first = first + other
+    return first
+
+
+__all__ = [
+    "branches_kernel",
+    "closed_form_inverse_kinematics",
+    "has_closed_form",
+    "locked_joint",
+    "nearest_kernel",
+]

@@ -31,6 +31,57 @@ LEAST_TRUST = 1e-9
 Scalars = list[Scalar]
 
 
+class Goal:
+    """What is brought to targets: frames of a robot, each with a pose or a point.
+
+    Args:
+        robot: the robot; its base may move.
+        frames: names (None: the only leaf), each with "pose" or "position".
+    """
+
+    def __init__(self, robot: Robot, frames: Sequence[tuple[str | None, str]]):
+        self.robot, self.frames = robot, tuple(frames)
+        self.sizes = [12 if task == "pose" else 3 for _, task in self.frames]
+        self.rows = [6 if task == "pose" else 3 for _, task in self.frames]
+        self.places: list[int | None] = []
+        """Of the position that belongs to each velocity; None for joints with several axes."""
+        at = 0
+        for joint in robot.coordinate_joints:
+            self.places += [at] if joint.nq == joint.dof == 1 else [None] * joint.dof
+            at += joint.nq
+        self.single = robot.nq == robot.dof and None not in self.places
+
+    def weights(self, length: Scalar) -> Scalars:
+        """Of the rows of the errors, with the length at which an angle counts."""
+        return [w for rows in self.rows for w in ([length] * (rows - 3) + [1.0] * 3)]
+
+    def error_at(self, q: Sequence[Scalar], target: Scalars) -> Scalars:
+        """Errors of all frames, one after the other."""
+        position, error, at = np.array(q, dtype=object), [], 0
+        for (frame, _), size in zip(self.frames, self.sizes, strict=True):
+            error += residual(self.robot.pose(position, frame), target[at : at + size])
+            at += size
+        return error
+
+    def jacobian(self, q: Sequence[Scalar]) -> list[Any]:
+        """Rows of all frames."""
+        position = np.array(q, dtype=object)
+        rows: list[Any] = []
+        for (frame, _), count in zip(self.frames, self.rows, strict=True):
+            rows += list(self.robot.jacobian(position, frame)[-count:])
+        return rows
+
+    def moved(self, q: Scalars, step: Scalars, lower: Scalars, upper: Scalars) -> Scalars:
+        """The position after a step, within the limits."""
+        if self.single:
+            return [within(x + s, a, b) for x, s, a, b in zip(q, step, lower, upper, strict=True)]
+        new = list(self.robot.integrate(np.array(q, dtype=object), np.array(step, dtype=object)))
+        for place in self.places:
+            if place is not None:
+                new[place] = within(new[place], lower[place], upper[place])
+        return new
+
+
 def iteration(robot: Robot, frame: str | None, task: str) -> Kernel:
     """The kernel (q, target, lower, upper, trust, about) -> (q, error, trust), made once per robot.
 
@@ -74,38 +125,67 @@ def _iterated(
     about: Scalars,
 ) -> tuple[Scalars, Scalars, Scalar]:
     n, (most, length, enough) = len(q), about
-    weights = [*[length] * (len(target) // 4), 1.0, 1.0, 1.0]
+    goal = Goal(robot, [(frame, "pose" if len(target) == 12 else "position")])
+    weights = goal.weights(length)
 
     def error_at(position: Sequence[Scalar]) -> Scalars:
-        return _residual(robot.pose(np.array(position, dtype=object), frame), target)
+        return goal.error_at(position, target)
 
     def body(count: Scalar, t: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         here, error = list(state[:n]), [w * e for w, e in zip(weights, state[n:], strict=True)]
         cost = dense.dot(error, error)
-        J = robot.jacobian(np.array(here, dtype=object), frame)[-len(weights) :]
-        weighted = [[w * entry for entry in row] for w, row in zip(weights, J, strict=True)]
-        damping = t * cost + SMALLEST_DAMPING
-        step = _step(weighted, error, damping, [1.0] * n)
-        free = [
-            where(((x <= a) & (s < 0.0)) | ((x >= b) & (s > 0.0)), 0.0, 1.0)
-            for x, s, a, b in zip(here, step, lower, upper, strict=True)
-        ]
-        step = _step(weighted, error, damping, free)
-        new = [_within(x + s, a, b) for x, s, a, b in zip(here, step, lower, upper, strict=True)]
+        new, stalled = tried(goal, here, error, weights, t, (lower, upper))
         error_there = error_at(new)
         scaled = [w * e for w, e in zip(weights, error_there, strict=True)]
         better = dense.dot(scaled, scaled) < cost
         kept = [where(better, a, b) for a, b in zip([*new, *error_there], state, strict=True)]
-        stalled = _all([abs(s) < STALLED for s in step])
-        worse = where(stalled, 0.0, 8.0 * t)
-        return count + 1.0, where(better, maximum(t / 4.0, LEAST_TRUST), worse), *kept
+        return count + 1.0, where(better, relaxed(t), where(stalled, 0.0, 8.0 * t)), *kept
 
     def active(count: Scalar, t: Scalar, *state: Scalar) -> Condition:
-        return (count < most) & (t > 0.0) & _is_larger(list(state[n:]), enough)
+        return (count < most) & (t > 0.0) & is_larger(list(state[n:]), enough)
 
-    start = [_within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
+    start = [within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
     _, t, *end = while_loop(active, body, (0.0 * most, trust[0], *start, *error_at(start)))
-    return end[:n], end[n:], where(_is_larger(end[n:], enough), t, 0.0)
+    return end[:n], end[n:], where(is_larger(end[n:], enough), t, 0.0)
+
+
+def relaxed(trust: Scalar) -> Scalar:
+    """The trust after a step that makes the error smaller."""
+    return maximum(trust / 4.0, LEAST_TRUST)
+
+
+def tried(
+    goal: Goal,
+    here: Scalars,
+    error: Scalars,
+    weights: Sequence[Scalar],
+    trust: Scalar,
+    limits: tuple[Scalars, Scalars],
+) -> tuple[Scalars, Condition]:
+    """(position after a step within the limits, whether the step is too short to make progress).
+
+    Args:
+        goal: the frames.
+        here: the position.
+        error: weighted, from the frames to their targets.
+        weights: of the rows of the Jacobian.
+        trust: how much the error damps the step.
+        limits: of the positions.
+    """
+    lower, upper = limits
+    J = goal.jacobian(here)
+    weighted = [[w * entry for entry in row] for w, row in zip(weights, J, strict=True)]
+    damping = trust * dense.dot(error, error) + SMALLEST_DAMPING
+    step = _step(weighted, error, damping, [1.0] * len(goal.places))
+    free: Scalars = []
+    for place, s in zip(goal.places, step, strict=True):
+        if place is None:
+            free.append(1.0)
+            continue
+        x, a, b = here[place], lower[place], upper[place]
+        free.append(where(((x <= a) & (s < 0.0)) | ((x >= b) & (s > 0.0)), 0.0, 1.0))
+    step = _step(weighted, error, damping, free)
+    return goal.moved(here, step, lower, upper), _all([abs(s) < STALLED for s in step])
 
 
 def _step(J: list[Scalars], error: Scalars, damping: Scalar, free: Sequence[Scalar]) -> Scalars:
@@ -123,7 +203,7 @@ def _step(J: list[Scalars], error: Scalars, damping: Scalar, free: Sequence[Scal
     return [dense.dot(column, multipliers) for column in columns]
 
 
-def _residual(pose: Any, target: Scalars) -> Scalars:
+def residual(pose: Any, target: Scalars) -> Scalars:
     """(angular, linear) from where the frame is to where it should be, base axes."""
     if len(target) == 3:
         return [wanted - pose[i][3] for i, wanted in enumerate(target)]
@@ -152,14 +232,17 @@ def rotation_vector(R: list[Scalars]) -> Scalars:
     return [flip * scale * x for x in vector]
 
 
-def _is_larger(error: Scalars, enough: Scalar) -> Condition:
-    """Whether the linear or the angular part is longer than that."""
+def is_larger(error: Scalars, enough: Scalar) -> Condition:
+    """Whether the linear or the angular part of a frame is longer than that."""
     square = enough * enough
-    linear = dense.dot(error[-3:], error[-3:]) > square
-    return linear if len(error) == 3 else linear | (dense.dot(error[:3], error[:3]) > square)
+    parts = [dense.dot(error[k : k + 3], error[k : k + 3]) > square for k in range(0, len(error), 3)]
+    any_: Any = parts[0]
+    for part in parts[1:]:
+        any_ = any_ | part
+    return any_
 
 
-def _within(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
+def within(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
     return where(x < lower, lower, where(x > upper, upper, x))
 
 

@@ -1,14 +1,14 @@
-"""Inverse kinematics of any arm: damped least squares from many starts, many targets at once.
+"""Inverse kinematics of any arm: its closed form where it has one, else damped least squares from many starts.
 
-The iteration is one compiled loop (``damped_least_squares``). Starts run side by side, in rounds of growing size; a
-target's other starts end with the first one that arrives. Arms of the PUMA type have their closed form after the first
-round. One target alone goes through ``single_target``, which finds the same position.
+Many targets are solved at once, by the kernels that solve one: ``closed_form``, then ``restarts``, from one start after
+the other. Targets that are still left have starts side by side, those nearest to the target first, in rounds of growing
+size; a target's other starts end with the first one that arrives.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,14 @@ from linkwise.errors import LinkwiseError, ModelError, ShapeError
 from linkwise.model.checks import check_moves
 from linkwise.motion import arguments
 from linkwise.motion.kinematics import starts as starting
-from linkwise.motion.kinematics.closed_form import has_closed_form
+from linkwise.motion.kinematics.closed_form import FAR, has_closed_form, nearest_kernel
 from linkwise.motion.kinematics.damped_least_squares import iteration
+from linkwise.motion.kinematics.restarts import PATIENCE, restarted, restarting
 from linkwise.motion.kinematics.rotations import check_poses
-from linkwise.motion.kinematics.single_target import PATIENCE, SingleTarget, known_search
 from linkwise.robot.robot import Robot
 
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
+RESTARTS = 32  # starts of a target one after the other, before rounds of starts side by side
 PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
 
 
@@ -45,8 +46,18 @@ class Solution(Summarised):
     """Angle to the target [rad], shape (...); 0 where only positions were asked for."""
     converged: np.ndarray
     """Whether both errors are within the tolerance, shape (...)."""
-    smallest_singular_value: np.ndarray
-    """Of the Jacobian (angular part in rad, linear in m), shape (...): next to 0 the arm is singular."""
+    robot: Robot = field(repr=False, compare=False)
+    """The robot."""
+    frame: str | None = None
+    """Its frame that was brought to the targets; None: the only leaf."""
+    task: str = "pose"
+    """"pose" or "position"."""
+
+    @property
+    def smallest_singular_value(self) -> np.ndarray:
+        """Of the Jacobian (angular part in rad, linear in m), shape (...): next to 0 the arm is singular."""
+        J = np.asarray(self.robot.jacobian(self.q, self.frame))
+        return np.linalg.svd(J if self.task == "pose" else J[..., 3:, :], compute_uv=False)[..., -1]
 
     def _summary(self) -> Summary:
         batch, n = self.converged.shape, self.q.shape[-1]
@@ -74,6 +85,7 @@ def inverse_kinematics(
     tolerance: float = 1e-9,
     strict: bool = True,
     seed: int = 0,
+    closest: bool = False,
 ) -> Solution:
     """Joint positions that bring a frame to target poses.
 
@@ -90,6 +102,8 @@ def inverse_kinematics(
         tolerance: [m and rad].
         strict: False gives the nearest position found where the target is not reached.
         seed: of the random positions.
+        closest: an arm of seven joints with a closed form gets the branch nearest to ``start`` (by the largest
+            difference of a joint) over 24 positions of its locked joint; arms of six joints get the nearest.
 
     Returns:
         Positions with their errors.
@@ -101,7 +115,7 @@ def inverse_kinematics(
     check_moves(robot)
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
-    limits, strict = flag("limits", limits), flag("strict", strict)
+    limits, strict, closest = flag("limits", limits), flag("strict", strict), flag("closest", closest)
     starts, iterations = arguments.whole("starts", starts, 1), arguments.whole("iterations", iterations, 1)
     tolerance = arguments.number("tolerance", tolerance, positive=True)
     seed = arguments.whole("seed", seed, 0)
@@ -113,18 +127,19 @@ def inverse_kinematics(
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
     if not batch:
-        solution = _one(robot, target, frame, start, task, limits, (starts, iterations, tolerance, seed))
+        numbers = (starts, iterations, tolerance, seed)
+        solution = _one(robot, target, frame, start, task, (limits, closest), numbers)
         if solution is not None:
             return solution
-    problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
+    problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance, closest=closest)
     first = _first_start(robot, start, batch, problem)
     q, error = problem.solve(first, start is not None, starts, iterations, seed)
     linear, angular = problem.sizes(error)
     converged = (linear <= tolerance) & (angular <= tolerance)
     if strict and not converged.all():
         _complain(problem, converged, linear, angular, batch, starts)
-    singular = np.linalg.svd(problem.jacobian(q), compute_uv=False)[..., -1]
-    return Solution(*(a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged, singular)))
+    best, near, turned, reached = (a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged))
+    return Solution(best, near, turned, reached, robot, frame, task)
 
 
 def _one(
@@ -133,7 +148,7 @@ def _one(
     frame: str | None,
     start: Any,
     task: str,
-    limits: bool,
+    flags: tuple[bool, bool],
     numbers: tuple[int, int, float, int],
 ) -> Solution | None:
     """The solution for one target; None: the whole search is needed.
@@ -144,36 +159,39 @@ def _one(
         frame: the frame.
         start: the position that is tried first, if any.
         task: "pose" or "position".
-        limits: whether joint limits are kept.
+        flags: whether joint limits are kept, whether the closest branch is wanted.
         numbers: starts, iterations, tolerance, seed.
     """
+    limits, closest = flags
     starts, iterations, tolerance, seed = numbers
-    if starts < ROUNDS[0]:
-        return None
-    lower, upper, length = _known_of(robot, frame)
+    lower, upper, length, draws = _known_of(robot, frame)
     if not limits:
         lower, upper = np.full(lower.size, -np.inf), np.full(lower.size, np.inf)
 
-    def make() -> SingleTarget:
-        return SingleTarget(robot, frame, task, (lower, upper), length, _usual_start(lower, upper), tolerance)
-
-    search = known_search(robot, (frame, task, limits, tolerance), make)
-    if start is None:
-        library = starting.library(robot, frame, length, max(2048, 2 * starts), seed)
-        q = search.near(library, target, ROUNDS[0])
-    else:
-        q = np.array(arguments.matrices("start", start, lower.size))
-        if q.ndim != 1:
+    if task == "pose" and has_closed_form(robot, frame) and (closest or start is None or robot.dof == 6):
+        near = _usual_start(lower, upper) if start is None else arguments.matrices("start", start, lower.size)
+        if near.ndim != 1:
             return None
-        q = q[np.newaxis]
-    reached = search.search(q, target[:3].ravel(), iterations)
-    if reached is None:
+        kernel = nearest_kernel(robot, frame, closest=closest)
+        q, error = kernel(target[:3].ravel(), near, lower, upper)
+        linear, angular = (float(np.sqrt((part * part).sum())) for part in (error[3:], error[:3]))
+        if not (linear <= tolerance and angular <= tolerance):
+            return None
+        return Solution(q, np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
+
+    if starts == 1:
         return None
-    q, error = reached
-    linear, angular = search.sizes(error)
-    J = robot.jacobian(q, frame)
-    singular = np.linalg.svd(J if task == "pose" else J[3:], compute_uv=False)[-1]
-    return Solution(q, np.float64(linear), np.float64(angular), np.True_, singular)  # type: ignore[arg-type]
+    first = _usual_start(lower, upper) if start is None else arguments.matrices("start", start, lower.size)
+    if first.ndim != 1:
+        return None
+    ranges = (lower, upper, *draws)
+    about = (length, 0.01 * tolerance, iterations, min(starts, RESTARTS), seed)
+    rows = target[np.newaxis, :3].reshape(1, -1)
+    q, error = restarted(restarting(robot, frame, task), first[np.newaxis], rows, ranges, about)
+    linear, angular = (math.sqrt(float((part * part).sum())) for part in (error[0, -3:], error[0, :-3]))
+    if not (linear <= tolerance and angular <= tolerance):
+        return None
+    return Solution(q[0], np.float64(linear), np.float64(angular), np.True_, robot, frame, task)  # type: ignore[arg-type]
 
 
 def _targets(target: Any, task: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -195,16 +213,27 @@ class _Problem:
     """The targets as rows, and what is known of the robot."""
 
     def __init__(
-        self, robot: Robot, targets: np.ndarray, frame: str | None, task: str, limits: bool, tolerance: float
+        self,
+        robot: Robot,
+        targets: np.ndarray,
+        frame: str | None,
+        task: str,
+        limits: bool,
+        tolerance: float,
+        *,
+        closed: bool = True,
+        closest: bool = False,
     ):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
         self.limits, self.tolerance = limits, tolerance
-        lower, upper, self.length = _known_of(robot, frame)
+        lower, upper, self.length, self.draws = _known_of(robot, frame)
         self.lower = lower if limits else np.full(robot.dof, -np.inf)
         self.upper = upper if limits else np.full(robot.dof, np.inf)
         self.rows = targets if task == "position" else targets[:, :3].reshape(-1, 12)
         self.weights = np.ones(3) if task == "position" else np.array([*[self.length] * 3, 1.0, 1.0, 1.0])
         self.iteration = iteration(robot, frame, task)
+        self.closest = closest
+        self.closed = closed and task == "pose" and has_closed_form(robot, frame)
 
     def iterated(
         self, q: np.ndarray, rows: np.ndarray, trust: np.ndarray, steps: int
@@ -214,14 +243,13 @@ class _Problem:
         about = np.array([steps, self.length, 0.01 * self.tolerance])
         return self.iteration(q, self.rows[rows], self.lower, self.upper, trust, about)
 
-    def jacobian(self, q: np.ndarray) -> np.ndarray:
-        J = self.robot.jacobian(q, self.frame)
-        return J[:, 3:] if self.task == "position" else J
-
     def sizes(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        squares = error * error
-        linear = np.sqrt(squares[:, -3:].sum(axis=-1))
-        return linear, np.sqrt(squares[:, :-3].sum(axis=-1))
+        x, y, z = error.T[-3:]
+        linear = np.sqrt(x * x + y * y + z * z)
+        if self.task == "position":
+            return linear, np.zeros_like(linear)
+        x, y, z = error.T[:3]
+        return linear, np.sqrt(x * x + y * y + z * z)
 
     def arrived(self, error: np.ndarray) -> np.ndarray:
         linear, angular = self.sizes(error)
@@ -230,12 +258,43 @@ class _Problem:
     def solve(
         self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The best q of every target, and its error."""
-        everything = np.arange(len(first))
-        steps = iterations if given or starts == 1 else 0
-        best = self.improved(first, everything, steps, leave=given and starts > 1)
+        """The best q of every target, and its error: the closed form first where the arm has one, then the search.
+
+        An arm of seven joints that has a start is searched from there: the closed form would keep one of its joints.
+        """
+        if not self.closed or (given and self.robot.dof > 6 and not self.closest):
+            return self.search(first, given, starts, iterations, seed)
+        best = self.nearest_branches(first, np.arange(len(first)), iterations)
         left = self.left(best)
-        done = 1 if given else 0
+        if left.size:
+            kinds = (self.robot, self.targets[left], self.frame, self.task, self.limits, self.tolerance)
+            rest = _Problem(*kinds, closed=False)
+            self.keep_better(best, left, rest.search(first[left], given, starts, iterations, seed))
+        return best
+
+    def nearest_branches(
+        self, near: np.ndarray, rows: np.ndarray, iterations: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(q, error) of the closed form for the targets ``rows``; the few that round-off leaves apart are improved."""
+        kernel = nearest_kernel(self.robot, self.frame, closest=self.closest)
+        q, error = kernel(self.rows[rows], near, self.lower, self.upper)
+        apart = np.flatnonzero(~self.arrived(error) & (error[:, 0] < FAR))
+        if apart.size:
+            q[apart], error[apart] = self.improved(q[apart], rows[apart], iterations)
+        return q, error
+
+    def search(
+        self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best q of every target, and its error, by iterations from many starts."""
+        if starts == 1:
+            best = self.improved(first, np.arange(len(first)), iterations)
+        else:
+            ranges = (self.lower, self.upper, *self.draws)
+            numbers = (self.length, 0.01 * self.tolerance, iterations, min(starts, RESTARTS), seed)
+            kernel = restarting(self.robot, self.frame, self.task)
+            best = restarted(kernel, first, self.rows, ranges, numbers)
+        left, done = self.left(best), 1
         for turn, size in enumerate((*ROUNDS, starts)):
             size = min(size, starts - done)
             if turn == 1 or size < ROUNDS[0]:  # the iteration is faster where it finds a position
@@ -245,8 +304,6 @@ class _Problem:
             library = starting.library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
             for rows in np.array_split(left, -(-left.size * size // PAIRS)):
                 chosen = library.nearest(self.targets[rows], done, size)
-                if done == 0:
-                    chosen[:, 0] = first[rows]
                 candidates = self.improved(
                     chosen.reshape(-1, self.robot.dof), np.repeat(rows, size), iterations, leave=True
                 )
@@ -263,13 +320,9 @@ class _Problem:
         self, best: tuple[np.ndarray, np.ndarray], left: np.ndarray, iterations: int
     ) -> np.ndarray:
         """The targets that are left after the closed form, where the arm has one."""
-        if not left.size or self.task != "pose" or not has_closed_form(self.robot, self.frame):
+        if not left.size or not self.closed:
             return left
-        known = starting.by_closed_form(
-            self.robot, self.targets[left], self.frame, best[0][left], self.limits
-        )
-        exists = ~np.isnan(known).any(axis=-1)
-        self.keep_better(best, left[exists], self.improved(known[exists], left[exists], iterations))
+        self.keep_better(best, left, self.nearest_branches(best[0][left], left, iterations))
         return self.left(best)
 
     def left(self, best: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -312,16 +365,18 @@ class _Problem:
         return q, error
 
 
-def _known_of(robot: Robot, frame: str | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _known_of(
+    robot: Robot, frame: str | None
+) -> tuple[np.ndarray, np.ndarray, float, tuple[np.ndarray, np.ndarray]]:
     """(lower, upper) limits of the joints, and the length at which an angle counts as a distance: the longest lever of
-    a joint at the zero position [m]. Made once per robot and frame."""
+    a joint at the zero position [m]; and the range of starts. Made once per robot and frame."""
     known = vars(robot).setdefault("_lengths", {})
     if frame not in known:
         joints = robot.coordinate_joints
         lower = np.array([joint.limits.lower for joint in joints], dtype=float)
         upper = np.array([joint.limits.upper for joint in joints], dtype=float)
         reach = np.sqrt(np.sum(robot.jacobian(np.zeros(robot.dof), frame)[3:] ** 2, axis=0)).max(initial=0.0)
-        known[frame] = lower, upper, float(reach) if reach > 0 else 1.0
+        known[frame] = lower, upper, float(reach) if reach > 0 else 1.0, starting.sampling_range(robot)
     return known[frame]
 
 

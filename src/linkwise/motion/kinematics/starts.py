@@ -1,4 +1,4 @@
-"""Where inverse kinematics starts from: positions near the target, the closed form; and how far an arm reaches."""
+"""Where inverse kinematics starts from: positions near the target; and how far an arm reaches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from linkwise.model.joint import Joint
-from linkwise.motion.kinematics.closed_form import closed_form_inverse_kinematics
 from linkwise.robot.robot import Robot
 
 MOST_LIBRARIES = 8  # of a robot, about half a megabyte each
@@ -70,29 +69,6 @@ def library(robot: Robot, frame: str | None, length: float, size: int, seed: int
             known.clear()
         known[key] = Library(robot, frame, length, size, seed)
     return known[key]
-
-
-def by_closed_form(
-    robot: Robot, targets: np.ndarray, frame: str | None, near: np.ndarray, limits: bool
-) -> np.ndarray:
-    """Of the closed form's solutions within the limits the one nearest to ``near``, shape (targets, 6); NaN where there
-    is none."""
-    solutions = closed_form_inverse_kinematics(robot, targets, frame=frame)
-    joints = robot.coordinate_joints
-    lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
-    upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
-    # whole turns bring an angle next to where it should be, and further ones back within the limits
-    turn = 2.0 * np.pi
-    solutions = solutions + turn * np.round((near[:, np.newaxis] - solutions) / turn)
-    solutions = np.where(solutions > upper, solutions - turn * np.ceil((solutions - upper) / turn), solutions)
-    solutions = np.where(solutions < lower, solutions + turn * np.ceil((lower - solutions) / turn), solutions)
-    slack = 1e-9  # a solution on a limit may lie beyond it by round-off
-    outside = ((solutions < lower - slack) | (solutions > upper + slack)).any(axis=-1)
-    away = np.where(outside, np.inf, np.abs(solutions - near[:, np.newaxis]).max(axis=-1))
-    away = np.where(np.isnan(away), np.inf, away)
-    best = np.argmin(away, axis=1)
-    rows = np.arange(len(targets))
-    return np.where(np.isfinite(away[rows, best])[:, np.newaxis], solutions[rows, best], np.nan)
 
 
 def reach(robot: Robot, frame: str | None, limits: bool) -> tuple[np.ndarray, float]:

@@ -1,0 +1,1 @@
+"""Jerk-limited moves from any state to a new target at any moment."""
