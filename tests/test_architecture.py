@@ -18,7 +18,7 @@ ORDER = (
     *("core", "errors", "version", "arguments", "scalar", "spatial", "language", "files"),
     *("joint_laws", "model", "formats", "geometry", "algorithms", "compiler", "solve"),
     *("functions", "gpu", "frameworks", "robot", "compat"),
-    *("collision", "motion", "control", "simulate", "optimal", "realtime", "embedded", "systems"),
+    *("collision", "motion", "control", "simulate", "optimal", "realtime", "embedded", "evidence", "systems"),
     *(
         "records",
         "report",

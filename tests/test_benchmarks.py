@@ -35,6 +35,8 @@ SMOKE = {  # script -> command lines
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12"],
     "walk_in_mujoco.py": ["--help"],
+    "certified_fixed_point.py": ["--robot two_link --function gravity_torques --states 4"],
+    "evidence.py": ["--robots two_link --functions gravity_torques --states 1000", "--robots two_link --constants"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",
         "--robots two_link --starts 1 --iterations 5 --rooms",

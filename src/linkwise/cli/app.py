@@ -40,6 +40,7 @@ COMMANDS = {
     "operations": "Operation counts of every algorithm, beside the published ones.",
     "generate": "Source code of one function of one robot.",
     "plan": "A motion that touches nothing, in the shortest time.",
+    "certify": "Bounds of generated code that hold for every state within the limits.",
     "excite": "A motion that shows every parameter of a robot.",
     "identify": "A robot from recordings of its motion: parameters, code, report.",
     "calibrate": "The geometry of a robot from measured poses of its tool.",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from linkwise.cli.parts.generate_fixed_point import write_fixed_point
 from linkwise.cli.parts.generate_package import chosen_options, cost, write_package
 from linkwise.cli.parts.generate_system import SYSTEMS, write_system
 from linkwise.cli.support import headings, written
@@ -63,7 +64,7 @@ _HEADINGS = {
         f"controller trajectory stop stop-time period {GAINS} fixed-gains torque-limits horizon step iterations weights"
     ),
     "Other systems": "fmi maintainer license",
-    "Output": "out header force states json",
+    "Output": "out header force states certify json",
 }
 
 
@@ -124,7 +125,13 @@ _HEADINGS = {
     shell_complete=_complete_algorithm,
     help="Which algorithm; default: that of the Python function.",
 )
-@click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
+@click.option(
+    "--dtype",
+    type=OneOf(("float64", "float32", "q31"), "dtype"),
+    default="float64",
+    show_default=True,
+    help="Precision; q31: whole numbers of 32 bits, for one FUNCTION as a C file.",
+)
 @click.option(
     "--frame",
     metavar="NAME",
@@ -173,6 +180,11 @@ _HEADINGS = {
     "--states",
     type=WholeNumber(1, 10000),
     help="Reference states of every function in a package.  [default: 32]",
+)
+@click.option(
+    "--certify",
+    is_flag=True,
+    help="Put bounds that hold for all states within the limits of the robot into a package: certificate.json.",
 )
 @click.option("--force", is_flag=True, help="Write a package into a folder that has other contents.")
 @click.option(
@@ -230,9 +242,10 @@ def command(
         _check(function, target, out, untimed)
         write_system(loading, functions, target, out, as_json, options)
         return
-    if others or _is_folder(out, target):
+    fixed = options["dtype"] == "q31"
+    if fixed or others or _is_folder(out, target):
         _check_functions(functions, options)
-        write_package(loading, functions, target, out, as_json, options)
+        (write_fixed_point if fixed else write_package)(loading, functions, target, out, as_json, options)
         return
     _check(function, target, out, options)
     header = str(Path(out).with_suffix(".h")) if out is not None and options["header"] else None
@@ -316,7 +329,7 @@ def _check(function: str, target: str, out: str | None, options: dict[str, Any])
             raise click.UsageError(f"--{option.removeprefix('with_').replace('_', '-')} is for --target c")
     if options["trajectory"] and target != "c":
         raise click.UsageError("--trajectory is for --target c")
-    for option in ("force", "states"):
+    for option in ("force", "states", "certify"):
         if options[option]:
             raise click.UsageError(f"--{option} is for packages: --out DIR")
     _check_functions((function,), options)

@@ -15,6 +15,7 @@ from linkwise.embedded import Options, Package
 from linkwise.embedded.entries import controller_of
 from linkwise.embedded.package import check_folder
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.evidence import CertifiedPackage
 from linkwise.functions.table import FUNCTIONS
 from linkwise.motion import read_csv
 
@@ -59,7 +60,7 @@ def write_package(
             )
     check_folder(out, force=options["force"])
     robot = load_robot(*loading)
-    package = Package(
+    package = (CertifiedPackage if options["certify"] else Package)(
         robot,
         functions,
         chosen_options(robot, functions, options),
@@ -84,6 +85,9 @@ def write_package(
         return
     for f in package.functions:
         say(f"{f.name}: {f.operations}")
+    if isinstance(package, CertifiedPackage):
+        for certificate in package.certificates:
+            say(f"{certificate.function}: {certificate.verdict}")
     say(f"package written: {out} ({len(files)} files); to check it: make -C {out} check")
 
 

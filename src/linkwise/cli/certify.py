@@ -1,0 +1,172 @@
+"""``linkwise certify``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+import numpy as np
+
+from linkwise.cli.support import headings
+from linkwise.cli.support.options import POSITIVE, Numbers, OneOf, json_option, load_robot, robot_argument
+from linkwise.cli.support.output import Table, number, progress, say_json, show
+
+_HEADINGS = {
+    "Code": "dtype no-fma algorithm no-friction",
+    "Box": "velocity acceleration around",
+    "Bounds": "tolerance seconds constants",
+}
+
+
+@headings.command("certify", _HEADINGS)
+@robot_argument
+@click.argument("functions", nargs=-1, metavar="[FUNCTION…]")
+@click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
+@click.option("--no-fma", is_flag=True, help="The code for processors without fused multiply-add.")
+@click.option("--algorithm", metavar="NAME", help="Which algorithm; default: that of the Python function.")
+@click.option("--no-friction", is_flag=True, help="Leave friction out.")
+@click.option(
+    "--velocity",
+    type=Numbers(each=POSITIVE),
+    metavar="V1,V2,…",
+    help="Largest joint velocities [rad/s or m/s], one or one for each joint.  [default: limits of the robot]",
+)
+@click.option(
+    "--acceleration",
+    type=Numbers(each=POSITIVE),
+    metavar="A1,A2,…",
+    help="Largest joint accelerations [rad/s² or m/s²], one or one for each joint.  [default: 10]",
+)
+@click.option(
+    "--around",
+    type=POSITIVE,
+    metavar="RADIANS",
+    help="Joint positions within this distance of the middle of their limits (0 without limits), not all of them.",
+)
+@click.option(
+    "--tolerance",
+    type=POSITIVE,
+    default=0.1,
+    show_default=True,
+    help="What bounds may add to the largest value, as a part of it.",
+)
+@click.option(
+    "--seconds",
+    type=POSITIVE,
+    default=60.0,
+    show_default=True,
+    help="For the bounds of one output; they are wider if the time ends.",
+)
+@click.option("--constants", is_flag=True, help="Constants of the equation of motion instead of a FUNCTION.")
+@json_option
+def command(
+    robot: str, gravity, lock, base, mimic, functions: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
+    """Bounds of generated code that hold for every state within the limits of a robot.
+
+    Each FUNCTION is one of `linkwise generate`. The range and the rounding error of every output are bounded for all
+    states of a box: joint limits, velocity limits and accelerations. Beside each bound stands the largest value that a
+    search finds. --constants bounds what robust and adaptive control ask for: eigenvalues of the mass matrix, gravity
+    torques, Coriolis terms.
+
+    \b
+    Example:
+      linkwise certify puma560 gravity_torques
+      linkwise certify ur10e inverse_dynamics --dtype float32 --acceleration 5
+      linkwise certify two_link --constants
+    """
+    loaded = load_robot(robot, gravity, lock, base, mimic)
+    box = {name: _one_or_all(options[name]) for name in ("velocity", "acceleration")}
+    if options["constants"]:
+        if functions:
+            raise click.UsageError("--constants takes no FUNCTION")
+        _show_constants(loaded, as_json)
+        return
+    if not functions:
+        raise click.UsageError("Missing argument 'FUNCTION…'")
+    _show_bounds(loaded, functions, box, options, as_json)
+
+
+def _one_or_all(values: Any) -> Any:
+    return None if not values else values[0] if len(values) == 1 else values
+
+
+def _show_bounds(robot: Any, functions: tuple[str, ...], box: Any, options: Any, as_json: bool) -> None:
+    from linkwise.embedded import Options
+    from linkwise.evidence import certify
+
+    chosen = Options(
+        dtype=options["dtype"], algorithm=options["algorithm"], friction=not options["no_friction"]
+    )
+    given = None
+    if options["around"] is not None:
+        low, high = robot.limits.lower, robot.limits.upper
+        middle = np.where(
+            np.isfinite(low) & np.isfinite(high), np.nan_to_num(low) / 2 + np.nan_to_num(high) / 2, 0.0
+        )
+        given = {"q": (middle - options["around"], middle + options["around"])}
+    found = []
+    with progress("bounding", len(functions)) as advance:
+        for function in functions:
+            found.append(
+                certify(
+                    robot,
+                    function,
+                    options=chosen,
+                    fma=not options["no_fma"],
+                    given=given,
+                    tolerance=options["tolerance"],
+                    seconds=options["seconds"],
+                    **box,
+                )
+            )
+            advance()
+    if as_json:
+        say_json([certificate.json() for certificate in found])
+        return
+    for certificate in found:
+        show(_table(certificate))
+
+
+def _table(certificate: Any) -> Table:
+    rows = [
+        [
+            f"{o.name}[{o.index}]",
+            *(number(x) for x in (o.low, o.high, o.lowest.value, o.highest.value)),
+            *(f"{x:.2g}" for x in (o.error, o.worst.value)),
+        ]
+        for o in certificate.outputs
+    ]
+    notes = [certificate.verdict, *(f"assumed: {sentence}" for sentence in certificate.box.assumed)]
+    notes += [f"not excluded: v{p.node}: {p.what}" for p in certificate.problems[:5]]
+    notes.append(f"{certificate.seconds:.1f} s")
+    head = [
+        "output",
+        ">at least",
+        ">at most",
+        ">lowest found",
+        ">highest found",
+        ">error at most",
+        ">worst found",
+    ]
+    return Table(f"{certificate.function} of {certificate.robot}, {certificate.dtype}", head, rows, notes)
+
+
+def _show_constants(robot: Any, as_json: bool) -> None:
+    from linkwise.evidence import constants
+
+    found = constants(robot)
+    if as_json:
+        say_json(asdict(found))
+        return
+    shown = found.least_inertia if found.definite else None
+    rows = [
+        ["smallest eigenvalue of the mass matrix, at least", shown, found.least_inertia_found],
+        ["largest eigenvalue of the mass matrix, at most", found.most_inertia, found.most_inertia_found],
+        ["length of the gravity torques, at most", found.gravity, found.gravity_found],
+        ["k of |C(q, x) y| ≤ k |x| |y|, at most", found.coriolis, None],
+    ]
+    table = [[what, *("not shown" if x is None else number(x) for x in pair)] for what, *pair in rows]
+    notes = [f"for all positions within the joint limits; a grid of {found.points} points"]
+    show(Table(f"Equation of motion of {robot.name}", ["constant", ">bound", ">found"], table, notes))

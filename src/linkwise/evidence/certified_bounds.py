@@ -1,0 +1,391 @@
+"""Bounds that hold for every state of a box: ranges, rounding errors, and what could not be excluded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.emit import c
+from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.program import Program
+from linkwise.embedded.entries import entries
+from linkwise.embedded.entry import Entry, Options
+from linkwise.evidence import intervals, rounding, search
+from linkwise.evidence.box import Box, box_of
+from linkwise.evidence.forms import LIMITS, EvidenceError, Forms, Problem, analyse
+from linkwise.evidence.intervals import Interval
+from linkwise.evidence.search import Reached
+from linkwise.evidence.suprema import Supremum, supremum
+from linkwise.robot.robot import Robot
+
+_RANDOM = 20000
+"""Random states of a search."""
+
+
+@dataclass(frozen=True)
+class OutputBounds:
+    """Bounds of one number that a function returns.
+
+    Args:
+        name: of the output.
+        index: of the number in it, row by row.
+        low: lower bound of the exact value over the box.
+        high: upper bound.
+        error: bound of |computed − exact|.
+        lowest: smallest value that a search has reached.
+        highest: largest value.
+        worst: largest error that a search has reached.
+    """
+
+    name: str
+    index: int
+    low: float
+    high: float
+    error: float
+    lowest: Reached
+    highest: Reached
+    worst: Reached
+
+    @property
+    def tightness(self) -> float:
+        """Largest bound over the largest value that was found; 1 is best."""
+        found = max(abs(self.lowest.value), abs(self.highest.value))
+        bound = max(abs(self.low), abs(self.high))
+        return bound / found if found else (1.0 if bound == 0.0 else float("inf"))
+
+    @property
+    def error_tightness(self) -> float:
+        """Error bound over the worst error that was found."""
+        return self.error / self.worst.value if self.worst.value else float("inf")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds of one function of one robot over a box of states.
+
+    Args:
+        robot: its name.
+        function: what was analysed.
+        dtype: of the program.
+        fused: whether it uses fused multiply-adds.
+        box: of its inputs.
+        outputs: bounds of every number that it returns.
+        problems: where a NaN, an infinity or a division by 0 could not be excluded; empty: there is none.
+        nodes: (number of the operation, lower bound, upper bound) of every computed value, rounding included.
+        seconds: that it took.
+    """
+
+    robot: str
+    function: str
+    dtype: str
+    fused: bool
+    box: Box
+    outputs: tuple[OutputBounds, ...]
+    problems: tuple[Problem, ...]
+    nodes: tuple[tuple[int, float, float], ...] = field(repr=False)
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether all values are finite numbers for every state of the box."""
+        return not self.problems
+
+    @property
+    def verdict(self) -> str:
+        """What the bounds say, in a sentence."""
+        if not self.holds:
+            return f"{len(self.problems)} values of {len(self.nodes)} may not be finite, v{self.problems[0].node} first"
+        return f"all {len(self.nodes)} values are finite numbers for every state of the box"
+
+    def json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "robot": self.robot,
+            "function": self.function,
+            "dtype": self.dtype,
+            "fused": self.fused,
+            "box": self.box.json(),
+            "assumed": list(self.box.assumed),
+            "problems": [{"node": p.node, "what": p.what} for p in self.problems],
+            "outputs": [_row(o) for o in self.outputs],
+            "nodes": [list(n) for n in self.nodes],
+        }
+
+
+def _row(o: OutputBounds) -> dict[str, Any]:
+    reached = {
+        key: {"value": r.value, "state": r.state}
+        for key, r in (("lowest", o.lowest), ("highest", o.highest), ("worst", o.worst))
+    }
+    return {"name": o.name, "index": o.index, "low": o.low, "high": o.high, "error": o.error, **reached}
+
+
+def certify(
+    robot: Robot,
+    function: str,
+    *,
+    options: Options | None = None,
+    fma: bool = True,
+    velocity: Any = None,
+    acceleration: Any = None,
+    given: Mapping[str, tuple[Any, Any]] | None = None,
+    tolerance: float = 0.1,
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> Certificate:
+    """Sound bounds of every value of a function over a box of states, beside the largest that a search finds.
+
+    Args:
+        robot: the robot.
+        function: a function of the robot or a controller, as ``linkwise generate`` has them.
+        options: choices of the generated code.
+        fma: whether it uses fused multiply-adds.
+        velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
+        acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
+        given: (lower, upper) of inputs by name, in place of all others.
+        tolerance: what bounds may add to the largest value, as a part of it.
+        seconds: for the bounds of one output; they are wider if the time ends.
+        seed: of the search.
+
+    Returns:
+        Bounds of outputs and of every operation.
+
+    Raises:
+        EvidenceError: the function is not straight-line code.
+        BoxError: an input has no bounds.
+    """
+    chosen = Options() if options is None else options
+    entry = next(e for e in entries(robot, (function,), chosen) if e.name == function)
+    return certify_entry(
+        robot,
+        entry,
+        fma=fma,
+        velocity=velocity,
+        acceleration=acceleration,
+        given=given,
+        tolerance=tolerance,
+        seconds=seconds,
+        seed=seed,
+    )
+
+
+def certify_entry(
+    robot: Robot,
+    entry: Entry,
+    *,
+    fma: bool = True,
+    velocity: Any = None,
+    acceleration: Any = None,
+    given: Mapping[str, tuple[Any, Any]] | None = None,
+    tolerance: float = 0.1,
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> Certificate:
+    """The same as ``certify`` for one function of a C package.
+
+    Args:
+        robot: the robot.
+        entry: the function.
+        fma: whether it uses fused multiply-adds.
+        velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
+        acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
+        given: (lower, upper) of inputs by name, in place of all others.
+        tolerance: what bounds may add to the largest value, as a part of it.
+        seconds: for the bounds of one output.
+        seed: of the search.
+    """
+    begin = time.monotonic()
+    program = entry.program if fma else c.unfused(entry.program)
+    if not isinstance(program, Program):
+        raise EvidenceError(
+            f"{entry.name}: bounds are computed for straight-line programs; this one has loops"
+        )
+    box = box_of(
+        robot,
+        program.inputs,
+        values=entry.settings,
+        velocity=velocity,
+        acceleration=acceleration,
+        given=given,
+    )
+    box = rounded_box(box, program.dtype)
+    forms = analyse(program, box, keep=True)
+    errors = rounding.errors(forms)
+    ranges = _Ranges(forms, tolerance, seconds)
+    compared = _Search(entry, forms, seed, fma)
+    rows = []
+    for k, ((name, _), nodes) in enumerate(zip(program.outputs, program.values, strict=True)):
+        for index, node in enumerate(nodes):
+            low, high = ranges.interval(node)
+            reached = compared.reached(k, index, ranges.states(node))
+            rows.append(OutputBounds(name, index, low, high, errors.of(node), *reached))
+    table = tuple(
+        (node.index, *intervals.widened(interval, errors.of(node)))
+        for node, interval in forms.intervals.items()
+    )
+    return Certificate(
+        robot.name,
+        entry.name,
+        program.dtype,
+        program.fused,
+        box,
+        tuple(rows),
+        (*forms.problems, *_unbounded(table, program.dtype, forms.problems)),
+        table,
+        time.monotonic() - begin,
+    )
+
+
+def _unbounded(
+    table: Sequence[tuple[int, float, float]], dtype: str, known: Sequence[Problem]
+) -> list[Problem]:
+    """Values that are finite in exact arithmetic, but may not be when they are rounded."""
+    named, most = {p.node for p in known}, LIMITS[dtype]
+    return [
+        Problem(node, "rounding may make it infinite or no number")
+        for node, low, high in table
+        if node not in named and not (low >= -most and high <= most)
+    ]
+
+
+def rounded_box(box: Box, dtype: str) -> Box:
+    """The box with bounds that are floats of the program, nowhere smaller."""
+    if dtype == "float64":
+        return box
+    found = {}
+    for name, (low, high) in box.bounds.items():
+        short, long = low.astype(np.float32), high.astype(np.float32)
+        short = np.where(short > low, np.nextafter(short, np.float32(-np.inf)), short)
+        long = np.where(long < high, np.nextafter(long, np.float32(np.inf)), long)
+        equal = low == high
+        found[name] = (
+            np.where(equal, low.astype(np.float32), short).astype(float),
+            np.where(equal, low.astype(np.float32), long).astype(float),
+        )
+    return Box(found, box.assumed)
+
+
+class _Ranges:
+    """Close bounds of values, each computed once."""
+
+    def __init__(self, forms: Forms, tolerance: float, seconds: float):
+        self.forms, self.tolerance, self.seconds = forms, tolerance, seconds
+        self.lower, self.upper = forms.angle_bounds()
+        self._known: dict[Node, tuple[Interval, Supremum | None]] = {}
+
+    def interval(self, node: Node) -> Interval:
+        return self._of(node)[0]
+
+    def _of(self, node: Node) -> tuple[Interval, Supremum | None]:
+        if node not in self._known:
+            self._known[node] = self._computed(node)
+        return self._known[node]
+
+    def _computed(self, node: Node) -> tuple[Interval, Supremum | None]:
+        forms = self.forms
+        if node.op in ("const", "input"):
+            return forms.interval(node), None
+        if node.op == "select" and (test := forms.conditions[node.args[0]]) is not None:
+            return self._of(node.args[1] if test else node.args[2])
+        loose = forms.interval(node)
+        if node in forms.series and node not in forms.variables and node.op != "input":
+            found = supremum(
+                forms.series[node],
+                self.lower,
+                self.upper,
+                variables=len(forms.variables),
+                tolerance=self.tolerance,
+                seconds=self.seconds,
+            )
+            return intervals.meet(loose, (found.low, found.high)), found
+        kind = forms.smaller_or_larger(node)
+        if kind is not None:
+            (a, b), (p, q) = (self.interval(x) for x in node.args[1:])
+            choose = min if kind == "min" else max
+            return (choose(a, p), choose(b, q)), None
+        return loose, None
+
+    def states(self, node: Node) -> list[dict[str, np.ndarray]]:
+        """States where the value, or one that it is chosen from, is close to its bounds."""
+        found = self._of(node)[1]
+        if found is not None:
+            return [self._state(*found.least), self._state(*found.most)]
+        if node.op == "select" and node not in self.forms.patterns.turns:
+            return [s for a in node.args[1:] if a.op not in ("const", "input") for s in self.states(a)]
+        return []
+
+    def _state(self, angles: np.ndarray, variables: np.ndarray) -> dict[str, np.ndarray]:
+        box = self.forms.box
+        state = {name: box.middle(name) for name in box.bounds}
+        for node, epsilon in zip(self.forms.variables, variables, strict=True):
+            if node.op == "input":
+                name, k = node.value
+                low, high = (side[k] for side in box.bounds[name])
+                state[name][k] = np.clip((low + high) / 2 + epsilon * (high - low) / 2, low, high)
+        for (name, k), number in self.forms.angles.items():
+            low, high = (side[k] for side in box.bounds[name])
+            angle = angles[number]
+            angle -= 2 * np.pi * np.ceil((angle - high) / (2 * np.pi)) if angle > high else 0.0
+            state[name][k] = np.clip(angle, low, high)
+        return state
+
+
+class _Search:
+    """Searches for large values and large errors of one function."""
+
+    def __init__(self, entry: Entry, forms: Forms, seed: int, fma: bool):
+        self.entry, self.forms, self.fma = entry, forms, fma
+        self.rng = np.random.default_rng(seed)
+        drawn = forms.box.draw(self.rng, _RANDOM)
+        self.kind = np.dtype(forms.program.dtype)
+        self.drawn = {name: x.astype(self.kind) for name, x in drawn.items()}
+        self._values: list[np.ndarray] | None = None
+        self._differences: list[np.ndarray] | None = None
+
+    def computed(self, states: search.States) -> list[np.ndarray]:
+        """What the code returns."""
+        if not self.fma:
+            return search.without_fusing(self.forms.program, states)
+        count = len(next(iter(states.values())))
+        kernel: Any = self.entry.kernel
+        results: Any = kernel(*(states[name] for name, _ in self.forms.program.inputs))
+        return [
+            np.asarray(x).reshape(count, -1) for x in (results if isinstance(results, tuple) else (results,))
+        ]
+
+    def errors(self, states: search.States) -> list[np.ndarray]:
+        pairs = zip(self.computed(states), search.exact(self.forms.program, states), strict=True)
+        return [np.abs(a.astype(np.longdouble) - b) for a, b in pairs]
+
+    def reached(
+        self, output: int, index: int, starts: Sequence[dict[str, np.ndarray]]
+    ) -> tuple[Reached, Reached, Reached]:
+        """Smallest and largest value, and the largest error."""
+        if self._values is None or self._differences is None:
+            self._values, self._differences = self.computed(self.drawn), self.errors(self.drawn)
+        given = [{name: x[None].astype(self.kind) for name, x in s.items()} for s in starts]
+        found = []
+        for sign in (-1.0, 1.0):
+            order = np.argsort(-sign * self._values[output][:, index], kind="stable")[:8]
+            begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
+            best = search.climb(
+                lambda s, g=sign: g * self.computed(s)[output][:, index].astype(float),
+                self.forms.box,
+                begin,
+                self.rng,
+            )
+            found.append(Reached(sign * best.value, best.state))
+        order = np.argsort(-self._differences[output][:, index], kind="stable")[:8]
+        begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
+        worst = search.climb(
+            lambda s: self.errors(s)[output][:, index].astype(float),
+            self.forms.box,
+            begin,
+            self.rng,
+            rounds=6,
+        )
+        return found[0], found[1], worst

@@ -1,0 +1,180 @@
+"""The proof sheet of a C package: certificate.json, a page for reviewers, and the program that checks them."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.emit import c
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import Program
+from linkwise.core import foreign
+from linkwise.core.once import once
+from linkwise.embedded import stack
+from linkwise.embedded.coded import Coded
+from linkwise.embedded.package import MANIFEST, Package
+from linkwise.embedded.package_files import support_file
+from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry
+from linkwise.version import __version__
+
+CERTIFICATE = "certificate.json"
+PAGE = "CERTIFICATE.md"
+CHECKER = "check/certificate.py"
+_PROBES = 8
+
+
+class CertifiedPackage(Package):
+    """A C package with bounds of all its functions.
+
+    The arguments are those of ``Package``; ``bounds`` are options of ``certify``: velocity, acceleration, given,
+    tolerance, seconds.
+    """
+
+    def __init__(self, *args: Any, bounds: Mapping[str, Any] | None = None, **options: Any):
+        super().__init__(*args, **options)
+        self.bounds = dict(bounds or {})
+
+    @once
+    def certificates(self) -> list[Certificate]:
+        """Of every function, in their order."""
+        return [certify_entry(self.robot, f.entry, fma=self.fma, **self.bounds) for f in self.functions]
+
+    @once
+    def files(self) -> dict[str, str]:
+        """The text of every file by its path in the package."""
+        found = {name: text for name, text in Package.files.function(self).items() if name != MANIFEST}
+        sheets = [
+            _function(f, certificate, self.fma)
+            for f, certificate in zip(self.functions, self.certificates, strict=True)
+        ]
+        tools = {"linkwise": __version__, "python": platform.python_version(), "numpy": np.__version__}
+        if compiler := _compiler():
+            tools["compiler"] = compiler
+        found[CERTIFICATE] = foreign.json_text({"tools": tools, "functions": sheets}, indent=1) + "\n"
+        found[CHECKER] = support_file("check_certificate.py.in", "linkwise.evidence")
+        found[PAGE] = page(self.about, self.functions, self.certificates)
+        return self.with_manifest(found)
+
+
+def _compiler() -> str:
+    try:
+        return stack.version()
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ""
+
+
+def _function(f: Coded, certificate: Certificate, fma: bool) -> dict[str, Any]:
+    """What certificate.json has of one function; of values only those that are statements of the code."""
+    stated = {int(k) for k in re.findall(r"^ +const (?:double|float) v(\d+) =", f.text, re.MULTILINE)}
+    whole = certificate.json()
+    whole["nodes"] = [node for node in whole["nodes"] if node[0] in stated]
+    return {
+        "name": f.name,
+        "file": f"src/{f.name}.c",
+        "sha256": hashlib.sha256(f.text.encode()).hexdigest(),
+        **whole,
+        "stack_bound": f.stack_bound,
+        "operations": str(f.operations),
+        "probes": _probes(f, certificate, fma),
+    }
+
+
+def _probes(f: Coded, certificate: Certificate, fma: bool) -> list[dict[str, Any]]:
+    """Random states of the box with the bits that the code returns there."""
+    program = f.entry.program if fma else c.unfused(f.entry.program)
+    assert isinstance(program, Program)
+    kind = np.dtype(program.dtype)
+    drawn = certificate.box.draw(np.random.default_rng(1), _PROBES, corners=0.2)
+    found = []
+    for k in range(_PROBES):
+        state = {name: x[k].astype(kind) for name, x in drawn.items()}
+        results = interpret.run(program, *(state[name].tolist() for name, _ in program.inputs))
+        outputs = {
+            name: [float(x).hex() for x in np.ravel(values)]
+            for (name, _), values in zip(program.outputs, results, strict=True)
+        }
+        found.append({"state": {n: [float(x) for x in v] for n, v in state.items()}, "outputs": outputs})
+    return found
+
+
+_HEAD = """\
+# Bounds of this code
+
+{about}.
+
+Every bound below holds for **every** state of the box that is given with it, not for the states that were tried.
+`make certify` checks this page's numbers with a program that shares no code with Linkwise: `check/certificate.py`.
+
+**Assumptions.** IEEE 754 arithmetic, rounding to nearest, no excess digits (the code refuses to compile otherwise);
+inputs inside the box; the constants of the robot are exact.
+
+**Method.** Each function is straight-line code: one list of operations, no loops, no branches that leave it. Over the
+box, every value has a normal form, a sum of harmonics of the joint angles times monomials of the other inputs. Its size
+is bounded between the points of a grid by bounds of its second derivatives. The rounding error of an output is the sum
+over all operations of |∂output/∂operation| times half a unit in the last place of that operation. Sines and cosines are
+polynomials whose error counts, too.
+
+**Coverage of tests.** Every call executes every statement, and a condition only selects one of two computed values, so
+one test covers all statements and branches; modified condition/decision coverage asks for nothing more than both values
+of each condition.
+"""
+
+
+def page(about: str, functions: Any, certificates: list[Certificate]) -> str:
+    """The page for reviewers.
+
+    Args:
+        about: the package in words.
+        functions: of the package.
+        certificates: of the functions, in the same order.
+    """
+    parts = [_HEAD.format(about=about)]
+    for f, certificate in zip(functions, certificates, strict=True):
+        parts.append(_section(f, certificate))
+    return "\n".join(parts)
+
+
+def _section(f: Coded, certificate: Certificate) -> str:
+    lines = [
+        f"## {f.name}",
+        "",
+        f"SHA-256 of `src/{f.name}.c`: `{hashlib.sha256(f.text.encode()).hexdigest()}`",
+        "",
+    ]
+    lines += [
+        f"- assumed, because the model does not say it: {sentence}" for sentence in certificate.box.assumed
+    ]
+    lines += [
+        f"- `{name}` from {_list(low)} to {_list(high)}"
+        for name, (low, high) in certificate.box.bounds.items()
+    ]
+    if certificate.holds:
+        lines.append(
+            f"- all {len(certificate.nodes)} values are finite numbers: no NaN, no overflow, no division by 0"
+        )
+    lines += [f"- **not excluded**: v{p.node}: {p.what}" for p in certificate.problems]
+    lines += [
+        f"- operations: {f.operations}; at most {f.stack_bound} bytes of stack, however it is compiled (`make stack` "
+        "measures it, `make count` counts instructions)",
+        "",
+        "| output | lower bound | upper bound | lowest found | highest found | error bound | worst error found |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [_line(o) for o in certificate.outputs]
+    return "\n".join([*lines, ""])
+
+
+def _line(o: OutputBounds) -> str:
+    numbers = (o.low, o.high, o.lowest.value, o.highest.value)
+    cells = [f"{x:.6g}" for x in numbers] + [f"{x:.2g}" for x in (o.error, o.worst.value)]
+    return f"| `{o.name}[{o.index}]` | " + " | ".join(cells) + " |"
+
+
+def _list(values: np.ndarray) -> str:
+    return "(" + ", ".join(f"{x:.6g}" for x in values) + ")"

@@ -1,0 +1,201 @@
+"""Bounds hold for every state that is tried, are close to what a search finds, and say what they cannot exclude."""
+
+import json
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import linkwise as lw
+from linkwise import evidence
+from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.program import trace
+from linkwise.embedded import Options
+from linkwise.evidence import forms as forms_
+from linkwise.evidence import intervals, rounding, search, suprema
+from linkwise.evidence.box import Box
+from strategies import robots
+
+
+def box(**bounds) -> Box:
+    return Box({name: (np.atleast_1d(low), np.atleast_1d(high)) for name, (low, high) in bounds.items()})
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    robot=robots(min_dof=1, max_dof=4), dtype=st.sampled_from(["float64", "float32"]), seed=st.integers(0, 99)
+)
+def test_no_state_is_outside_its_bounds(robot, dtype, seed):
+    kernel = robot.kernel("inverse_dynamics", dtype=dtype)
+    program = kernel.program(dtype)
+    states_box = evidence.box_of(robot, program.inputs)
+    analysed = forms_.analyse(program, states_box, keep=True)
+    errors = rounding.errors(analysed)
+    assert not analysed.problems
+    states = states_box.draw(np.random.default_rng(seed), 2000)
+    states = {name: x.astype(dtype) for name, x in states.items()}
+    states = {
+        n: np.clip(x, *(side.astype(dtype) for side in states_box.bounds[n])) for n, x in states.items()
+    }
+    computed = np.asarray(kernel(*states.values())).reshape(2000, -1).astype(float)
+    exact = search.exact(program, states)[0]
+    lower, upper = analysed.angle_bounds()
+    slack = 1e-6 if dtype == "float32" else 0.0  # ends of the box were rounded to float32
+    for k, node in enumerate(program.values[0]):
+        low, high = analysed.interval(node)
+        form = analysed.form(node)
+        if node in analysed.series and node not in analysed.variables:
+            found = suprema.supremum(form, lower, upper, variables=len(analysed.variables), tolerance=0.5)
+            low, high = max(low, found.low), min(high, found.high)
+        size = slack * max(1.0, abs(low), abs(high))
+        assert low - errors.of(node) - size <= computed[:, k].min()
+        assert computed[:, k].max() <= high + errors.of(node) + size
+        assert np.abs(computed[:, k] - exact[:, k]).max() <= errors.of(node)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "dtype", "fma"),
+    [
+        ("two_link", "inverse_dynamics", "float32", True),
+        ("puma560", "gravity_torques", "float64", False),
+        ("ur10e", "gravity_torques", "float32", True),
+        ("stanford", "gravity_torques", "float64", True),
+        ("two_link", "computed_torque", "float32", True),
+    ],
+)
+def test_bounds_are_close_to_what_is_found(name, function, dtype, fma):
+    found = evidence.certify(lw.load(name), function, options=Options(dtype=dtype), fma=fma, seconds=2.0)
+    assert found.holds
+    for o in found.outputs:
+        assert o.low <= o.lowest.value + o.error
+        assert o.highest.value <= o.high + o.error
+        assert o.worst.value <= o.error
+        assert o.tightness <= 1.5
+        assert o.error_tightness <= 20 or o.worst.value < 1e-12 * max(abs(o.low), abs(o.high), 1e-3)
+    json.dumps(found.json())
+
+
+def test_a_division_by_zero_and_an_infinity_are_named():
+    def spoiled(x):
+        return {"y": [1.0 / (x[0] - 0.5), x[0] * 1e200 * x[0] * 1e200]}
+
+    program = trace(spoiled, {"x": 1}, {"y": (2,)})
+    inside = forms_.analyse(program, box(x=(0.0, 1.0)))
+    assert any("division by a value between" in p.what for p in inside.problems)
+    assert any("infinite" in p.what for p in inside.problems)
+    beside = forms_.analyse(program, box(x=(0.6, 1.0)))
+    assert not any("division" in p.what for p in beside.problems)
+    with pytest.raises(evidence.BoxError, match="lower bounds below"):
+        evidence.box_of(lw.load("two_link"), [("q", 2)], given={"q": (1.0, 0.0)})
+    with pytest.raises(evidence.BoxError, match="no bounds are known"):
+        evidence.box_of(lw.load("two_link"), [("wind", 2)])
+
+
+def test_forward_dynamics_over_small_boxes_or_the_place_where_it_is_not_shown():
+    robot = lw.load("two_link")
+    middle = np.array([0.3, 0.9])
+    found = evidence.certify(
+        robot, "forward_dynamics", given={"q": (middle - 0.1, middle + 0.1)}, velocity=1.0, seconds=1.0
+    )
+    assert found.holds or found.problems[0].node > 0
+
+
+def test_loops_are_refused_with_a_reason():
+    with pytest.raises(evidence.EvidenceError, match="straight-line"):
+        evidence.certify(lw.load("two_link"), "closed_loop")
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    ends=st.tuples(*[st.floats(-10, 10)] * 4),
+    operation=st.sampled_from(["add", "subtract", "multiply", "divide"]),
+)
+def test_interval_operations_agree_with_mpmath(ends, operation):
+    (a, b), (c, d) = sorted(ends[:2]), sorted(ends[2:])
+    mp = {"add": "__add__", "subtract": "__sub__", "multiply": "__mul__", "divide": "__truediv__"}[operation]
+    if operation == "divide" and c <= 0 <= d:
+        return
+    low, high = getattr(intervals, operation)((a, b), (c, d))
+    expected = getattr(mpmath.iv.mpf([a, b]), mp)(mpmath.iv.mpf([c, d]))
+    assert low <= float(expected.a)
+    assert float(expected.b) <= high
+    assert high - low <= float(expected.delta) * (1 + 1e-9) + 1e-300 + 8 * math.ulp(max(abs(low), abs(high)))
+
+
+def test_ranges_hold_on_random_sub_boxes_with_mpmath_intervals():
+    """The enclosure of a sub-box by another interval arithmetic reaches into the bounds of the whole box."""
+    robot = lw.load("puma560")
+    program = robot.kernel("gravity_torques").program("float64")
+    states_box = evidence.box_of(robot, program.inputs)
+    analysed = forms_.analyse(program, states_box)
+    rng = np.random.default_rng(0)
+    found = analysed.patterns
+    for _ in range(5):
+        middle = states_box.draw(rng, 1)["q"][0]
+        known = {}
+
+        def value(node, known=known, middle=middle):
+            if node.op == "const":
+                return mpmath.iv.mpf(node.value)
+            if node.op == "input":
+                return mpmath.iv.mpf([middle[node.value[1]] - 1e-6, middle[node.value[1]] + 1e-6])
+            return known[node]
+
+        for node in program.nodes():
+            if node in found.turns:
+                turn = found.turns[node]
+                known[node] = getattr(mpmath.iv, turn.kind)(value(turn.angle))
+            elif node in found.inner or node.op in ("le", "lt", "bit"):
+                continue
+            else:
+                args = [value(a) for a in node.args]
+                known[node] = {
+                    "add": lambda a, b: a + b,
+                    "sub": lambda a, b: a - b,
+                    "mul": lambda a, b: a * b,
+                    "neg": lambda a: -a,
+                    "fma": lambda a, b, c: a * b + c,
+                }[node.op](*args)
+            low, high = analysed.interval(node)
+            assert low <= float(known[node].b)
+            assert float(known[node].a) <= high
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_error_of_sines_is_within_its_bound(dtype, fused):
+    program = trace(lambda x: [x[0].sin(), x[0].cos()], {"x": 1}, {"y": (2,)}, dtype=dtype, fused=fused)
+    analysed = forms_.analyse(program, box(x=(-7.0, 7.0)), keep=True)
+    errors = rounding.errors(analysed)
+    rng = np.random.default_rng(3)
+    near = np.concatenate(
+        [rng.uniform(-7, 7, 150), np.arange(-4, 5) * math.pi / 2, rng.uniform(-1e-3, 1e-3, 20)]
+    )
+    for x in near.astype(dtype):
+        (y,) = interpret.run(program, [float(x)])
+        with mpmath.workdps(40):
+            for value, function, node in zip(y, (mpmath.sin, mpmath.cos), program.values[0], strict=True):
+                assert abs(mpmath.mpf(float(value)) - function(mpmath.mpf(float(x)))) <= errors.of(node)
+    most = (3 if fused else 8) * rounding.UNITS[dtype]
+    assert all(errors.of(node) <= most for node in program.values[0])
+
+
+def test_constants_of_the_equation_of_motion():
+    robot = lw.load("puma560")
+    found = evidence.constants(robot, points=3000)
+    q = robot.limits.lower + (robot.limits.upper - robot.limits.lower) * np.random.default_rng(0).random(
+        (2000, 6)
+    )
+    values = np.linalg.eigvalsh(robot.mass_matrix(q))
+    assert found.least_inertia <= values.min()
+    assert values.max() <= found.most_inertia
+    assert found.definite
+    assert found.most_inertia <= 1.5 * values.max()
+    assert np.linalg.norm(robot.gravity_torques(q), axis=-1).max() <= found.gravity
+    x, y = np.random.default_rng(1).normal(size=(2, 2000, 6))
+    products = np.einsum("sij,sj->si", robot.coriolis_matrix(q, x), y)
+    sizes = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
+    assert (np.linalg.norm(products, axis=-1) <= found.coriolis * sizes).all()

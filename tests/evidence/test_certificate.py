@@ -1,0 +1,100 @@
+"""The certificate of a package, and the program that checks it: what is changed in code or bounds is found."""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.embedded import Options
+from linkwise.evidence import CertifiedPackage
+from linkwise.evidence.sheet import CERTIFICATE, CHECKER, PAGE
+
+
+@pytest.fixture(scope="module", params=[("float32", True), ("float64", False)])
+def package(request):
+    dtype, fma = request.param
+    return CertifiedPackage(
+        lw.load("two_link"),
+        ["computed_torque" if fma else "inverse_dynamics"],
+        Options(dtype=dtype),
+        fma=fma,
+        constant_time=fma,
+        bounds={"seconds": 1.0},
+    )
+
+
+@pytest.fixture(scope="module")
+def checker(package) -> ModuleType:
+    module = ModuleType("checker")
+    exec(compile(package.files[CHECKER], CHECKER, "exec"), module.__dict__)
+    return module
+
+
+def test_the_certificate_of_a_package_holds(package, tmp_path):
+    package.write(tmp_path / "arm")
+    done = subprocess.run(
+        ["make", "-C", str(tmp_path / "arm"), "certify", f"PYTHON={sys.executable}"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the certificate holds" in done.stdout
+    page = Path(tmp_path, "arm", PAGE).read_text(encoding="utf-8")
+    assert "all" in page
+    assert "are finite numbers" in page
+    changed = tmp_path / "arm" / "src" / f"{package.functions[0].name}.c"
+    changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, str(tmp_path / "arm" / CHECKER), str(tmp_path / "arm")])
+    assert done.returncode == 1
+
+
+def test_a_changed_constant_is_found_by_values_alone(package, checker):
+    """The digest is set to that of the changed code: values must differ."""
+    certified = json.loads(package.files[CERTIFICATE])["functions"][0]
+    text = package.files[certified["file"]]
+    places = [
+        m
+        for m in re.finditer(r"(?<![\w.\[])\d+\.\d*(?:e[+-]?\d+)?f?(?![\w\]])", text)
+        if m.start() > text.index("\n{") and 1e-4 < abs(float(m[0].rstrip("f"))) < 100
+    ]
+    rng = np.random.default_rng(0)
+    for k in rng.choice(len(places), 10, replace=False):
+        place = places[k]
+        suffix = "f" if place[0].endswith("f") else ""
+        other = f"{float(place[0].rstrip('f')) * 1.05!r}{suffix}"
+        changed = text[: place.start()] + other + text[place.end() :]
+        row = copy.deepcopy(certified)
+        row["sha256"] = checker.hashlib.sha256(changed.encode()).hexdigest()
+        assert list(checker.check(row, changed)), f"{place[0]} -> {other} was not found"
+
+
+def test_wrong_bounds_are_found(package, checker):
+    certified = json.loads(package.files[CERTIFICATE])["functions"][0]
+    text = package.files[certified["file"]]
+    assert not list(checker.check(certified, text))
+    rng = np.random.default_rng(1)
+    rows = [r for r in certified["outputs"] if r["high"] > 0]
+    for kind in ("high", "low", "error", "node", "box") * 2:
+        wrong = copy.deepcopy(certified)
+        row = wrong["outputs"][certified["outputs"].index(rows[rng.integers(len(rows))])]
+        if kind == "high":
+            row["high"] = row["highest"]["value"] * 0.99
+        elif kind == "low":
+            row["low"] = row["lowest"]["value"] * 0.99
+        elif kind == "error":
+            row["error"] = row["worst"]["value"] * 0.9
+        elif kind == "node":
+            large = [n for n in wrong["nodes"] if 1.0 < n[2] < 1e3]
+            node = large[rng.integers(len(large))]
+            node[1], node[2] = node[2] * 2, node[2] * 3
+        else:
+            name = next(n for n, (low, high) in wrong["box"].items() if low < high)
+            wrong["box"][name][1][0] = wrong["box"][name][0][0]
+        assert list(checker.check(wrong, text)), kind
