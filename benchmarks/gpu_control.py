@@ -1,20 +1,24 @@
 """Whole-body control, and iterations of optimal motion with contact, on a GPU beside the CPU: bits, and rates.
 
-    python benchmarks/gpu_control.py [--states 65536] [--problems 8192] [--calls 8]
+    python benchmarks/gpu_control.py [--states 65536] [--problems 8192] [--plans 8192] [--calls 8]
 
-Needs CuPy and an NVIDIA GPU. The robots are made here: a quadruped on four feet, in random states around standing, and
-a trot whose starts are random.
+Needs CuPy and an NVIDIA GPU. The robots are made here: a quadruped on four feet, in random states around standing, a
+trot whose starts are random, and plans of walking robots with random times of their gait, velocities and starts. One
+robot that walks needs 50 plans a second.
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 from gpu_contact import compared
 from optimal_parts.problems import trot
 from whole_body import ROBOTS, Problem, small_quadruped
 
+import linkwise as lw
+from linkwise import optimal
 from linkwise.optimal.descent import kernel_of
 from linkwise.optimal.solver import first_guess
 
@@ -25,6 +29,7 @@ def main() -> None:
     )
     parser.add_argument("--states", type=int, default=1 << 16)
     parser.add_argument("--problems", type=int, default=1 << 13)
+    parser.add_argument("--plans", type=int, default=1 << 13)
     parser.add_argument("--calls", type=int, default=8)
     given = parser.parse_args()
     robot = small_quadruped()
@@ -48,6 +53,25 @@ def main() -> None:
             arrays,
             given.calls,
         )
+    if given.plans:
+        kernel, arrays = walking_plans(robot, stand, given.plans)
+        for dtype in ("float64", "float32"):
+            compared(
+                "plan of walking, 30 stages", kernel, [array.astype(dtype) for array in arrays], given.calls
+            )
+
+
+def walking_plans(robot: lw.Robot, stand: np.ndarray, count: int) -> tuple[Any, list[np.ndarray]]:
+    """The kernel of plans, and what it is given for robots that walk in different ways."""
+    walk = optimal.Walking(robot, feet=ROBOTS["go2"]["feet"], stand=stand, torque_limits=40.0)
+    still, rng = np.zeros(robot.dof), np.random.default_rng(0)
+    walk.plan(0.0, walk.feet.stand, still)
+    one = walk.given(walk.orders, np.concatenate([walk.feet.stand, still]), walk.newest, 0.0)
+    arrays = [np.tile(array, (count, 1)) for array in one]
+    arrays[0][:, 0] += rng.uniform(0.0, walk.gait.period, count)
+    arrays[0][:, 9:12] = rng.uniform((-0.2, -0.2, -0.5), (0.5, 0.2, 0.5), (count, 3))
+    arrays[1][:, 7:] += 0.02 * rng.normal(size=(count, arrays[1].shape[1] - 7))
+    return walk.kernel, arrays
 
 
 if __name__ == "__main__":

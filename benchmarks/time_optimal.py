@@ -1,10 +1,10 @@
 """Time-optimal motions beside TOPP-RA of the package toppra: the same paths, limits and grids.
 
-    python benchmarks/time_optimal.py [--robots panda,puma560] [--paths 3] [--cells 200] [--many 1000]
+    python benchmarks/time_optimal.py [--robots panda,puma560] [--paths 3] [--cells 200] [--many 1000] [--friction 64]
 
 For each robot: durations, whether limits hold on a dense grid, the time of one call for one path (each library from
-way-points to a motion, best of alternating repetitions) and the paths per second of one call with many. Friction is
-left out, because toppra has no friction that depends on the speed.
+way-points to a motion, best of alternating repetitions) and the paths per second of one call with many, without and
+with friction. Beside toppra friction is left out, because that has none that depends on the speed.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--paths", type=int, default=3, help="random paths of each robot")
     parser.add_argument("--cells", type=int, default=200, help="cells of the grid, the same for both")
     parser.add_argument("--many", type=int, default=1000, help="paths in one call")
+    parser.add_argument("--friction", type=int, default=64, help="paths in one call with friction")
     parser.add_argument("--repeats", type=int, default=15, help="repetitions, the two libraries in turn")
     parser.add_argument("--json", help="write the figures here")
     options = parser.parse_args()
@@ -56,28 +57,27 @@ def measured(name: str, options: argparse.Namespace) -> list[dict]:
         rows.append(row)
         other = "" if toppra is None else beside(row)
         print(f"  {row['seconds']:.4f} s in {1e3 * row['time']:.3f} ms, limits used {row['used']:.4%}{other}")
-    best, least = np.inf, np.inf
+    rows.append(many_paths(robot, ways[: options.many], torque, velocity, friction=False))
+    if options.friction:
+        rows.append(many_paths(robot, ways[: options.friction], torque, velocity, friction=True))
+    return rows
+
+
+def many_paths(robot: lw.Robot, ways: np.ndarray, torque, velocity, *, friction: bool) -> dict:
+    """Rates of one call with many paths."""
+    best, least, count = np.inf, np.inf, len(ways)
     for _ in range(3):
         start, spent = time.perf_counter(), time.process_time()
-        many = motion.time_optimal(
-            robot, ways[: options.many], torque=torque, velocity=velocity, friction=False
-        )
+        many = motion.time_optimal(robot, ways, torque=torque, velocity=velocity, friction=friction)
         best = min(best, time.perf_counter() - start)
         least = min(least, time.process_time() - spent)
     failed = sum(failure is not None for failure in many.failures)
     print(
-        f"  {options.many} paths in one call: {options.many / best:.0f} per second, "
-        f"{options.many / least:.0f} per second of processor time, {failed} not possible"
+        f"  {count} paths in one call{' with friction' if friction else ''}: {count / best:.0f} per second, "
+        f"{count / least:.0f} per second of processor time, {failed} not possible"
     )
-    rows.append(
-        {
-            "robot": robot.name,
-            "many": options.many,
-            "per_second": options.many / best,
-            "per_cpu_second": options.many / least,
-        }
-    )
-    return rows
+    rates = {"per_second": count / best, "per_cpu_second": count / least}
+    return {"robot": robot.name, "many": count, "friction": friction} | rates
 
 
 def beside(row: dict) -> str:

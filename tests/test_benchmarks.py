@@ -37,6 +37,7 @@ SMOKE = {  # script -> command lines
     "walk_in_mujoco.py": ["--help"],
     "certified_fixed_point.py": ["--robot two_link --function gravity_torques --states 4"],
     "evidence.py": ["--robots two_link --functions gravity_torques --states 1000", "--robots two_link --constants"],
+    "walking.py": ["--seconds 0.2 --simulations linkwise --robots solo12"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",
         "--robots two_link --starts 1 --iterations 5 --rooms",
@@ -56,7 +57,7 @@ SMOKE = {  # script -> command lines
         "--quick --robot two_link --small 2 --peers",
     ],
     "mpc_realtime.py": ["--robot two_link --horizon 5 --seconds 0.1 --json"],
-    "gpu_control.py": ["--states 32 --problems 2 --calls 1"],
+    "gpu_control.py": ["--states 32 --problems 2 --plans 2 --calls 1"],
     "gpu_contact.py": ["--states 600 --calls 1 --robots legs --mjx 4"],
     "gpu_mppi.py": ["--robot two_link --samples 64 --horizon 4 --calls 1"],
     "gpu_warps.py": ["--quick --robot two_link --json {out}/warps.json"],
@@ -79,6 +80,9 @@ SMOKE = {  # script -> command lines
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "optimal_peers.py": ["--problems swing_up trot --short --no-times --json {out}/optimal.json"],
+    "optimal_starts.py": [
+        "--problems acrobot trot --starts 2 --horizon 8 --iterations 3 --json {out}/starts.json"
+    ],
     "payload.py": ["--quick"],
     "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],

@@ -3,7 +3,7 @@
 import inspect
 import os
 import re
-from functools import partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +24,20 @@ NOT_OPTIONS = {
     "optimal.StateLimits": {"position", "velocity"},
     "optimal.reaching": {"torque_limits"},
 }
+
+
+@lru_cache
+def _four_legs():
+    """A body on four legs of one joint each."""
+    links, joints, feet = [lw.Link("body", lw.Inertia.from_com(1.0, (0, 0, 0), (0.01, 0.01, 0.01)))], [], []
+    for leg, (x, y) in enumerate(((0.1, 0.1), (0.1, -0.1), (-0.1, 0.1), (-0.1, -0.1))):
+        links.append(lw.Link(f"leg{leg}", lw.Inertia.from_com(0.1, (0, 0, -0.1), (1e-3, 1e-3, 1e-3))))
+        place = lw.Transform.from_rpy((x, y, 0.0))
+        joints.append(lw.Joint(f"hip{leg}", "revolute", "body", f"leg{leg}", place, (0, 1, 0)))
+        feet.append(lw.Contact(f"leg{leg}", offset=(0.0, 0.0, -0.2), radius=0.01))
+    return lw.Robot("four", links, joints).with_base("floating").with_contacts(feet)
+
+
 REFUSED = ("no", "False", "", 0, 1, 1.0, [], np.array([True]))
 
 
@@ -145,6 +159,7 @@ CALLS = {
     ("optimal.Problem", "friction"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Problem", "implicit_damping"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Problem", "state_limits"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
+    ("optimal.Walking", "state_limits"): lambda r, **f: optimal.Walking(_four_legs(), **f),
     ("optimal.reaching", "tip"): lambda r, **f: optimal.reaching(r, **f),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),
     ("report.Fold", "opened"): lambda r, **f: report.Fold("more", [], **f),

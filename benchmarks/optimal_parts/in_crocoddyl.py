@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.peers.built import pinocchio_model
-from linkwise.optimal import CenterOfMass, Effort, JointTracking, Problem, TipTracking, TipVelocity
+from linkwise.optimal import (
+    CenterOfMass,
+    Effort,
+    JointTracking,
+    Problem,
+    SphereAvoidance,
+    TipTracking,
+    TipVelocity,
+)
 from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.parameter_table import LOWER, UPPER
 
@@ -47,6 +55,73 @@ def frame_velocity(crocoddyl: Any, pin: Any, state: Any, frame: int, wanted: np.
     return FrameVelocity()
 
 
+def sphere_gap(
+    crocoddyl: Any,
+    pin: Any,
+    state: Any,
+    frame: int,
+    at: Any,
+    center: np.ndarray,
+    sizes: tuple[float, float],
+    nu: int,
+) -> Any:
+    """max(0, margin − distance) of a sphere on a frame and one in the room; sizes: (sum of the radii, margin)."""
+    reach, margin = sizes
+
+    class SphereGap(crocoddyl.ResidualModelAbstract):
+        def __init__(self):
+            crocoddyl.ResidualModelAbstract.__init__(self, state, 1, nu, True, False, False)
+            self.model, self.data = state.pinocchio, state.pinocchio.createData()
+
+        def _away(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+            pin.forwardKinematics(self.model, self.data, x[: self.model.nq])
+            pin.updateFramePlacements(self.model, self.data)
+            away = self.data.oMf[frame].act(np.asarray(at, float)) - center
+            return away, margin - (float(np.linalg.norm(away)) - reach)
+
+        def calc(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            data.r[0] = max(0.0, self._away(x)[1])
+
+        def calcDiff(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            away, inside = self._away(x)
+            data.Rx[:] = 0.0
+            if inside > 0.0:
+                axes = pin.LOCAL_WORLD_ALIGNED
+                J = pin.computeFrameJacobian(self.model, self.data, x[: self.model.nq], frame, axes)
+                arm = self.data.oMf[frame].rotation @ np.asarray(at, float)
+                moved = J[:3] - pin.skew(arm) @ J[3:]
+                data.Rx[: self.model.nv] = -(away / np.linalg.norm(away)) @ moved
+
+    return SphereGap()
+
+
+def some_motors(crocoddyl: Any, state: Any, driven: Any) -> Any:
+    """Motors at some joints of a robot with a fixed base."""
+
+    chosen = np.zeros((state.nv, len(driven)))
+    for k, joint in enumerate(driven):
+        chosen[joint, k] = 1.0
+
+    class SomeMotors(crocoddyl.ActuationModelAbstract):
+        def __init__(self):
+            crocoddyl.ActuationModelAbstract.__init__(self, state, len(driven))
+
+        def calc(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            if u is not None:
+                data.tau = chosen @ u
+
+        def calcDiff(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            data.dtau_du = chosen
+
+        def commands(self, data: Any, x: np.ndarray, tau: np.ndarray) -> None:
+            data.u = chosen.T @ tau
+
+        def torqueTransform(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            data.Mtau = chosen.T
+
+    return SomeMotors()
+
+
 class InCrocoddyl:
     """The problem as a shooting problem; states are converted both ways."""
 
@@ -67,7 +142,11 @@ class InCrocoddyl:
             self._add_frame(name)
         self.state = crocoddyl.StateMultibody(self.model)
         floating, full = crocoddyl.ActuationModelFloatingBase, crocoddyl.ActuationModelFull
-        self.actuation = (floating if self.floats else full)(self.state)
+        if not self.floats and problem.nu < robot.dof:
+            self.actuation = some_motors(crocoddyl, self.state, problem.dynamics.driven)
+            self._kept.append(self.actuation)
+        else:
+            self.actuation = (floating if self.floats else full)(self.state)
         known: dict[bytes, Any] = {}  # stages with the same parameters are one model
         stages = [self._stage(p, known) for p in problem.p[:-1]]
         end = self._model(problem.terminal, problem.p[-1], 0.0)
@@ -87,21 +166,27 @@ class InCrocoddyl:
         problem, contacts = self.problem, self.problem.dynamics.contacts
         terms = (*problem.costs, *problem.terminal)
         names = [term.frame for term in terms if hasattr(term, "frame")]
+        spheres = [term for term in terms if isinstance(term, SphereAvoidance)]
+        names += [frame for term in spheres for frame, _, _ in term.spheres(problem.robot)]
         return list(dict.fromkeys([*names, *(contacts.frames if contacts else ())]))
 
     def _held(self, p: np.ndarray) -> Any:
         """The contacts of a stage, with the rule of accelerations."""
         c, contacts = self.crocoddyl, self.problem.dynamics.contacts
         assert contacts.hold == "acceleration"
-        assert not contacts.surface
         held = c.ContactModelMultiple(self.state, self.actuation.nu)
         for name, active in zip(contacts.frames, p[self.problem.where(ACTIVE)], strict=True):
             if active:
                 gains = np.array([0.0, contacts.damping])
                 axes = self.pinocchio.LOCAL_WORLD_ALIGNED
                 frame = self._frame(name)
-                point = c.ContactModel3D(self.state, frame, np.zeros(3), axes, self.actuation.nu, gains)
-                held.addContact(name, point)
+                nu = self.actuation.nu
+                if contacts.surface:
+                    own, local = self.pinocchio.SE3.Identity(), self.pinocchio.LOCAL
+                    model = c.ContactModel6D(self.state, frame, own, local, nu, gains)
+                else:
+                    model = c.ContactModel3D(self.state, frame, np.zeros(3), axes, nu, gains)
+                held.addContact(name, model)
         return held
 
     def _order(self, rates: np.ndarray) -> np.ndarray:
@@ -155,6 +240,16 @@ class InCrocoddyl:
                     np.concatenate([self._order(w) for w in weights]),
                 )
             ]
+        if isinstance(cost, SphereAvoidance):
+            found = []
+            for k, (name, center, radius) in enumerate(cost.spheres(robot)):
+                sizes = (values["radius"][0] + radius, values["margin"][0])
+                residual = sphere_gap(
+                    c, self.pinocchio, self.state, self._frame(name), center, values["center"], sizes, nu
+                )
+                self._kept.append(residual)
+                found.append((f"sphere{k}", residual, values["weight"]))
+            return found
         frame = self._frame(cost.frame)
         if isinstance(cost, TipVelocity):
             order = [3, 4, 5, 0, 1, 2]
@@ -181,14 +276,16 @@ class InCrocoddyl:
     def _frame(self, name: str | None) -> int:
         return self.model.getFrameId(f"target {name}")
 
-    def solver(self) -> Any:
+    def solver(self, stop: float = 1e-14) -> Any:
         kind = self.crocoddyl.SolverBoxFDDP if self.problem.boxed else self.crocoddyl.SolverFDDP
         solver = kind(self.shooting)
-        solver.th_stop = 1e-14
+        solver.th_stop = stop
         return solver
 
-    def solve(self, xs: np.ndarray, us: np.ndarray, iterations: int = 500) -> tuple[float, int, str]:
-        """(cost, iterations, whether it converged) from this first guess."""
-        solver = self.solver()
+    def solve(
+        self, xs: np.ndarray, us: np.ndarray, iterations: int = 500, stop: float = 1e-14
+    ) -> tuple[float, int, str]:
+        """(cost, iterations, whether it converged) from this first guess; ``stop``: |Qu|² at which it has."""
+        solver = self.solver(stop)
         done = solver.solve([*self.converted(xs)], [*us], iterations, False, 1e-9)
         return float(solver.cost), int(solver.iter), "converged" if done else f"stopped at {solver.stop:.1e}"

@@ -56,7 +56,7 @@ def made(turns: int, dtype: str) -> ProcedureNest:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("turns", [1, 4, 7, 9])
+@pytest.mark.parametrize("turns", [1, 4, 7, 9, 19])
 def test_turns_side_by_side_have_the_interpreters_bits(turns, dtype):
     nest = made(turns, dtype)
     inputs = [("given", 3 * turns), ("matrix", 4)]

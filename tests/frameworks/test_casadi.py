@@ -150,6 +150,43 @@ def test_external_functions_with_jacobian_and_sparsity(panda, tmp_path, name):
     assert same(slope(given[0]), exact(given[0]))
 
 
+@compiler
+@pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix", "pose"])
+def test_external_functions_have_second_derivatives(panda, tmp_path, name):
+    """The Hessian of a weighted sum of the outputs, as solvers take it; also of an arm with prismatic joints."""
+    from linkwise.cli import main
+
+    for robot in (panda, lw.load("stanford")):
+        given = states(robot)[: FUNCTIONS[name]]
+        label, file = f"{robot.name}_{name}", tmp_path / f"{robot.name}.c"
+        command = [
+            "generate",
+            robot.name,
+            name,
+            "--target",
+            "casadi",
+            "--second",
+            "--name",
+            label,
+            "--out",
+            str(file),
+        ]
+        assert main(command) == 0
+        external = ca.external(label, built(file.read_text(), tmp_path, label))
+        own = robot.kernel(name).casadi()
+        sizes = [np.size(part) for part in given]
+        results = []
+        for function, kind in ((external, ca.MX), (own, ca.SX)):
+            x = kind.sym("x", sum(sizes))
+            parts = ca.vertsplit(x, [0, *np.cumsum(sizes).tolist()])
+            out = ca.vec(function(*parts))
+            weights = np.random.default_rng(5).normal(size=out.numel())
+            hessian, gradient = ca.hessian(ca.dot(ca.DM(weights), out), x)
+            results.append(ca.Function("second", [x], [hessian, gradient])(np.concatenate(given)))
+        for mine, theirs in zip(*results, strict=True):
+            assert same(mine, theirs)
+
+
 def test_what_cannot_be_generated_says_so(capsys):
     from linkwise.cli import main
 
@@ -158,6 +195,7 @@ def test_what_cannot_be_generated_says_so(capsys):
         return capsys.readouterr().err
 
     assert "give --target alone" in refused("panda", "pose", "--casadi", "--target", "cuda")
+    assert "--second is for --target casadi" in refused("panda", "pose", "--second")
     assert "--step is for --target acados" in refused("panda", "pose", "--step", "0.1")
     with pytest.raises(lw.LinkwiseError, match="expected forward_dynamics"):
         lw.load("panda").kernel("pose").source("acados")

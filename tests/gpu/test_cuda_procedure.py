@@ -7,6 +7,7 @@ from on_cpu import COMPILER, OnCpu
 import linkwise as lw
 from linkwise.collision.validity.kernel import BoundWorld
 from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.emit.cuda.team import TeamFrame
 from linkwise.compiler.trace import rolled
 from linkwise.gpu import DeviceError, nvrtc
 from linkwise.optimal import Effort, JointTracking, Problem, iteration
@@ -47,6 +48,26 @@ def test_the_cpus_bits(tmp_path, kernel, dtype):
         assert mine.dtype == value.dtype == dtype
         assert mine.tobytes() == value.tobytes()
     assert (wanted[3][:, 6] == 2).all()  # both iterations took a step
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_warp_for_each_problem_has_the_cpus_bits(tmp_path, kernel, reverse):
+    """Lanes run one after another between two barriers, in both orders: a result that depends on that has a race."""
+    problem, found = kernel
+    count, rng = 3, np.random.default_rng(1)
+    starts = problem.x0 + 0.1 * rng.standard_normal((count, 4))
+    inputs = [starts, np.tile(problem.p.ravel(), (count, 1)), np.tile(starts, (1, 4))]
+    inputs += [0.1 * rng.standard_normal((count, 6)), np.zeros((count, 1))]
+    wanted = found(*inputs)
+    made = TeamFrame(found.program("float64"), "team").module("")
+    assert "+ lane; " in made.text
+    compiled = OnCpu(made, tmp_path, len(inputs) + len(wanted), len(inputs) + 1)
+    outputs = [np.full_like(value, np.inf) for value in wanted]
+    sizes = [array.shape[1] for array in inputs] + [count]
+    compiled(outputs, inputs, sizes, count, reverse=reverse, blocks=2)
+    for mine, value in zip(outputs, wanted, strict=True):
+        assert mine.tobytes() == value.tobytes()
 
 
 def test_nvrtc_compiles_it(kernel):

@@ -68,8 +68,36 @@ def test_slerp_turns_evenly_about_one_axis(name):
     share = np.linalg.norm(turned, axis=-1) / np.linalg.norm(turned[-1])
     np.testing.assert_allclose(turned, np.outer(share, turned[-1]), atol=1e-8)
     np.testing.assert_allclose(robot.pose(move.at(1.0).q), end, atol=1e-8)
-    if robot.dof == 6:  # with more joints the position between grid points is not unique
-        derivatives_fit(move, t[1:-1])
+    derivatives_fit(move, t[1:-1])
+
+
+def test_velocities_are_derivatives_of_positions_for_every_arm():
+    """Random lines and arcs of all bundled arms with six joints and more, also of those that have more than the path
+    needs; not only at grid points."""
+    rng, h = np.random.default_rng(3), 1e-5
+    for name in lw.robots():
+        robot = lw.load(name)
+        tried = 0
+        for _ in range(8 if robot.dof >= 6 else 0):
+            q = 0.5 * robot.random(rng)
+            start = np.asarray(robot.pose(q))
+            end = start.copy()
+            end[:3, 3] += 0.1 * rng.normal(size=3)
+            end[:3, :3] = motion.turn_about(0.3 * rng.normal(size=3)) @ start[:3, :3]
+            try:
+                move = motion.line(robot, start, end, duration=1.0, q=q)
+            except lw.LinkwiseError:
+                continue  # out of reach or singular
+            tried += 1
+            t = rng.uniform(0.05, 0.95, 12)
+            before, here, after = move.at(t - h), move.at(t), move.at(t + h)
+            speed, rise = np.abs(here.qd).max(), np.abs(here.qdd).max()
+            assert np.abs((after.q - before.q) / (2 * h) - here.qd).max() < 2e-6 * speed, name
+            assert np.abs((after.qd - before.qd) / (2 * h) - here.qdd).max() < 1e-5 * rise, name
+            np.testing.assert_allclose(robot.pose(here.q), move.pose(t), atol=1e-12)
+            if tried == 2:
+                break
+        assert tried or robot.dof < 6, name
 
 
 def test_an_arc_keeps_its_radius(robot):

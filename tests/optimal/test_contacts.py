@@ -14,12 +14,13 @@ from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.bench.peers.built import pinocchio_model
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
-from linkwise.optimal import gaits
+from linkwise.optimal import gaits, phase_iteration
 from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.descent import forces_of, step_of
-from linkwise.optimal.iteration import input_shapes
+from linkwise.optimal.iteration import input_shapes, iteration
 from linkwise.optimal.iterations import stage_shape
 from linkwise.optimal.phase_iteration import PhaseIterations
+from linkwise.solve.factors import ldl_from_last
 
 QUADRUPEDS = {
     "go2": (["FL_foot", "FR_foot", "RL_foot", "RR_foot"], np.tile([0.0, 0.8, -1.5], 4)),
@@ -280,6 +281,59 @@ def test_a_foot_that_comes_down_fast_is_stopped_within_the_step():
         assert np.abs(J @ following[robot.nq :]).max() < 1e-9
     free = np.asarray(step_of(problem)(x, np.zeros(12), problem.p[1]))  # no foot is held
     assert free[robot.nq + 5] < -1.0
+
+
+def two_legs():
+    """(a floating body with two legs of two joints, feet, positions)."""
+    links = [lw.Link("body", lw.Inertia.from_com(5.0, (0.0, 0.0, 0.1), (0.1, 0.1, 0.05)))]
+    joints, feet = [], []
+    for side in ("left", "right"):
+        parent, at = "body", (0.0, 0.1 if side == "left" else -0.1, 0.0)
+        for part in ("hip", "knee"):
+            own = f"{side}_{part}"
+            links.append(lw.Link(own, lw.Inertia.from_com(0.6, (0.01, 0.0, -0.1), (3e-3, 3e-3, 1e-3))))
+            place = lw.Transform.from_rpy(at)
+            joints.append(lw.Joint(f"{own}_joint", "revolute", parent, own, place, (0, 1, 0)))
+            parent, at = own, (0.0, 0.0, -0.2)
+        feet.append(f"{side}_foot")
+        links.append(lw.Link(feet[-1]))
+        joints.append(lw.Joint(f"{side}_end", "fixed", parent, feet[-1], lw.Transform.from_rpy(at)))
+    robot = lw.Robot("two legs", links, joints).with_base("floating")
+    q = np.concatenate([[0.0, 0.0, 0.35, 0.0, 0.0, 0.0, 1.0], [0.5, -1.0, 0.4, -0.9]])
+    return robot, feet, q
+
+
+@pytest.mark.parametrize("surface", [False, True])
+def test_loops_of_large_robots_with_contacts_give_what_is_written_out(monkeypatch, surface):
+    rng = np.random.default_rng(5)
+    robot, feet, q = two_legs()
+    problem = held(robot, q, rng, feet, surface=surface)
+    xs, us = random_trajectory(problem, rng)
+    m = np.zeros((problem.horizon + 1, problem.nm))
+    m[:, :-2], m[:, -2], m[:, -1] = 0.3, 2.0, 0.5
+    given = [xs[0], problem.p.ravel(), m.ravel(), xs.ravel(), us.ravel(), np.zeros(1)]
+    monkeypatch.setattr(optimal.Problem, "key", lambda self: None)
+    results = []
+    for entries in (phase_iteration.WRITTEN_OUT, 0):
+        monkeypatch.setattr(phase_iteration, "WRITTEN_OUT", entries)
+        results.append([np.asarray(part) for part in iteration(problem, steps=(1.0, 0.5))(*given)])
+    for short, long in zip(*results, strict=True):
+        np.testing.assert_allclose(long, short, rtol=1e-8, atol=1e-8 * np.abs(short).max())
+
+
+def test_branches_stay_apart_in_the_equations_of_a_stage():
+    """Four legs cost little more than twice as much as two: entries of different legs are zero, and cost nothing."""
+    rows = np.zeros((12, 12))
+    rng = np.random.default_rng(1)
+    for leg in range(3):  # of a body with three coordinates
+        own = [0, 1, 2, *range(3 + 3 * leg, 6 + 3 * leg)]
+        part = rng.normal(size=(6, 6))
+        rows[np.ix_(own, own)] += part @ part.T
+    L, inverse = (np.array(part, float) for part in ldl_from_last(rows))
+    apart = np.array([[i // 3 != j // 3 and min(i, j) >= 3 for j in range(12)] for i in range(12)])
+    assert (np.tril(L)[apart] == 0.0).all()
+    unit = np.tril(L, -1) + np.eye(12)
+    np.testing.assert_allclose(unit.T @ np.diag(1.0 / inverse) @ unit, rows, atol=1e-12)
 
 
 def test_what_cannot_be_right_is_refused_by_name():

@@ -40,6 +40,8 @@ from linkwise.robot.robot import Robot
 from linkwise.systems import VERSIONS
 
 MPC = "mpc"
+OF_TARGETS = {"fmi": "fmu", "second": "casadi", "maintainer": "ros2_control", "license": "ros2_control"}
+"""Options of single targets."""
 NAMES = tuple(dict.fromkeys((*FUNCTIONS, *CONTROLLERS, *ENTRIES)))  # what FUNCTION may be
 
 
@@ -95,6 +97,9 @@ _HEADINGS = {
     type=POSITIVE,
     metavar="SECONDS",
     help="Length of the step of --target acados and of mpc.  [default: 0.01]",
+)
+@click.option(
+    "--second", is_flag=True, help="Second derivatives with --target casadi: the adjoint, its Jacobian."
 )
 @click.option(
     "--horizon", type=WholeNumber(1, 1000), help="Number of steps of the plans of mpc.  [default: 30]"
@@ -223,7 +228,7 @@ def command(
       linkwise generate panda computed_torque trajectory --trajectory motion.csv --out panda_controller
       linkwise generate panda mpc --horizon 30 --step 0.01 --dtype float32 --out panda_mpc
       linkwise generate go2.xml policy --weights go2.npz --dtype float32 --out go2_policy
-      linkwise generate panda forward_dynamics --target casadi --out panda.c
+      linkwise generate panda forward_dynamics --target casadi --second --out panda.c
       linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
     target = _target(target, older)
@@ -232,11 +237,9 @@ def command(
         raise click.UsageError("--step is for --target acados and mpc")
     loading = (robot, gravity, lock, base, mimic)
     function, *others = functions
-    if options["fmi"] and target != "fmu":
-        raise click.UsageError("--fmi is for --target fmu")
-    for option in ("maintainer", "license"):
-        if options[option] and target != "ros2_control":
-            raise click.UsageError(f"--{option} is for --target ros2_control")
+    for option, own in OF_TARGETS.items():
+        if options[option] and target != own:
+            raise click.UsageError(f"--{option} is for --target {own}")
     if target in SYSTEMS:
         untimed = {**options, "period": None} if function == "forward_dynamics" else options
         _check(function, target, out, untimed)
@@ -260,6 +263,8 @@ def command(
         style["dtype"] = options["dtype"]
     if target == "acados":
         style["step"] = 0.01 if step is None else step
+    if options["second"]:
+        style["second"] = True
     if target in ("c", *DIFFERENTIATED):
         style["fma"] = not options["no_fma"]
     if options["constant_time"]:

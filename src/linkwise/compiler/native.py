@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linkwise.compiler.runtime import cache, machine
+from linkwise.compiler.runtime import cache, host, machine
 from linkwise.compiler.runtime.arrays import address
 from linkwise.core import forks
 from linkwise.core.once import once
@@ -200,7 +200,7 @@ class NativeProgram:
         content = self.key if text is None else hashlib.sha256(text.encode()).digest()
         assert content is not None
         level = b"quick\0" if _is_quick_enough() else b""
-        name = cache.key(level + b"%d\0" % width + content)
+        name = cache.key(level + b"%d of %d\0" % (width, host.vector_bits()) + content)
         return name, text, cache.load(name)
 
     def _stored_now(self, name: str, text: str) -> bytes:

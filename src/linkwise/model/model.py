@@ -535,6 +535,10 @@ class Model:
         joints = variants.with_mimics(self, flag("coupled", coupled), flag("undecided_only", undecided_only))
         return self if joints is None else self._with(joints=joints)
 
+    def with_frames(self, frames: Sequence[Frame]) -> Self:
+        """A new robot with further named frames, such as those of feet."""
+        return self._with(frames=[*self.frames, *frames])
+
     def with_coupled_mimics(self) -> Self:
         """A new robot in which joints that mimic another one have no coordinate of their own."""
         return self.with_mimics(True)

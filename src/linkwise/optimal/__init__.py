@@ -26,6 +26,8 @@ from linkwise.optimal.predictive.standard import reaching
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.result import Missed, Solution, Violated
 from linkwise.optimal.solver import solve
+from linkwise.optimal.walking.controller import Walking
+from linkwise.optimal.walking.gait import Gait
 
 __all__ = [
     "CenterOfMass",
@@ -35,6 +37,7 @@ __all__ = [
     "Cost",
     "Effort",
     "FrictionCone",
+    "Gait",
     "JointTracking",
     "KeepOut",
     "Limit",
@@ -56,6 +59,7 @@ __all__ = [
     "TipTracking",
     "TipVelocity",
     "Violated",
+    "Walking",
     "gaits",
     "iteration",
     "reaching",

@@ -2,8 +2,7 @@
 
 Of a fixed set of step sizes the longest one that brings a part of what it promises is taken, else the one with the
 smallest merit, if it is smaller than that of the trajectory that is there; else that one stays and the regularisation
-grows. The merit is the cost plus a weight times the sum of the
-gaps between the shooting intervals; a weight above all multipliers makes it exact.
+grows. The merit is the cost plus a weight times the sum of the gaps between the shooting intervals (``weight``).
 """
 
 from __future__ import annotations
@@ -14,11 +13,29 @@ from linkwise.scalar import Scalar, where
 
 GROWTH = 5.0  # of the regularisation after a rejected step
 DECAY = 0.2  # after a long one
-SHORT, LONG = 0.1, 0.2  # steps up to which it grows, and beyond which it shrinks
+SHORT, LONG = 0.05, 0.2  # steps up to which it grows, and beyond which it shrinks
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
 HUGE = 1e30  # no merit is larger
 PART = 0.1  # of the promised decrease that is enough
-WEIGHT = 2.0  # of gaps, in units of the largest multiplier
+RISE = 2.0  # of the cost, where gaps are closed, that is allowed: in units of what the quadratic model says
+
+
+def weight(gap: Scalar, expected: Scalar, closing: Scalar, closed: float) -> Scalar:
+    """Weight of the gaps in the merit: a full step, which closes them, may raise the cost by twice as much as the
+    quadratic model says (as C. Mastalli et al., "Crocoddyl", 2020, allow), and by a half of what it promises besides.
+
+    A weight above all multipliers would be exact, but takes any cost for closed gaps; here gaps that were closed stay
+    closed, so that a weight that changes between iterations cannot lead in a circle.
+
+    Args:
+        gap: sum of |gaps| before the step.
+        expected: first-order change of the cost by the torques.
+        closing: change of the cost by closing the gaps, to second order.
+        closed: gaps that are much smaller are those of rounding, and allow nothing.
+    """
+    rise = closing + 0.5 * expected
+    allowed = RISE * where(rise > 0.0, rise, 0.0 * rise) + 0.5 * abs(expected)
+    return allowed / (gap + closed)
 
 
 def merit(cost: Scalar, gap: Scalar, weight: Scalar) -> Scalar:

@@ -28,6 +28,7 @@ from linkwise.arguments.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.scalar import Scalar
+from linkwise.spatial import Vector
 
 if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows
@@ -148,6 +149,49 @@ class ContactSchedule:
         T = dynamics.frame_function("pose", name, q=q)
         R = [row[:3] for row in T[:3]]
         return [dense.dot([row[k] for row in R], part) for part in (six[3:], six[:3]) for k in range(3)]
+
+    def push_slopes(self, dynamics: Dynamics, q: Sequence[Scalar], force: Sequence[Scalar]) -> Rows | None:
+        """Derivatives of Jᵀ f by q along the velocity coordinates at fixed f; None where coordinates are coupled.
+
+        A column (a, l) of the Jacobian turns with a coordinate j that carries its axis, δ(a, l) = (aⱼ × a, aⱼ × l). A
+        coordinate j that it carries moves the frame's origin by lⱼ, δl = a × lⱼ. Rows of surfaces turn with the frame.
+
+        Args:
+            dynamics: of the problem.
+            q: positions, nq scalars.
+            force: of all rows, at fixed numbers.
+        """
+        links, n = dynamics.links, dynamics.dof
+        places = [k for k, _ in links.coordinates()]
+        if len(places) != n or any(len(link.axes) > 1 and not link.free for link in links):
+            return None
+        total: Rows = [[0.0] * n for _ in range(n)]
+        for number, name in enumerate(self.frames):
+            body, _ = dynamics.robot.locate(name)
+            own = [i for i, k in enumerate(places) if body >= 0 and k in (body, *links.ancestors(body))]
+            J = dynamics.frame_function("jacobian", name, q=q)
+            angular, linear = ({i: Vector(*(row[i] for row in J[at : at + 3])) for i in own} for at in (0, 3))
+            push, *moment = self._in_base_axes(dynamics, name, q, force[number * self.size :][: self.size])
+            turned = {i: push.cross(angular[i]) for i in own}
+            for i in own:
+                for j in own:
+                    carries = places[j] == places[i] or places[j] in links.ancestors(places[i])
+                    value = linear[i].dot(turned[j]) if carries else linear[j].dot(turned[i])
+                    if moment:
+                        away = linear[i].dot(turned[j]) + angular[i].dot(moment[0].cross(angular[j]))
+                        value = 0.0 if carries else value - away
+                    total[i][j] = total[i][j] + value
+        return total
+
+    def _in_base_axes(
+        self, dynamics: Dynamics, name: str, q: Sequence[Scalar], force: Sequence[Scalar]
+    ) -> list[Vector]:
+        """Force, and moment of surfaces, of a frame in base axes."""
+        parts = [force[k : k + 3] for k in range(0, self.size, 3)]
+        if not self.surface:
+            return [Vector(*part) for part in parts]
+        R = [row[:3] for row in dynamics.frame_function("pose", name, q=q)[:3]]
+        return [Vector(*(dense.dot(row, part) for row in R)) for part in parts]
 
     def rates(
         self, dynamics: Dynamics, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]

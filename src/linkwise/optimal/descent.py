@@ -161,6 +161,20 @@ def forces_of(problem: Problem) -> Kernel:
     return _shared(problem, "forces", lambda: _kernel(problem, "optimal_forces", forces, inputs, shapes))
 
 
+def contact_jacobian_of(problem: Problem) -> Kernel:
+    """(x) -> J of all frames that the ground may hold."""
+    d = problem.dynamics
+    assert d.contacts is not None
+    contacts, shapes = d.contacts, {"jacobian": (d.contacts.rows, d.dof)}
+
+    def jacobian(x: Any) -> Any:
+        return contacts.jacobian(d, x[: d.nq])
+
+    return _shared(
+        problem, "contact jacobian", lambda: _kernel(problem, "optimal_contacts", jacobian, {}, shapes)
+    )
+
+
 def limits_of(problem: Problem) -> Kernel:
     """(x, p) -> c(x), for problems with limits of the state."""
     shapes = {"limits": (problem.state_limit_count,)}

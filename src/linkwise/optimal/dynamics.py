@@ -26,12 +26,11 @@ from linkwise.compiler.ir.derivative import jacobian
 from linkwise.compiler.ir.graph import Node
 from linkwise.core.once import once
 from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
-from linkwise.language import array
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
-from linkwise.optimal.touching import Stages
+from linkwise.optimal.touching import written_out
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -203,9 +202,7 @@ class Dynamics:
         self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(q̈, forces of the contacts), written out."""
-        M, net, J, rates, flags = self.contact_equation(q, qd, tau)
-        made = Stages(1, self.dof, len(J))[0]
-        made.solve(array(M), array(net), array(J), array(rates), array(flags))
+        made = written_out(*self.contact_equation(q, qd, tau))
         return list(made.qdd), list(made.force)
 
     def contact_equation(
@@ -226,16 +223,20 @@ class Dynamics:
         q, qd, _ = self.split(x)
         contacts, n, nq = self._scheduled(), self.dof, self.nq
         graph = _graph_of([*q, *qd])
-        rates = [graph.lift(v) for v in contacts.rates(self, q, qd, qdd)]
-        J = contacts.jacobian(self, q)
-        pushed = [graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)]
-        by_x: Rows = [list(row) for row in jacobian([*pushed, *rates], [*q, *qd])]  # type: ignore[arg-type]
+        moved: list[Any] = [graph.lift(v) for v in contacts.rates(self, q, qd, qdd)]
+        pushed = contacts.push_slopes(self, q, force)
+        if pushed is None:
+            J = contacts.jacobian(self, q)
+            moved = [*(graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)), *moved]
+        by_x: Rows = [list(row) for row in jacobian(moved, [*q, *qd])]  # type: ignore[arg-type]
         by_q = self.along_velocities(q, [row[:nq] for row in by_x])
         rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
+        if pushed is None:
+            pushed, rows = rows[:n], rows[n:]
         inverse = self.equation_slopes(x, qdd)
-        return [
-            [a - b for a, b in zip(*pair, strict=True)] for pair in zip(inverse, rows[:n], strict=True)
-        ], rows[n:]
+        for own, push in zip(inverse, pushed, strict=True):
+            own[:n] = [a - b for a, b in zip(own[:n], push[:n], strict=True)]
+        return inverse, rows
 
     def _scheduled(self) -> ContactSchedule:
         assert self.contacts is not None
@@ -448,7 +449,7 @@ def implicitly_damped(
     if integrator != SEMI_IMPLICIT:
         raise ProblemError("implicit_damping: it is for the integrator semi_implicit")
     names = [joint.name for joint in robot.coordinate_joints for _ in range(joint.dof)]
-    if robot.nq != robot.dof or robot.constraints:
+    if robot.constraints:
         return robot, ()
     own = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
     viscous = np.array([own.get(f"{name}.viscous_friction", 0.0) for name in names])
@@ -457,7 +458,7 @@ def implicitly_damped(
     if not stiff.any():
         return robot, ()
     labels = {
-        f"{name}.rotor_inertia": own[f"{name}.rotor_inertia"] + step * float(d)
+        f"{name}.rotor_inertia": own.get(f"{name}.rotor_inertia", 0.0) + step * float(d)
         for name, d, wanted in zip(names, viscous, stiff, strict=True)
         if wanted
     }

@@ -34,8 +34,12 @@ REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "acce
 the first-order change of the cost, the step size taken (0: none) and its soundness (1; 0.75 where the costs do not
 determine all torques; 0 where a pivot was negative); the regularisation of the next iteration; how many iterations took
 a step."""
+ROUNDED = 100.0
+"""Sum of gaps, in units of the smallest pivot, up to which they are closed but for rounding."""
 LEAST_STAGES, MOST_STAGES = 4, 16
 """Of a chunk: so many stages are linearised before their sweep, so that their derivatives stay in a near cache."""
+OF_LARGE = 8
+"""Most stages of a chunk of a robot whose derivatives are computed in parts."""
 
 
 class Iterations:
@@ -48,7 +52,7 @@ class Iterations:
         N, tries = problem.horizon, len(steps)
         self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
         s = self.shape = shape
-        self.chunk = chunk_of(N)
+        self.chunk = chunk_of(N, OF_LARGE if problem.dynamics.in_parts else MOST_STAGES)
         self.x, self.u = empty(N + 1, self.ns), empty(N, self.m)
         self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
         self.slopes = empty(self.chunk, s.full, s.width)
@@ -309,8 +313,8 @@ class Iterations:
 
         def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
             costs, gaps = trials[::2], trials[1::2]
-            (cost,), (gap, mu, largest, sound, accepted, expected) = now, (value[0] for value in further)
-            weight = acceptance.WEIGHT * largest
+            (cost,), (gap, mu, closing, sound, accepted, expected) = now, (value[0] for value in further)
+            weight = acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
             picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
@@ -323,7 +327,7 @@ class Iterations:
             more = accepted + any_of
             return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
 
-        now = [self.cost, self.gap, self.mu, riccati.largest, riccati.sound, self.accepted, riccati.expected]
+        now = [self.cost, self.gap, self.mu, riccati.closing, riccati.sound, self.accepted, riccati.expected]
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
         straight(decided, [self.merits, *now], writes)
         for k in span(1, N + 1, parallel=True):
@@ -365,11 +369,16 @@ def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:
     return [[*a, *b] for a, b in zip(A, B, strict=True)]
 
 
-def chunk_of(horizon: int) -> int:
-    """How many stages are linearised at a time: the largest divisor of the horizon up to ``MOST_STAGES``, if it fills
-    vectors; else all."""
-    size = max(size for size in range(1, MOST_STAGES + 1) if horizon % size == 0)
-    return size if size >= LEAST_STAGES else horizon
+def chunk_of(horizon: int, most: int = MOST_STAGES) -> int:
+    """How many stages are linearised at a time: the divisor of the horizon, up to a number, that leaves least of
+    vectors of ``LEAST_STAGES`` lanes unused, the largest of such; all if none fills a vector.
+
+    Args:
+        horizon: number of stages.
+        most: of a chunk.
+    """
+    divisors = [size for size in range(LEAST_STAGES, most + 1) if horizon % size == 0]
+    return max(divisors, key=lambda size: (-(-size % LEAST_STAGES) / size, size), default=horizon)
 
 
 def _finite(value: Any, instead: Any) -> Scalar:

@@ -13,11 +13,13 @@ from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
 from linkwise.optimal.descent import LENGTHS, Descent
-from linkwise.optimal.outcome import added
+from linkwise.optimal.outcome import added, amounts
 from linkwise.optimal.solver import guess, minimised
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
+
+WORSE = 1e-6  # of the cost, from which two optima are different
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,11 @@ class Solutions:
     failed: np.ndarray
     """True where the cost is not a number: the trajectory is the one that was given."""
     regularisation: np.ndarray
+    multipliers: np.ndarray
+    """Of the limits, (..., horizon + 1, nm)."""
+    worse: np.ndarray
+    """True where a first guess of a problem (the same start and parameters) ended in an optimum that costs more than
+    that of another first guess of it, by more than 10⁻⁶ of the cost."""
 
 
 def solve_many(
@@ -107,13 +114,31 @@ def solve_many(
     )
     violation = np.zeros(len(xs))
     if problem.nm:
-        violation = np.maximum(at.limits().max(axis=(1, 2)), 0.0)
+        violation = np.maximum(amounts(problem, at.xs, at.us, at.p).max(axis=(1, 2)), 0.0)
     converged = at.stationary & (violation <= limit_tolerance) & ~at.failed
     found = (
         at.xs, at.us, at.gains, at.cost - added(at), at.gap, at.of("gradient"), at.iterations, violation, converged,
-        at.failed, at.mu,
+        at.failed, at.mu, at.m, worse_optima(flat[0], flat[1], at.cost - added(at), converged),
     )  # fmt: skip
     return Solutions(*(array.reshape((*batch, *array.shape[1:])) for array in found))
+
+
+def worse_optima(x0: np.ndarray, p: np.ndarray, cost: np.ndarray, converged: np.ndarray) -> np.ndarray:
+    """Which rows converged to a higher cost than another row of the same problem.
+
+    Args:
+        x0: starts (B, ns).
+        p: run-time parameters (B, horizon + 1, np).
+        cost: of the results (B,).
+        converged: (B,).
+    """
+    best: dict[bytes, float] = {}
+    keys = [x.tobytes() + row.tobytes() for x, row in zip(x0, p, strict=True)]
+    for key, value, good in zip(keys, cost, converged, strict=True):
+        if good:
+            best[key] = min(value, best.get(key, np.inf))
+    least = np.array([best.get(key, np.inf) for key in keys])
+    return converged & (cost - least > WORSE * np.abs(cost))
 
 
 def holding_torques(problem: Problem, x: np.ndarray) -> np.ndarray:

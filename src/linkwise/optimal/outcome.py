@@ -43,6 +43,8 @@ def solution(problem: Problem, at: Descent, limit_tolerance: float, most: int) -
         np.array(at.history)[:, 0],
         float(at.mu[0]),
         at.m[0] if problem.nm else None,
+        float(at.of("gradient")[0]),
+        float(max(amounts(problem, xs, at.us[0], problem.p).max(), 0.0)) if problem.nm else 0.0,
     )
 
 
@@ -76,13 +78,25 @@ def added(at: Descent) -> np.ndarray:
     return np.asarray(value).sum(axis=(1, 2))
 
 
+def amounts(problem: Problem, xs: np.ndarray, us: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """c of all limits, (..., horizon + 1, number of limits), also at the start, which cannot be changed.
+
+    Args:
+        problem: a problem with limits.
+        xs: states (..., horizon + 1, ns).
+        us: torques (..., horizon, m).
+        p: run-time parameters (..., horizon + 1, np).
+    """
+    everywhere = np.ones_like(problem.limited)
+    everywhere[-1, problem.state_limit_count :] = False
+    return limit_values(problem, xs, us, p, everywhere)
+
+
 def violated(problem: Problem, xs: np.ndarray, us: np.ndarray, tolerance: float) -> list[Violated]:
     """Every limit that is exceeded by more than the tolerance, at its worst; the largest first."""
     if not problem.nm:
         return []
-    everywhere = np.ones_like(problem.limited)
-    everywhere[-1, problem.state_limit_count :] = False
-    c = limit_values(problem, xs, us, problem.p, everywhere)
+    c = amounts(problem, xs, us, problem.p)
     found = []
     for k, (what, unit) in enumerate(problem.limit_words):
         t = int(np.argmax(c[:, k]))

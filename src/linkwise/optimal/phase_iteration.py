@@ -12,8 +12,11 @@ from typing import Any
 
 from linkwise.language import dot, empty, span, straight
 from linkwise.optimal.iterations import Iterations, absolute_sum
-from linkwise.optimal.touching import Stages, Touching
+from linkwise.optimal.touching import Touching, written_out
 from linkwise.scalar import Scalar
+
+WRITTEN_OUT = 1000
+"""Entries of the matrix of a stage up to which its equations are written out: zeros of branches cost nothing there."""
 
 
 class PhaseIterations(Iterations):
@@ -28,8 +31,9 @@ class PhaseIterations(Iterations):
     def _linearise_in_parts(self, first: Any) -> None:
         n, c, chunk = self.problem.dynamics.dof, self.c, self.chunk
         weighs = self.problem.weighs_forces
-        stages, systems = Stages(chunk, n, c), self._systems(chunk)
-        rates, held = empty(chunk, n, 2 * n), empty(chunk, c, 2 * n)
+        qdd, force = empty(chunk, n), empty(chunk, c)
+        inverses = [empty(chunk, rows, n + c) for rows in ((n, c) if weighs else (n,))]
+        rates = empty(chunk, n + c, 2 * n)
         force_cost = [empty(chunk, c), empty(chunk, c, c)] if weighs else []
 
         def expanded(
@@ -37,62 +41,94 @@ class PhaseIterations(Iterations):
         ) -> list[list[Scalar]]:
             of_stage = self.problem._dynamics_of(p)
             made = of_stage.stepped(x, u, qdd)
-            by_x = [
-                [value for row in rows for value in row] for rows in of_stage.contact_slopes(x, qdd, force)
-            ]
+            by_x = [value for rows in of_stage.contact_slopes(x, qdd, force) for row in rows for value in row]
             gradient, gap, (value,), *hessian = self._expanded(x, u, p, m, following, made.next_state)
             more: list[list[Scalar]] = []
             if weighs:
                 cost = self.problem.force_quadratic(x, u, p, m, force)
                 value = value + cost.value
                 more = [cost.gradient, [entry for row in cost.hessian for entry in row]]
-            return [*by_x, *self._turns_of(made), *more, gradient, gap, [value], *hessian]
+            return [by_x, *self._turns_of(made), *more, gradient, gap, [value], *hessian]
 
-        for r in span(chunk, parallel=True):
-            self._equation(
-                self.x[first + r], self.u[first + r], self.p[first + r], [part[r] for part in systems]
-            )
-        for r in span(chunk):
-            stages[r].solve(*(part[r] for part in systems))
+        self._solve_stages(first, qdd, force, inverses)
         for r in span(chunk, parallel=True):
             k = first + r
             own = [*self._turns_at(r), *(part[r] for part in force_cost)]
-            reads = [*self._stage(k), stages[r].qdd, stages[r].force]
-            straight(expanded, reads, [rates[r], held[r], *own, *self._expansion(r, k)])
+            reads = [*self._stage(k), qdd[r], force[r]]
+            straight(expanded, reads, [rates[r], *own, *self._expansion(r, k)])
         for r in span(chunk):
-            forces = self._slopes(r, stages[r], rates[r], held[r])
+            self._set_slopes(r, inverses[0][r], rates[r])
             if weighs:
+                forces = self._times(inverses[1][r], rates[r])
                 self._add_forces(r, forces, *(part[r] for part in force_cost))
 
-    def _systems(self, count: int) -> list[Any]:
-        """Memory for (M, net, J, γ, which rows are held) of several stages."""
-        n, c = self.problem.dynamics.dof, self.c
-        return [empty(count, *shape) for shape in ((n, n), (n,), (c, n), (c,), (c,))]
+    def _solve_stages(self, first: Any, qdd: Any, force: Any, inverses: list[Any]) -> None:
+        """Accelerations, forces and what their derivatives are multiplied with, of all stages of a chunk."""
+        n, c, chunk = self.problem.dynamics.dof, self.c, self.chunk
+        weighs = len(inverses) > 1
+
+        def solved(x: Any, u: Any, p: Any) -> list[list[Scalar]]:
+            made = written_out(*self._system(x, u, p))
+            matrices = [matrix for matrix in made.inverses(weighs) if matrix is not None]
+            return [list(part.flat) for part in (made.qdd, made.force, *matrices)]
+
+        if self._is_short:
+            for r in span(chunk, parallel=True):
+                k = first + r
+                writes = [part[r] for part in (qdd, force, *inverses)]
+                straight(solved, [self.x[k], self.u[k], self.p[k]], writes)
+            return
+        systems = [empty(chunk, *shape) for shape in ((n, n), (n,), (c, n), (c,), (c,))]
+        for r in span(chunk, parallel=True):
+            k = first + r
+            self._equation(self.x[k], self.u[k], self.p[k], [part[r] for part in systems])
+        for r in span(chunk):
+            made = Touching(*(part[r] for part in systems))
+            qdd[r, :], force[r, :] = made.qdd, made.force
+            for place, matrix in zip(inverses, made.inverses(weighs), strict=False):
+                place[r, :, :] = matrix
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether the equations of a stage are written out."""
+        return self.problem.dynamics.dof * (self.problem.dynamics.dof + self.c) <= WRITTEN_OUT
+
+    def _system(self, x: Any, u: Any, p: Any) -> Any:
+        """(M, net, J, γ, which rows are held) of a stage."""
+        of_stage = self.problem._dynamics_of(p)
+        q, qd, _ = of_stage.split(x)
+        return of_stage.contact_equation(q, qd, of_stage.torques(u))
 
     def _equation(self, x: Any, u: Any, p: Any, writes: list[Any]) -> None:
-        """The system of a stage."""
-        problem = self.problem
+        """The system of a stage, in memory."""
 
         def equation(x: Any, u: Any, p: Any) -> list[list[Scalar]]:
-            of_stage = problem._dynamics_of(p)
-            q, qd, _ = of_stage.split(x)
-            M, net, J, rates, flags = of_stage.contact_equation(q, qd, of_stage.torques(u))
+            M, net, J, rates, flags = self._system(x, u, p)
             return [[v for row in M for v in row], net, [v for row in J for v in row], rates, flags]
 
         straight(equation, [x, u, p], writes)
 
-    def _slopes(self, r: Any, stage: Touching, rates: Any, held: Any) -> Any:
-        """Rows of δq̇' of a stage; gives those of the forces."""
-        n, c, width = self.problem.dynamics.dof, self.c, self.shape.width
-        right, rows = empty(n, width), empty(c, width)
-        self._fill_right_side(right, rates)
+    def _set_slopes(self, r: Any, P: Any, rates: Any) -> None:
+        """Rows of δq̇' = δq̇ + h δq̈ of a stage."""
+        rows, n, h = self.slopes[r], self.problem.dynamics.dof, self.problem.step
+        for j in span(2 * n, parallel=True):
+            for i in span(n):
+                rows[i, j] = -h * dot(P[i, :], rates[:, j])
+        for i in span(n):
+            for j, driven in enumerate(self.problem.dynamics.driven):
+                rows[i, 2 * n + j] = h * P[i, driven]
+            rows[i, n + i] = rows[i, n + i] + 1.0
+
+    def _times(self, Q: Any, rates: Any) -> Any:
+        """Derivatives of the forces of a stage by (x, u)."""
+        n, c = self.problem.dynamics.dof, self.c
+        forces = empty(c, self.shape.width)
+        for j in span(2 * n, parallel=True):
+            for i in span(c):
+                forces[i, j] = -dot(Q[i, :], rates[:, j])
         for i in span(c):
-            for j in span(2 * n):
-                rows[i, j] = held[i, j]
-            for j in span(2 * n, width):
-                rows[i, j] = 0.0
-        accelerations, forces = stage.slopes(right, rows)
-        self._set_velocity_rows(r, accelerations)
+            for j, driven in enumerate(self.problem.dynamics.driven):
+                forces[i, 2 * n + j] = Q[i, driven]
         return forces
 
     def _add_forces(self, r: Any, F: Any, gradient: Any, hessian: Any) -> None:
@@ -115,41 +151,64 @@ class PhaseIterations(Iterations):
                     block[i, j] = dot(F[:, top + i], pulled[:, left + j], block[i, j])
 
     def _try_steps(self) -> None:
-        """Stage by stage, all rollouts: their systems of equations are solved one after the other."""
+        """Stage by stage, all rollouts side by side."""
         N, n, tries = self.N, self.problem.dynamics.dof, len(self.steps)
-        stages, systems = Stages(tries, n, self.c), self._systems(tries)
         for t in span(tries, parallel=True):
             self.trial_x[t * (N + 1), :] = self.given["start"]
             self.merits[t, 0] = self.merits[t, 1] = 0.0
-        for k in span(N):
-            for t in span(tries, parallel=True):
-                row, torques = self.trial_x[t * (N + 1) + k], self.trial_u[t * N + k]
-                reads = [row, *self._plan(k), self.p[k], self.sizes[t]]
-                straight(lambda *reads: [self.fed_back(*reads)], reads, [torques])
-                self._equation(row, torques, self.p[k], [part[t] for part in systems])
-            for t in span(tries):
-                stages[t].solve(*(part[t] for part in systems))
-            for t in span(tries, parallel=True):
-                self._stepped(t, k, stages[t])
+        if self._is_short:
+            for k in span(N):
+                for t in span(tries, parallel=True):
+                    self._roll_short(t, k)
+        else:
+            qdd, force = empty(tries, n), empty(tries, self.c)
+            systems = [empty(tries, *shape) for shape in ((n, n), (n,), (self.c, n), (self.c,), (self.c,))]
+            for k in span(N):
+                for t in span(tries, parallel=True):
+                    row, torques = self.trial_x[t * (N + 1) + k], self.trial_u[t * N + k]
+                    reads = [row, *self._plan(k), self.p[k], self.sizes[t]]
+                    straight(lambda *reads: [self.fed_back(*reads)], reads, [torques])
+                    self._equation(row, torques, self.p[k], [part[t] for part in systems])
+                for t in span(tries):
+                    made = Touching(*(part[t] for part in systems))
+                    qdd[t, :], force[t, :] = made.qdd, made.force
+                for t in span(tries, parallel=True):
+                    reads = [self.trial_x[t * (N + 1) + k], self.trial_u[t * N + k], qdd[t], force[t]]
+                    writes = [self.trial_x[t * (N + 1) + k + 1], self.merits[t]]
+                    straight(self._stepped, [*reads, *self._following(t, k)], writes)
         for t in span(tries, parallel=True):
             self._finish(t, self.merits[t, :1])
 
-    def _stepped(self, t: Any, k: Any, stage: Touching) -> None:
-        """The next state of a rollout, and what a stage adds to its cost and gaps."""
-        problem, row = self.problem, t * (self.N + 1) + k
+    def _following(self, t: Any, k: Any) -> list[Any]:
+        """What the end of a stage of a rollout depends on beside its state, torques, accelerations and forces."""
+        return [self.gaps[k + 1], self.p[k], self.multipliers[k], self.sizes[t], self.merits[t]]
 
-        def stepped(
-            x: Any, u: Any, qdd: Any, forces: Any, gap: Any, p: Any, m: Any, size: Any, merits: Any
-        ) -> list[list[Scalar]]:
-            (alpha,), (cost, away) = size, merits
-            dynamics = problem._dynamics_of(p)
-            left = [(alpha - 1.0) * d for d in gap]
-            following = dynamics.moved(dynamics.stepped(x, u, qdd).next_state, left)
-            cost = cost + problem.stage_cost(x, u, p, forces)
-            if problem.nm:
-                cost = cost + problem.penalty(x, p, m, problem.force_limits(x, u, p, forces))
-            return [following, [cost, absolute_sum(left, away)]]
+    def _roll_short(self, t: Any, k: Any) -> None:
+        """A stage of a rollout whose equations are written out."""
+        row = t * (self.N + 1) + k
 
-        reads = [self.trial_x[row], self.trial_u[t * self.N + k], stage.qdd, stage.force, self.gaps[k + 1]]
-        reads += [self.p[k], self.multipliers[k], self.sizes[t], self.merits[t]]
-        straight(stepped, reads, [self.trial_x[row + 1], self.merits[t]])
+        def rolled(
+            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, m: Any, size: Any, merits: Any
+        ) -> list[list[Scalar]]:  # fmt: skip
+            torques = self.fed_back(x, old, u, forward, feedback, p, size)
+            made = written_out(*self._system(x, torques, p))
+            following, sums = self._stepped(
+                x, torques, list(made.qdd), list(made.force), gap, p, m, size, merits
+            )
+            return [following, torques, sums]
+
+        reads = [self.trial_x[row], *self._plan(k), *self._following(t, k)]
+        straight(rolled, reads, [self.trial_x[row + 1], self.trial_u[t * self.N + k], self.merits[t]])
+
+    def _stepped(
+        self, x: Any, u: Any, qdd: Any, forces: Any, gap: Any, p: Any, m: Any, size: Any, merits: Any
+    ) -> list[list[Scalar]]:
+        """The next state of a rollout, and its cost and gaps so far."""
+        problem, (alpha,), (cost, away) = self.problem, size, merits
+        dynamics = problem._dynamics_of(p)
+        left = [(alpha - 1.0) * d for d in gap]
+        following = dynamics.moved(dynamics.stepped(x, u, qdd).next_state, left)
+        cost = cost + problem.stage_cost(x, u, p, forces)
+        if problem.nm:
+            cost = cost + problem.penalty(x, p, m, problem.force_limits(x, u, p, forces))
+        return [following, [cost, absolute_sum(left, away)]]

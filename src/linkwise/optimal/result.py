@@ -76,6 +76,10 @@ class Solution(Summarised):
     regularisation: float = 0.0
     multipliers: np.ndarray | None = None
     """Of the limits, (horizon + 1, nm), to start the next solution from."""
+    optimality: float = float("nan")
+    """Largest |∂cost/∂u| of a torque that is not at its limit, limits of states included by their multipliers."""
+    violation: float = 0.0
+    """Largest amount by which a limit of states, tips or forces is exceeded; limits of torques are kept exactly."""
 
     @property
     def t(self) -> np.ndarray:

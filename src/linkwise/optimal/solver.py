@@ -15,7 +15,7 @@ from linkwise.errors import ConvergenceError
 from linkwise.optimal import outcome
 from linkwise.optimal.arguments import ProblemError, number, numbers, whole
 from linkwise.optimal.contact_schedule import ACTIVE
-from linkwise.optimal.descent import Descent, step_of
+from linkwise.optimal.descent import Descent, contact_jacobian_of, step_of
 from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.quadratic import walled
@@ -190,12 +190,8 @@ def _holding(problem: Problem, x0: np.ndarray, p: np.ndarray) -> np.ndarray:
     q = x0[:, : d.nq]
     needed = np.asarray(problem.robot.inverse_dynamics(q, rest, rest))
     if d.contacts is not None:
-        J = np.moveaxis(np.array(d.contacts.jacobian(d, list(q.T)), object), 1, 0)
-        J = np.array([[np.broadcast_to(v, len(q)) for v in row] for row in J], float)  # (n, rows, B)
-        J = (
-            np.moveaxis(J, 2, 0)
-            * np.repeat(p[:, 0, problem.where(ACTIVE)], d.contacts.size, axis=1)[:, None, :]
-        )
+        held = np.repeat(p[:, 0, problem.where(ACTIVE)], d.contacts.size, axis=1)
+        J = np.swapaxes(np.asarray(contact_jacobian_of(problem)(x0)) * held[:, :, None], 1, 2)
         passive = [k for k in range(d.dof) if k not in d.driven]
         for row, columns in zip(needed, J, strict=True):
             row -= columns @ np.linalg.lstsq(columns[passive], row[passive], rcond=None)[0]

@@ -2,11 +2,17 @@
 
     M q̈ − Jᵀ f = S u − b          A (J q̈ + γ) = 0          (1 − A) f = 0
 
-with A the diagonal of what is held. With M = L D Lᵀ, W = M⁻¹ Jᵀ and the matrix G = A J W A + (1 − A):
+with A the diagonal of what is held. With M = Lᵀ D L, Y = L⁻ᵀ (A J)ᵀ and the matrix G = Yᵀ D⁻¹ Y + (1 − A):
 
-    G y = −A (J M⁻¹(S u − b) + γ)      f = A y      q̈ = M⁻¹(S u − b) + W f
+    G f = −A (J M⁻¹(S u − b) + γ)      q̈ = M⁻¹(S u − b + (A J)ᵀ f)
 
-and the same for derivatives, where the right sides are those of inverse dynamics and of the held rows at fixed q̈ and f.
+The elimination begins with the last coordinate (R. Featherstone, "Rigid Body Dynamics Algorithms", 2008, sec. 6.5), so
+that branches of a tree stay apart: L, L⁻ᵀ and Y are zero where one coordinate does not carry the other. Written out,
+these zeros cost nothing. Derivatives have the right sides r of inverse dynamics and ρ of held rows at fixed q̈ and f:
+
+    δq̈ = −P (r, ρ)      δf = −Q (r, ρ)      P = (M⁻¹ − E, K)    Q = (−Kᵀ, A G⁻¹ A)
+    K = M⁻¹ (A J)ᵀ G⁻¹ A        E = M⁻¹ (A J)ᵀ G⁻¹ (A J) M⁻¹
+
 G is positive definite as long as the held rows are independent; ``ldl_of_any`` leaves directions alone that are not.
 """
 
@@ -14,92 +20,89 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.language import dot, empty, span
-from linkwise.solve.factors import ldl, ldl_of_any, solve
+from linkwise.language import array, dot, empty, less, span
+from linkwise.solve.factors import back_substituted, ldl_from_last, ldl_of_any, scaled, solve, substituted
 
 SMALLEST = 1e-11  # pivot of G that counts as positive, in units of its diagonal; others are of redundant rows
-SHAPES = {
-    "qdd": "n", "force": "c", "L": "nn", "inverse": "n", "J": "cn", "W": "nc", "flags": "c", "C": "cc", "pivots": "c"
-}  # fmt: skip
-
-
-class Stages:
-    """Memory for several stages; ``stages[r]`` is one of them."""
-
-    def __init__(self, count: int, n: int, c: int):
-        self.n, self.c = n, c
-        sizes = {"n": n, "c": c}
-        self.parts = {name: empty(count, *(sizes[a] for a in axes)) for name, axes in SHAPES.items()}
-
-    def __getitem__(self, r: Any) -> Touching:
-        return Touching(self.n, self.c, {name: part[r] for name, part in self.parts.items()})
 
 
 class Touching:
-    """Accelerations, forces and factors of the system of one stage: n velocity coordinates, c rows of contacts."""
+    """The system of one stage: n velocity coordinates, c rows of contacts.
 
-    qdd: Any
-    force: Any
-    L: Any
-    inverse: Any
-    J: Any
-    W: Any
-    flags: Any
-    C: Any
-    pivots: Any
+    Args:
+        M: mass matrix (n, n).
+        net: S u − b, (n,).
+        J: rows of all frames (c, n).
+        rates: γ, (c,).
+        flags: 1 where a row is held, else 0; (c,).
+    """
 
-    def __init__(self, n: int, c: int, parts: dict[str, Any]):
-        self.n, self.c = n, c
-        for name in SHAPES:
-            setattr(self, name, parts[name])
-
-    def solve(self, M: Any, net: Any, J: Any, rates: Any, flags: Any) -> None:
-        """Accelerations and forces.
-
-        Args:
-            M: mass matrix (n, n).
-            net: S u − b, (n,).
-            J: rows of all frames (c, n).
-            rates: γ, (c,).
-            flags: 1 where a row is held, else 0; (c,).
-        """
-        n, c = self.n, self.c
-        self.J[:, :], self.flags[:] = J, flags
-        self.L[:, :], self.inverse[:] = ldl(M)
-        free = solve(self.L, self.inverse, net)
-        self.W[:, :] = solve(self.L, self.inverse, self.J.T)
+    def __init__(self, M: Any, net: Any, J: Any, rates: Any, flags: Any):
+        n, c = J.shape[1], J.shape[0]
+        self.n, self.c, self.flags = n, c, flags
+        held = empty(n, c)
+        for i in span(n):
+            for j in span(c):
+                held[i, j] = flags[j] * J[j, i]
+        self.L, self.inverse = ldl_from_last(M)
+        free = back_substituted(self.L, net)
+        Y = self.Y = back_substituted(self.L, held)
+        weighted = self.weighted = scaled(self.inverse, Y)
         G, right = empty(c, c), empty(c)
         for i in span(c):
             for j in span(i + 1):
-                G[i, j] = dot(self.J[i, :], self.W[:, j]) * (flags[i] * flags[j])
+                G[i, j] = dot(weighted[:, i], Y[:, j])
             G[i, i] = G[i, i] + (1.0 - flags[i])
-            right[i] = -(flags[i] * dot(self.J[i, :], free, rates[i]))
-        self.C[:, :], self.pivots[:], _ = ldl_of_any(G, SMALLEST)
-        y = solve(self.C, self.pivots, right)
-        for i in span(c):
-            self.force[i] = flags[i] * y[i]
+            right[i] = less(-(flags[i] * rates[i]), weighted[:, i], free)
+        self.C, self.pivots, _ = ldl_of_any(G, SMALLEST)
+        self.force = solve(self.C, self.pivots, right)
+        pushed = empty(n)
         for i in span(n):
-            self.qdd[i] = dot(self.W[i, :], self.force, free[i])
+            pushed[i] = dot(Y[i, :], self.force, free[i])
+        self.qdd = substituted(self.L, scaled(self.inverse, pushed))
 
-    def slopes(self, right: Any, rates: Any) -> tuple[Any, Any]:
-        """Derivatives (n, w) of accelerations and (c, w) of forces.
+    def inverses(self, forces: bool = False) -> tuple[Any, Any]:
+        """(P (n, n + c), Q (c, n + c)) of the derivatives; Q is None unless it is wanted.
 
         Args:
-            right: derivatives of S u − b + Jᵀ f at fixed q̈ and f, (n, w).
-            rates: derivatives of J q̈ + γ at fixed q̈, (c, w).
+            forces: whether derivatives of the forces are wanted.
         """
-        n, c, w = self.n, self.c, right.shape[1]
-        free = solve(self.L, self.inverse, right)
-        held = empty(c, w)
+        n, c, flags = self.n, self.c, self.flags
+        P, Q = empty(n, n + c), empty(c, n + c) if forces else None
+        N = back_substituted(self.L, _identity(n))
+        carried = empty(c, n)  # (A J) M⁻¹
         for i in span(c):
-            for j in span(w, parallel=True):
-                held[i, j] = -(self.flags[i] * dot(self.J[i, :], free[:, j], rates[i, j]))
-        forces = solve(self.C, self.pivots, held)
-        for i in span(c):
-            for j in span(w):
-                forces[i, j] = self.flags[i] * forces[i, j]
-        accelerations = empty(n, w)
+            for j in span(n, parallel=True):
+                carried[i, j] = dot(self.weighted[:, i], N[:, j])
+        half = substituted(self.C, carried)
+        turned = scaled(self.pivots, half)
+        gains = back_substituted(self.C, turned)
+        scaled_N = scaled(self.inverse, N)
         for i in span(n):
-            for j in span(w, parallel=True):
-                accelerations[i, j] = dot(self.W[i, :], forces[:, j], free[i, j])
-        return accelerations, forces
+            for j in span(i + 1):
+                P[i, j] = less(dot(scaled_N[:, i], N[:, j]), turned[:, i], half[:, j])
+                P[j, i] = P[i, j]
+            for j in span(c):
+                P[i, n + j] = flags[j] * gains[j, i]
+        if Q is not None:
+            inner = solve(self.C, self.pivots, _identity(c))
+            for i in span(c):
+                for j in span(n, parallel=True):
+                    Q[i, j] = -(flags[i] * gains[i, j])
+                for j in span(c):
+                    Q[i, n + j] = (flags[i] * flags[j]) * inner[i, j]
+        return P, Q
+
+
+def written_out(M: Any, net: Any, J: Any, rates: Any, flags: Any) -> Touching:
+    """The system of lists of scalars, where zeros are left out."""
+    return Touching(*(array(part) for part in (M, net, J, rates, flags)))
+
+
+def _identity(n: int) -> Any:
+    one = empty(n, n)
+    for i in span(n):
+        for j in span(n):
+            one[i, j] = 0.0
+        one[i, i] = 1.0
+    return one

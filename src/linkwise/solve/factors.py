@@ -30,6 +30,25 @@ def ldl(A: Any) -> tuple[Any, Any]:
     return L, inverse
 
 
+def ldl_from_last(A: Any) -> tuple[Any, Any]:
+    """(L, 1/d) of A = Lᵀ D L, as ``ldl`` has them, eliminated from the last row to the first.
+
+    A matrix whose entries are zero where no row carries the other, as the mass matrix of a tree, gives an L with the
+    same zeros; x = L⁻¹ D⁻¹ L⁻ᵀ b is ``substituted(L, scaled(inverse, back_substituted(L, b)))``.
+
+    Args:
+        A: symmetric matrix (n, n); its lower half is read.
+    """
+    n = A.shape[0]
+    L, raw, inverse = empty(n, n), empty(n, n), empty(n)
+    for i in span(n - 1, -1, -1):
+        inverse[i] = 1.0 / less(A[i, i], raw[i + 1 :, i], L[i + 1 :, i])
+        for j in span(i):
+            raw[i, j] = less(A[i, j], raw[i + 1 :, i], L[i + 1 :, j])
+            L[i, j] = raw[i, j] * inverse[i]
+    return L, inverse
+
+
 def ldl_of_any(A: Any, smallest: float) -> tuple[Any, Any, Any]:
     """(L, 1/d, soundness) of a matrix that may not be positive definite: 1 if all pivots are positive, 0 if one is
     negative, else 0.75.

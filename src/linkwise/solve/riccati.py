@@ -22,12 +22,12 @@ so that the products need the rows of G alone: Y = Pvv G + (Pvq, 0, 0), then
 
     Qux = Guᵀ Yx    Quu = Guᵀ Yu    Qqq = Pqq + Yqᵀ Gq + Gqᵀ Pvq    Qqv = Yqᵀ Gv    Qvv = Gvᵀ Yv
 
-each plus the cost's. Quu = L D Lᵀ gives z = L⁻¹ Qux, K = −L⁻ᵀ D⁻¹ z and V = Qxx − zᵀ D⁻¹ z. Symmetric matrices are
-computed by half. With gaps f̄ between the shooting intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile
-framework for multi-contact optimal control", 2020) the gradient of the next value function is taken where the dynamics
-lead: v'⁺ = v' + V' f̄. Limits of controls follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential
-dynamic programming", 2014: the step is the minimum over the box, and rows of K are zero where a control is at its
-limit.
+each plus the cost's; with Z = Yq + Pvq, Qqq is the symmetric part of Pqq + Gqᵀ Z. Quu = L D Lᵀ gives z = L⁻¹ Qux, K =
+−L⁻ᵀ D⁻¹ z and V = Qxx − zᵀ D⁻¹ z. Symmetric matrices are computed by half. With gaps f̄ between the shooting
+intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile framework for multi-contact optimal control",
+2020) the gradient of the next value function is taken where the dynamics lead: v'⁺ = v' + V' f̄. Limits of controls
+follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential dynamic programming", 2014: the step is the
+minimum over the box, and rows of K are zero where a control is at its limit.
 """
 
 from __future__ import annotations
@@ -114,16 +114,16 @@ class Riccati:
         self.Pvv = empty(v, v) if q else self.Vvv
         self.leaned = empty(q, q) if s.turned else self.Vqq  # Sᵀ Vqq
         self.crossed = empty(q, v) if s.turned else self.Vqv  # Sᵀ Vqv
-        self.Y = empty(v, s.width)
+        self.Y, self.Z = empty(v, s.width), empty(v, q)
         self.Quu, self.qu = empty(m, m), empty(m)
         self.Qux, self.z, self.scaled = empty(m, n), empty(m, n), empty(m, n)
         self.expected, self.gradient = variable(0.0), variable(0.0)
-        self.largest, self.sound = variable(0.0), variable(1.0)
+        self.closing, self.sound = variable(0.0), variable(1.0)
 
     def clear(self) -> None:
-        """Before a sweep: first-order change of the cost, largest |Qu| of a free control, largest multiplier, and the
-        soundness of ``factors.ldl_of_any``."""
-        self.expected.value = self.gradient.value = self.largest.value = 0.0
+        """Before a sweep: first-order change of the cost, that by closing the gaps to second order, largest |Qu| of a
+        free control, and the soundness of ``factors.ldl_of_any``."""
+        self.expected.value = self.gradient.value = self.closing.value = 0.0
         self.sound.value = 1.0
 
     def next_value(self, gap: Any, mu: Any, turns: Sequence[Sequence[Any]] = ((), ())) -> None:
@@ -137,12 +137,12 @@ class Riccati:
         s = self.shape
         v, q, h = s.full, s.shifted, s.step
         Vqq, Vqv, Vvv, moved, Pvq, Pvv = self.Vqq, self.Vqv, self.Vvv, self.moved, self.Pvq, self.Pvv
-        for i in span(s.states):
-            self.largest.value = larger(self.largest.value, abs(self.vx[i]))
         for i in span(q):
             moved[i] = dot(Vqv[i, :], gap[q:], dot(Vqq[i, :], gap[:q], self.vx[i]))
         for i in span(v):
             moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
+        for i in span(s.states):
+            self.closing += 0.5 * gap[i] * (self.vx[i] + moved[i])
         for i in span(q):
             self.ahead[i] = moved[q + i] + h * moved[i]
         if s.turned:
@@ -205,6 +205,7 @@ class Riccati:
         for j in span(q, parallel=True):
             for i in span(v):
                 Y[i, j] = dot(self.Pvv[i, :], G[:, j], self.Pvq[i, j])
+                self.Z[i, j] = Y[i, j] + self.Pvq[i, j]
         for j in span(q, s.width, parallel=True):
             for i in span(v):
                 Y[i, j] = dot(self.Pvv[i, :], G[:, j])
@@ -248,13 +249,12 @@ class Riccati:
                 self.Vqv[i, j] = less(total, scaled[:, i], z[:, q + j])
 
         def of_positions(i: Any, j: Any, cost: Any) -> Any:
-            total = dot(Y[:, i], G[:, j], self.Pqq[i, j] + cost)
-            return less(dot(G[:, i], self.Pvq[:, j], total), scaled[:, i], z[:, j])
+            return less(dot(G[:, i], self.Z[:, j], self.Pqq[i, j] + cost), scaled[:, i], z[:, j])
 
         def of_velocities(i: Any, j: Any, cost: Any) -> Any:
             return less(dot(G[:, q + i], Y[:, q + j], cost), scaled[:, q + i], z[:, q + j])
 
-        symmetric(self.Vqq, H.get("qq"), of_positions)
+        symmetric(self.Vqq, H.get("qq"), of_positions, part=True)
         symmetric(self.Vvv, H.get("vv"), of_velocities)
 
 
@@ -280,13 +280,14 @@ def by_columns(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any)
                 out[i, at.start + j] = dot(A[i, at.start : at.stop], S[:, j])
 
 
-def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:
-    """Set a symmetric matrix to its entries, which are computed by half.
+def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any], *, part: bool = False) -> None:
+    """Set a symmetric matrix to its entries: those of small ones are computed by half, of large ones by columns.
 
     Args:
         S: (n, n), which is written.
         cost: what is added to: a matrix, a diagonal or None.
         entry: (i, j, what is added to) gives the entry.
+        part: whether the entries are those of a matrix of which the symmetric part is wanted.
     """
     n = S.shape[0]
     diagonal = cost if cost is not None and len(cost.shape) == 1 else None
@@ -294,14 +295,17 @@ def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any]) -> None:
     def value(i: Any, j: Any) -> Any:
         return entry(i, j, 0.0 if cost is None or diagonal is not None else cost[i, j])
 
-    if n > BY_HALF:
-        for i in span(n):
-            for j in span(n, parallel=True):
+    by_columns = part or n > BY_HALF
+    if by_columns:
+        for j in span(n, parallel=True):
+            for i in span(n):
                 S[i, j] = value(i, j)
     for i in span(n):
-        for j in span(i + 1):
-            S[i, j] = S[i, j] if n > BY_HALF else value(i, j)
+        for j in span(i):
+            S[i, j] = 0.5 * (S[i, j] + S[j, i]) if part else S[i, j] if by_columns else value(i, j)
             S[j, i] = S[i, j]
+        if not by_columns:
+            S[i, i] = value(i, i)
         if diagonal is not None:
             S[i, i] = S[i, i] + diagonal[i]
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler.emit import alike
+from linkwise.compiler.emit import alike, turns
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import Renderer, intrinsics, literal
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
@@ -74,8 +74,12 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
     """The text of the module for blocks of ``width`` states; ``strides`` lead from column to column of inputs and
     outputs where these have columns."""
     lanes = Lanes(width if nest.lanes == 1 else nest.lanes, nest.dtype)
-    widths = (1, *alike.widths(lanes.bits)) if lanes.width == 1 else (lanes.width,)
-    parts = [_tables(nest, lanes), *(intrinsics(Lanes(each, nest.dtype)) for each in widths), _MINIMUM]
+    widths = {1, *alike.widths(lanes.bits), *turns.widths(lanes.bits)} if lanes.width == 1 else {lanes.width}
+    parts = [
+        _tables(nest, lanes),
+        *(intrinsics(Lanes(each, nest.dtype)) for each in sorted(widths)),
+        _MINIMUM,
+    ]
     if strides is not None:
         frame: _Frame = _Columns(nest, lanes, strides)
     elif nest.numbers or any(a.rows != 1 for a in nest.arrays if a.kind in ("input", "output", "both")):

@@ -306,12 +306,16 @@ class Printer:
         for k, (place, node) in enumerate(late):  # registers change at once
             if isinstance(place, Register) and _without_sign(node).op == "input":
                 aside[k] = self._variable("n", self.value(node))
+        self.before_writes(late)
         for k, (place, node) in enumerate(late):
             sign = "+=" if step.adds else "="
             value = aside.get(k) or self.value(node)
             if isinstance(place, Whole):
                 value = f"({self.dialect.whole}){value}"
             self._line(f"{self.place(place)} {sign} {value};")
+
+    def before_writes(self, late: Sequence[tuple[Place, Node]]) -> None:
+        """All that a step reads has been read, and what is left is written."""
 
     def kept(self) -> dict[Place, str]:
         """What the steps before have read and is still in force."""

@@ -1,7 +1,9 @@
-"""C with CasADi's external-function interface: a function and its Jacobian, each with names, sparsity and work sizes.
+"""C with CasADi's external-function interface: a function, its Jacobian, and where it is asked for its adjoint and the
+Jacobian of that, each with names, sparsity and work sizes.
 
-``casadi.external(NAME, "NAME.so")`` loads the compiled file. The Jacobian has only the elements that can differ from
-zero, column by column, as CasADi stores them.
+``casadi.external(NAME, "NAME.so")`` loads the compiled file. Jacobians have only the elements that can differ from
+zero, column by column, as CasADi stores them. The adjoint Σₖ λₖ ∂fₖ/∂x has the second derivatives that solvers need,
+those of a weighted sum of the outputs, as its Jacobian: n² numbers in place of n³.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.sx import apart, casadi_name
+from linkwise.compiler.ir.derivative import forward, reverse
 from linkwise.compiler.ir.derivative import jacobian as derivatives
 from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.program import Program, lower
@@ -72,16 +75,18 @@ def source(
     description: str = "",
     fma: bool = True,
     jacobian: Program | None = None,
+    second: bool = False,
 ) -> str:
     """The program as a C file for ``casadi.external``.
 
     Args:
         program: what is written.
-        function_name: its name; the Jacobian is called ``jac_NAME``.
+        function_name: its name; the Jacobian is called ``jac_NAME``, the adjoint ``adj1_NAME``.
         description: a line of the comment.
         fma: False for processors without fused multiply-adds.
         jacobian: a program with the derivatives of the only output by each input, where there is a shorter one than
             that which differentiating the graph gives.
+        second: whether second derivatives are written: the adjoint, and its Jacobian.
     """
     check_straight(program, "casadi")
     name = casadi_name(function_name or program.name)
@@ -105,28 +110,125 @@ def source(
     first = _Signature(
         name, inputs, outputs, [dense(size) for size in sizes], [dense(*shape) for shape in shapes]
     )
-    second = _Signature(
+    derivative = _Signature(
         f"jac_{name}",
         [*inputs, *(f"out_{output}" for output in outputs)],
         titles,
         [*(dense(size) for size in sizes), *(empty(*shape) for shape in shapes)],
         [pattern for pattern, _ in blocks],
     )
-    zeros = f"static const casadi_real {name}_zeros[{max([1, *sizes])}] = {{0}};\n"
-    return "\n".join(
-        (
-            plain,
-            slopes,
-            _INTERFACE,
-            zeros,
-            first.text(_call(f"{name}_values", len(inputs), {k: len(x) for k, x in enumerate(values)}, name)),
-            second.text(
-                _call(
-                    f"{name}_slopes", len(inputs), {k: len(x) for k, (_, x) in enumerate(blocks) if x}, name
-                )
-            ),
-        )
+    zeros = f"static const casadi_real {name}_zeros[{max([1, *sizes, *map(len, values)])}] = {{0}};\n"
+    whole, parts = (
+        {k: len(x) for k, x in enumerate(values)},
+        {k: len(x) for k, (_, x) in enumerate(blocks) if x},
     )
+    texts = [plain, slopes, _INTERFACE, zeros]
+    texts.append(first.text(_call(f"{name}_values", range(len(inputs)), whole, name)))
+    texts.append(derivative.text(_call(f"{name}_slopes", range(len(inputs)), parts, name)))
+    if second:
+        texts.append(_Adjoint(program, name, inputs, outputs, values, shapes).text(description, fma))
+    return "\n".join(texts)
+
+
+class _Adjoint:
+    """Σₖ λₖ ∂fₖ/∂x for every input x, and its Jacobian by the inputs and by λ."""
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        values: Sequence[list[Node]],
+        shapes: Sequence[tuple[int, int]],
+    ):
+        self.program, self.name, self.inputs, self.outputs, self.shapes = (
+            program,
+            name,
+            inputs,
+            outputs,
+            shapes,
+        )
+        self.sizes = [size for _, size in program.inputs]
+        graph = next(node for column in program.source_values for node in column).graph
+        self.states = [node for key, size in program.inputs for node in graph.inputs(key, size)]
+        self.weights = [
+            graph.inputs(f"adj_{key}", len(own)) for key, own in zip(outputs, values, strict=True)
+        ]
+        total = graph.zero
+        for own, weights in zip(values, self.weights, strict=True):
+            for value, weight in zip(own, weights, strict=True):
+                total = total + weight * value
+        (self.gradient,) = reverse([total], self.states)
+
+    def text(self, description: str, fma: bool) -> str:
+        """Both functions."""
+        name, gradients = self.name, self._cut(self.gradient)
+        what = f"adjoint of {description or name}"
+        first = {f"adj_{key}": own for key, own in zip(self.inputs, gradients, strict=True)}
+        blocks = self._blocks()
+        present = {key: nodes for key, (_, nodes) in blocks.items() if nodes}
+        parts = [self._written(first, f"{name}_adjoint", what, fma)]
+        if present:
+            parts.append(self._written(present, f"{name}_bends", f"derivatives of the {what}", fma))
+        taken = [*(dense(size) for size in self.sizes), *(empty(*shape) for shape in self.shapes)]
+        taken += [dense(*shape) for shape in self.shapes]
+        names = [
+            *self.inputs,
+            *(f"out_{key}" for key in self.outputs),
+            *(f"adj_{key}" for key in self.outputs),
+        ]
+        given = [dense(size) for size in self.sizes]
+        adjoint = _Signature(f"adj1_{name}", names, list(first), taken, given)
+        bends = _Signature(
+            f"jac_adj1_{name}",
+            [*names, *(f"out_adj_{key}" for key in self.inputs)],
+            list(blocks),
+            [*taken, *(empty(size) for size in self.sizes)],
+            [pattern for pattern, _ in blocks.values()],
+        )
+        places = [*range(len(self.inputs)), *range(len(self.inputs) + len(self.outputs), len(names))]
+        results = {k: len(own) for k, own in enumerate(gradients)}
+        parts.append(adjoint.text(_call(f"{name}_adjoint", places, results, name)))
+        results = {k: len(nodes) for k, (_, nodes) in enumerate(blocks.values()) if nodes}
+        parts.append(bends.text(_call(f"{name}_bends", places, results, name)))
+        return "\n".join(parts)
+
+    def _blocks(self) -> dict[str, tuple[Pattern, list[Node]]]:
+        """Pattern and elements of the derivative of every adjoint by every input of the adjoint function."""
+        flat = [node for own in self.weights for node in own]
+        by_states, by_weights = forward(self.gradient, self.states), forward(self.gradient, flat)
+        for i, row in enumerate(by_states):  # one of two equal elements is computed
+            for j in range(i):
+                row[j] = by_states[j][i]
+        blocks: dict[str, tuple[Pattern, list[Node]]] = {}
+        start = 0
+        for key, size in zip(self.inputs, self.sizes, strict=True):
+            rows, weighted = by_states[start : start + size], by_weights[start : start + size]
+            start += size
+            for other, own in zip(self.inputs, zip(*map(self._cut, rows), strict=True), strict=True):
+                blocks[f"jac_adj_{key}_{other}"] = _compressed(own, len(own[0]))
+            for other, shape in zip(self.outputs, self.shapes, strict=True):
+                blocks[f"jac_adj_{key}_out_{other}"] = empty(size, math.prod(shape)), []
+            first = 0
+            for other, weights in zip(self.outputs, self.weights, strict=True):
+                own = [row[first : first + len(weights)] for row in weighted]
+                first += len(weights)
+                blocks[f"jac_adj_{key}_adj_{other}"] = _compressed(own, len(weights))
+        return blocks
+
+    def _cut(self, row: Sequence[Node]) -> list[list[Node]]:
+        """A row of all inputs, input by input."""
+        parts: list[list[Node]] = []
+        start = 0
+        for size in self.sizes:
+            parts.append(list(row[start : start + size]))
+            start += size
+        return parts
+
+    def _written(self, outputs: dict[str, list[Node]], name: str, description: str, fma: bool) -> str:
+        sizes = {f"adj_{key}": len(own) for key, own in zip(self.outputs, self.weights, strict=True)}
+        return _written(self.program, outputs, name, description, fma, sizes)
 
 
 def check_straight(program: Any, target: str) -> None:
@@ -182,20 +284,27 @@ def _is_zero(node: Node) -> bool:
     return node.op == "const" and node.value == 0.0
 
 
-def _written(program: Program, outputs: dict[str, list[Node]], name: str, description: str, fma: bool) -> str:
-    """A function of the program's inputs that is known in this file alone."""
+def _written(
+    program: Program,
+    outputs: dict[str, list[Node]],
+    name: str,
+    description: str,
+    fma: bool,
+    more: Mapping[str, int] | None = None,
+) -> str:
+    """A function of the program's inputs, and of ``more``, that is known in this file alone."""
     nodes = {key: ((len(values),), values) for key, values in outputs.items()}
-    made = lower(nodes, dict(program.inputs), name=name, dtype="float64")
+    made = lower(nodes, {**dict(program.inputs), **(more or {})}, name=name, dtype="float64")
     text = c.source(made, function_name=name, description=description, fma=fma)
     return text.replace(f"\nvoid {name}(", f"\nstatic void {name}(")
 
 
-def _call(function: str, inputs: int, results: Mapping[int, int], name: str) -> str:
+def _call(function: str, inputs: Sequence[int], results: Mapping[int, int], name: str) -> str:
     """Statements that call a function for these results, with their sizes: an input that is missing is zero, a result
     that is not wanted goes to ``w``."""
     if not results:
         return ""
-    given = [f"arg[{k}] ? arg[{k}] : {name}_zeros" for k in range(inputs)]
+    given = [f"arg[{k}] ? arg[{k}] : {name}_zeros" for k in inputs]
     starts = [sum([*results.values()][:k]) for k in range(len(results))]
     taken = [f"res[{k}] ? res[{k}] : w + {start}" for k, start in zip(results, starts, strict=True)]
     return f"    {function}({', '.join([*given, *taken])});\n"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.emit import alike
+from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.turns import side_by_side
@@ -213,6 +214,7 @@ class Renderer(Arithmetic):
         self.nest, self.memory = nest, memory
         self.now: dict[Register | str, str] = {}  # what registers and whole numbers are called
         self.held: dict[Element, str] = {}  # of inputs that do not change
+        self.hoisted: dict[Element, str] = {}  # what the loop around reads in every turn and does not change
         self.wholes: dict[Whole, str] = {}  # written in this block
         self._step = Step({})
         self._here: dict[Element, str] = {}  # what this step has loaded
@@ -283,6 +285,7 @@ class Renderer(Arithmetic):
         self.loops += 1
         self._load_before(loop)
         name, turns = f"for{number}", loop.turns
+        around, self.hoisted = self.hoisted, self._hoisted(loop)
         first, stop, step = (self.whole(x) for x in (loop.first, loop.stop, loop.step))
         known = list(self.now)
         carried = [key for key in changed(loop.body) if key in self.now]
@@ -316,6 +319,13 @@ class Renderer(Arithmetic):
             for kind, phi, start, next_ in lines
         ]
         writer.start_block(f"{name}.end")
+        self.hoisted = around
+
+    def _hoisted(self, loop: For) -> dict[Element, str]:
+        """What turns of a loop over vectors read again and again, loaded before it."""
+        self._here = {}
+        places = held_elements(loop) if self.lanes.width > 1 else []
+        return {place: self.loaded(place) for place in places if not self._lasts(place)}
 
     def _kind(self, key: Register | str) -> str:
         return "i64" if isinstance(key, str) else self.lanes.real
@@ -488,6 +498,8 @@ class Renderer(Arithmetic):
 
     def loaded(self, place: Element) -> str:
         """The value of an element; neighbours may come with it."""
+        if place in self.hoisted:
+            return self.hoisted[place]
         known = self.held if self._lasts(place) else self._here
         if place not in known:
             for found, value in self.memory[place.array].load(self, place).items():

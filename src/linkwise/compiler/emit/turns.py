@@ -17,6 +17,7 @@ from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
 from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Whole, slope, whole
+from linkwise.compiler.runtime import host
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 def side_by_side(outer: Renderer, loop: For) -> bool:
     """Write a loop whose lanes take a turn each; False where it has too few turns or turns of unknown number."""
     first, stop = loop.first.number, loop.stop.number
-    width = alike.VECTOR_BITS // outer.lanes.bits
-    if first is None or stop is None or loop.step.number != 1 or stop - first < width:
+    if first is None or stop is None or loop.step.number != 1:
+        return False
+    width = next((width for width in widths(outer.lanes.bits) if width <= stop - first), 1)
+    if width == 1:
         return False
     end = stop
     if not loop.repeatable:
@@ -61,6 +64,11 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     if stop < end:
         outer.loop(replace(loop, first=whole(stop), side_by_side=False))
     return True
+
+
+def widths(bits: int) -> list[int]:
+    """How many turns may run side by side: a register of this processor or half of one."""
+    return [size // bits for size in (512, 256) if size <= max(host.vector_bits(), alike.VECTOR_BITS)]
 
 
 class _Turns(Pointers):

@@ -314,46 +314,65 @@ class Problem:
         speeds = strips.speeds * (1 + KEPT)
         kept, x = np.zeros(count, dtype=bool), np.zeros((count, cells + 1))
         last = rounds + (SETTLING if rubs else 0) - 1
+        left, some = np.arange(count), strips
         for turn in range(last + 1):
-            rows = strips.rows(self.margin, u, inside, sloping=turn > 0)
-            passed = passes(*rows, speeds, strips.lengths, most, self.ends, strips.threads)
-            failed = self._failed(passed) & ~kept
-            open_ = ~(kept | failed)
+            rows = some.rows(self.margin[left], u[left], inside[left], sloping=turn > 0)
+            passed = passes(*rows, speeds[left], some.lengths, most[left], self.ends[left], strips.threads)
+            failed = self._failed(passed, left)
             if turn == 0 or failed.any():
-                self.least, self.greatest, self.failed = passed.least, passed.greatest, failed
-            passed.x[~open_] = x[~open_]
-            settled = True
+                self._note(passed, failed, left)
+            passed.x[failed] = x[left[failed]]
+            settled = np.ones(len(left), dtype=bool)
             if rubs:
-                u, inside = strips.at_samples(passed.x)
-                before, times = times, grid_times(np.maximum(passed.x, CREEP), strips.lengths)[:, -1]
-                settled = np.abs(times - before) < SETTLED * times if turn <= SETTLING else True
-            good, slower = self._slowed(passed, first=turn == 0)
-            good &= open_ & settled
-            x[good], kept = slower[good], kept | good
-            if (kept | failed).all() or turn == last:
+                u[left], inside[left] = some.at_samples(passed.x)
+                before = times[left]
+                times[left] = now = grid_times(np.maximum(passed.x, CREEP), some.lengths)[:, -1]
+                if turn <= SETTLING:
+                    settled = np.abs(now - before) < SETTLED * now
+            good = np.zeros(len(left), dtype=bool)
+            # friction that is not that of the solution yet decides nothing
+            chosen = np.flatnonzero(settled & ~failed)
+            if chosen.size:
+                good[chosen], slower = self._slowed(passed, some, left, chosen, first=turn == 0)
+                x[left[good]], kept[left[good]] = slower[good[chosen]], True
+            if (good | failed).all() or turn == last:
                 break
-            if turn >= (SETTLING if rubs else 0) or np.all(settled):
-                self._keep_margins(passed.x, open_ & ~good, most)
+            if turn >= (SETTLING if rubs else 0) or settled.all():
+                self._keep_margins(passed.x, some, left, ~(failed | good), most)
+            if good.any():
+                left = left[~good]
+                some = strips.of(left)
         self.x, self.kept = x, kept
 
-    def _slowed(self, found: Found, *, first: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Which paths keep all limits when they become a little slower as a whole, and the slower x.
+    def _note(self, passed: Found, failed: np.ndarray, left: np.ndarray) -> None:
+        """Remember which paths failed, and the intervals from which their ends can be reached."""
+        if len(left) == len(self.ends):
+            self.least, self.greatest, self.failed = passed.least, passed.greatest, failed
+            return
+        self.least[left], self.greatest[left] = passed.least, passed.greatest
+        self.failed = np.zeros(len(self.ends), dtype=bool)
+        self.failed[left] = failed
+
+    def _slowed(
+        self, found: Found, some: Strips, left: np.ndarray, chosen: np.ndarray, *, first: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the ``chosen`` paths keep all limits when they become a little slower as a whole, and the slower x.
 
         A slower motion needs torques between those of the faster one and those that hold still. The ``first`` pass has
-        no margins, so what it found to be exceeded counts.
+        no margins, so what it found to be exceeded counts. ``some`` and ``found`` are those of the paths ``left``.
         """
-        given = self.ends.any(axis=1)
-        if first and not self.strips.limits.rubs:
-            excess = found.excess.max(axis=1)
-            slower = 1 - np.where(given, self.faster, 1.1 * excess)
-            return excess <= self._allowed_excess, found.x * slower[:, np.newaxis]
-        slower, good, excess = (
-            found.x * (1 - self.faster)[:, np.newaxis],
-            np.ones(len(found.x), dtype=bool),
-            np.zeros(0),
-        )
+        paths = left[chosen]
+        given, faster = self.ends[paths].any(axis=1), self.faster[paths]
+        x = found.x[chosen]
+        if first and not some.limits.rubs:
+            excess = found.excess[chosen].max(axis=1)
+            slower = 1 - np.where(given, faster, 1.1 * excess)
+            return excess <= self._allowed_excess[paths], x * slower[:, np.newaxis]
+        if len(chosen) < len(left):
+            some = some.of(chosen)
+        slower, good, excess = x * (1 - faster)[:, np.newaxis], np.ones(len(x), dtype=bool), np.zeros(0)
         for _ in range(4 if self.slower == SLOWER else 40):  # friction changes with the speed
-            excess = self.strips.excess(slower).max(axis=1)
+            excess = some.excess(slower).max(axis=1)
             good &= excess <= np.where(given, 0.0, self.slower)
             if not excess[good].any():
                 return good, slower
@@ -365,21 +384,27 @@ class Problem:
         """How much slower paths may become as a whole: by what was planned where speeds at the ends are given."""
         return np.where(self.ends.any(axis=1), np.maximum(self.faster / 1.1, 0.4 * KEPT), self.slower)
 
-    def _keep_margins(self, x: np.ndarray, paths: np.ndarray, most: np.ndarray) -> None:
-        """Larger margins where limits of these paths do not hold inside of cells."""
-        scale = self.strips.scale
-        beyond, fast = self.strips.beyond(x)
+    def _keep_margins(
+        self, x: np.ndarray, some: Strips, left: np.ndarray, paths: np.ndarray, most: np.ndarray
+    ) -> None:
+        """Larger margins where limits of ``paths`` among those ``left`` do not hold inside of cells."""
+        scale = some.scale
+        beyond, fast = some.beyond(x)
         paths = paths[:, np.newaxis]
-        self.margin = self.margin + np.where(
+        if not self.margin.flags.writeable:
+            self.margin = self.margin.copy()
+        self.margin[left] += np.where(
             (beyond > 0) & paths[..., np.newaxis], 1.1 * (beyond + KEPT * scale), 0.0
         )
         slower = 1 / np.where((fast > 1) & paths, 1 + 1.1 * (fast - 1 + KEPT), 1.0)
-        most[:, 1:] *= slower
-        most[:, :-1] *= slower
+        own = most[left]
+        own[:, 1:] *= slower
+        own[:, :-1] *= slower
+        most[left] = own
 
-    def _failed(self, found: Found) -> np.ndarray:
-        """Paths whose end cannot be reached from their start."""
-        low, high, start = found.least[:, 0], found.greatest[:, 0], self.ends[:, 0]
+    def _failed(self, found: Found, left: np.ndarray) -> np.ndarray:
+        """Which of the paths ``left`` cannot reach their end from their start."""
+        low, high, start = found.least[:, 0], found.greatest[:, 0], self.ends[left, 0]
         return (high < low) | (start > high * (1 + 1e-9) + 1e-15) | (start < low * (1 - 1e-9) - 1e-15)
 
 
@@ -521,14 +546,7 @@ def _block(
     """Paths with as many cells each, as ``TimeOptimalMotions`` takes them; those that need a finer grid one by one."""
     problem = Problem(limits, moment, lengths, stops, speeds, threads)
     problem.plan_faster(SLOWER)
-    problem.solve(1)
-    if (left := ~(problem.kept | problem.failed)).any():
-        some = Moment(*(part[left] for part in moment))
-        more = Problem(limits, some, lengths[left], stops[left], speeds, threads)
-        more.plan_faster(SLOWER)
-        more.solve()
-        for name in ("x", "kept", "failed", "least", "greatest"):
-            getattr(problem, name)[left] = getattr(more, name)
+    problem.solve()
     most = np.where(problem.ends.any(axis=1), 0.0, SLOWER)
     problem.x, sound, _ = verified.slower(limits, along, problem.x, lengths, most, threads)
     durations = grid_times(problem.x, lengths)[:, -1]

@@ -8,6 +8,7 @@ linearly in x.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,6 +149,14 @@ class Strips:
         self.high = np.concatenate([limits.torque[1][torques], most])
         self.scale = np.concatenate([limits.torque_scale, np.maximum(most, 1e-9)])
         self.speeds = self._speeds(first)
+
+    def of(self, paths: np.ndarray) -> Strips:
+        """Those of some paths."""
+        some = copy.copy(self)
+        some.moment = Moment(*(part[paths] for part in self.moment))
+        some.lengths, some.rests, some.speeds = self.lengths[paths], self.rests[paths], self.speeds[paths]
+        some.a, some.b, some.c = self.a[paths], self.b[paths], self.c[paths]
+        return some
 
     def _speeds(self, first: np.ndarray) -> np.ndarray:
         """1/x of the fastest x at the samples: that of the joint, or of the tip, that is nearest to its limit."""

@@ -16,9 +16,9 @@ from linkwise.compiler.emit.cuda import layout as cuda_layout
 from linkwise.compiler.emit.cuda.frame import IEEE, KEYWORDS, Module, WarpFrame
 from linkwise.compiler.emit.cuda.layout import WarpLayout
 from linkwise.compiler.emit.cuda.parts import PartsFrame, together
-from linkwise.compiler.emit.cuda.procedure import ProcedureFrame
 from linkwise.compiler.emit.cuda.rollout import RolloutFrame
 from linkwise.compiler.emit.cuda.sweeps import ScannedFrame, SerialFrame
+from linkwise.compiler.emit.cuda.team import frame_of
 from linkwise.compiler.ir.program import Program, relowered
 from linkwise.compiler.ir.reordered import ordered
 from linkwise.compiler.ir.sweeps import SweptProgram
@@ -68,7 +68,7 @@ def module(
     if isinstance(program, SweptProgram):
         return (ScannedFrame if program.scanned else SerialFrame)(program, name).module(description)
     if isinstance(program, ProcedureNest):
-        return ProcedureFrame(program, name).module(description)
+        return frame_of(program, name).module(description)
     layout = layout or layouts(program)[-1]
     program = ordered(program)
     if isinstance(program, RolloutProgram):

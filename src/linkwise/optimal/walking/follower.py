@@ -1,0 +1,116 @@
+"""The whole-body law that follows a plan of walking, in every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.control.controller import limits_of_torque
+from linkwise.control.whole_body.law import WholeBody
+from linkwise.control.whole_body.limits import MotionLimits, Support
+from linkwise.control.whole_body.tasks import ForceTask, PointTask, PoseTask, PostureTask
+from linkwise.core.once import once
+from linkwise.optimal.dynamics import smoothed
+from linkwise.robot.user import kernel_of
+
+if TYPE_CHECKING:
+    from linkwise.optimal.walking.feet import Feet
+
+UNUSED = 1e-9  # weight of tasks that do not count
+FINDING = 0.4  # [m/s], in units of √(height): speed with which a foot that should stand looks for the ground
+NEAR = 0.03  # of the standing height: a foot that should stand and is lower than this does
+SMOOTH = 0.02  # [s]: dry friction that is compensated changes its direction as in steps of this duration
+SHARE = 1e-6  # weight of equal shares of the robot's weight
+
+
+class Follower:
+    """Torques from a plan.
+
+    Args:
+        feet: of the robot.
+        friction: coefficient of the ground.
+        torque_limits: as for ``MotionLimits``.
+    """
+
+    def __init__(self, feet: Feet, friction: float, torque_limits: Any):
+        robot = feet.robot
+        base = robot.coordinate_joints[0].child
+        self.feet, self.robot = feet, robot
+        mass = sum(link.inertia.mass for link in robot.links)
+        self.weight = 9.81 * mass
+        self.law = WholeBody(
+            robot,
+            [
+                PoseTask(base, weight=1.0, frequency=8.0, name="trunk"),
+                *(PointTask(name, weight=1.0, frequency=25.0) for name in feet.names),
+                PostureTask(weight=1e-3, frequency=8.0),
+                ForceTask(weight=SHARE / mass**2),
+            ],
+            MotionLimits(torque=torque_limits, period=0.005),
+            supports=[
+                Support(name, radius=feet.radius, friction=friction, smallest=0.01 * self.weight)
+                for name in feet.names
+            ],
+            damping=10.0,
+            iterations=10,
+        )
+        self._limits = limits_of_torque(robot, torque_limits)
+        self._slices = self.law.target_slices()
+        self._near = feet.radius + NEAR * float(feet.stand[2])
+        self._finding = FINDING * float(np.sqrt(feet.stand[2]))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last sample."""
+        self.start = self.law.cold_start
+        self.accelerations = np.zeros(self.robot.dof)
+
+    def __call__(
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        plan: tuple[np.ndarray, np.ndarray, np.ndarray],
+        held: np.ndarray,
+        swings: Mapping[int, Sequence[Any]],
+    ) -> np.ndarray:
+        """Torques of a sample [N·m or N], (n,).
+
+        Args:
+            q: measured positions, (nq,).
+            qd: measured velocities, (n,).
+            plan: positions, velocities and accelerations of the plan now.
+            held: 1 for feet that shall stand, (feet,).
+            swings: place, velocity and acceleration of every other foot, by its number.
+        """
+        law = self.law
+        targets, gains, stance = law.targets(*plan), law.default_gains.copy(), held.copy()
+        for k, name in enumerate(self.feet.names):
+            value, rate, acceleration = self._slices[1 + k]
+            if k in swings:
+                targets[value], targets[rate], targets[acceleration] = swings[k]
+                continue
+            place = np.asarray(self.robot.pose(q, name))[:3, 3]
+            if place[2] > self._near:  # it has missed the ground: straight down
+                stance[k] = 0.0
+                targets[value], targets[rate], targets[acceleration] = place, (0.0, 0.0, -self._finding), 0.0
+            else:
+                gains[1 + k, 0] = UNUSED
+        targets[self._slices[-1][0]] = (0.0, 0.0, self.weight / max(1.0, stance.sum()))
+        solution, self.start = law.solve(q, qd, targets, gains=gains, stance=stance, start=self.start)
+        self.solution, self.accelerations = solution, solution.qdd
+        tau = solution.tau + self._friction(q, qd)
+        tau[:6] = 0.0
+        return np.clip(np.where(np.isfinite(tau), tau, 0.0), -self._limits, self._limits)
+
+    @once
+    def _friction(self) -> Any:
+        """Friction of the joints at a state, which the law does not know of [N·m or N]."""
+        robot, rest = smoothed(self.robot, SMOOTH, None), np.zeros(self.robot.dof)
+
+        def friction(q: Any, qd: Any) -> Any:
+            with_it, without = (robot.inverse_dynamics(q, qd, rest, friction=flag) for flag in (True, False))
+            return with_it - without
+
+        return kernel_of(friction, {"q": (robot.nq,), "qd": (robot.dof,)})

@@ -1,0 +1,109 @@
+"""Limits of positions, velocities and torques over random trees: kept in every solved problem, and said where no motion
+keeps them; several first guesses of one problem."""
+
+import numpy as np
+from test_one_iteration import tree
+
+import linkwise as lw
+from linkwise import optimal
+
+MOST = 300
+
+
+def bounded(seed: int, joints: int) -> optimal.Problem:
+    """A tree that shall move by half a radian or metre within narrow limits of all three kinds."""
+    rng = np.random.default_rng(seed)
+    robot = tree(seed, joints, "fixed")
+    start = 0.2 * rng.normal(size=joints)
+    goal = start + 0.5 * rng.choice([-1.0, 1.0], size=joints)
+    hold = np.abs(np.asarray(robot.gravity_torques(start))).max() + np.abs(np.diag(robot.mass_matrix(start)))
+    near = np.stack([np.minimum(start, goal) - 0.05, np.maximum(start, goal) - 0.1 * (goal > start)])
+    near[0] = np.where(goal < start, goal + 0.1, near[0])
+    return optimal.Problem(
+        robot,
+        horizon=20,
+        step=0.05,
+        start=(start, np.zeros(joints)),
+        costs=[optimal.Effort(1e-4), optimal.JointTracking(goal, 1.0, velocity=0.0, velocity_weight=1e-3)],
+        terminal=[optimal.JointTracking(goal, 10.0, velocity=0.0, velocity_weight=1.0, name="end")],
+        limits=[optimal.StateLimits((near[0], near[1]), 0.8)],
+        torque_limits=3.0 * hold,
+        friction=False,
+    )
+
+
+def test_solved_problems_keep_all_limits_over_random_trees():
+    solved = reached = 0
+    for seed in range(6):
+        joints = 2 + seed % 3
+        problem = bounded(seed, joints)
+        rng = np.random.default_rng(seed)
+        rates = 0.3 * rng.normal(size=(6, joints)) * (np.arange(6) > 0)[:, None]
+        starts = np.concatenate([np.tile(problem.x0[:joints], (6, 1)), rates], axis=1)
+        many = optimal.solve_many(problem, start=starts, iterations=MOST)
+        lower, upper = (problem.p[0, problem.where(f"torque.{side}")] for side in ("lower", "upper"))
+        assert (many.steps_taken <= MOST).all()
+        good = many.converged
+        solved += good.sum()
+        assert (many.torques >= lower).all()
+        assert (many.torques <= upper).all()
+        assert (many.violation[good] <= 1e-6).all()
+        assert (np.abs(many.states[good][:, 1:, joints:]) <= 0.8 + 1e-6).all()
+        assert many.gap[good].max(initial=0.0) < 1e-8
+        assert many.multipliers.shape == (6, problem.horizon + 1, problem.nm)
+        reached += (np.abs(many.states[good][..., joints:]).max(axis=(1, 2), initial=0.0) > 0.8 - 1e-4).sum()
+        # what is not solved is said: limits by name, within the iterations that were allowed
+        for k in np.flatnonzero(~good)[:1]:
+            found = optimal.solve(
+                problem.with_values({}, start=(starts[k, :joints], starts[k, joints:])), iterations=MOST
+            )
+            assert not found.converged
+            assert found.iterations <= MOST
+            assert found.message.startswith("not converged: ")
+    assert solved >= 30
+    assert reached >= 10  # limits do hold back
+
+
+def test_problems_that_no_motion_solves_are_said_within_bounded_iterations():
+    for seed in range(4):
+        joints = 2 + seed % 2
+        problem = bounded(seed, joints)
+        fast = problem.with_values({}, start=(problem.x0[:joints], np.full(joints, 2.0)))
+        narrow = optimal.solve(fast, iterations=MOST)
+        assert not narrow.converged
+        assert narrow.iterations <= MOST
+        assert narrow.violation > 1e-6
+        assert narrow.violation == max(each.size for each in narrow.violations)
+        assert "velocity limit is exceeded" in narrow.message
+        assert np.isfinite(narrow.tau).all()
+        many = optimal.solve_many(fast, iterations=MOST)
+        assert not many.converged  # a start beyond its limits counts here, too
+        assert many.violation == narrow.violation
+
+
+def test_first_guesses_that_end_in_worse_optima_are_said():
+    """A pendulum may swing up to either side: from a start beside the lowest point one of them costs more."""
+    rod = lw.Inertia.from_com(1.0, (0.0, 0.0, -0.5), np.diag([0.02, 0.02, 0.001]))
+    joint = lw.Joint("pivot", "continuous", "world", "rod", axis=(0, 1, 0))
+    robot = lw.Robot("pendulum", [lw.Link("world"), lw.Link("rod", rod)], [joint])
+
+    def upright(q, qd, tau):
+        return [3.0 * (1.0 + np.cos(q[0])), 3.0 * np.sin(q[0]), 0.3 * qd[0]]
+
+    problem = optimal.Problem(
+        robot,
+        horizon=30,
+        step=0.05,
+        start=([0.3], [0.0]),
+        costs=[optimal.Effort(1e-2), optimal.Own(upright, least_squares=True, name="up")],
+        torque_limits=False,
+    )
+    guesses = np.zeros((4, 31, 2))
+    guesses[..., 0] = np.linspace(0.3, [3.0, -3.0, 2.8, -2.8], 31).T
+    found = optimal.solve_many(problem, states=guesses)
+    assert found.converged.all()
+    assert found.worse.tolist() == (found.cost > found.cost.min() * (1 + 1e-6)).tolist()
+    assert found.worse.any()
+    assert not found.worse.all()
+    other = optimal.solve_many(problem, start=np.array([[0.3, 0.0], [0.31, 0.0]]), states=guesses[:2])
+    assert not other.worse.any()  # another start is another problem

@@ -1,0 +1,217 @@
+"""Predictive control of walking robots: gaits in world time, targets of stages, plans, and a walk with a push."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import optimal
+from linkwise.optimal.contact_schedule import ACTIVE
+from linkwise.optimal.walking.planner import table_of
+from linkwise.optimal.walking.stages import moved
+from linkwise.simulate import Plant, Push, simulate
+
+GAITS = ("trot", "walk", "pace", "bound")
+
+
+def quadruped(seed):
+    """A quadruped of random size and mass, whose rear knees may be turned round: (robot, joints in which it stands)."""
+    rng = np.random.default_rng(seed)
+    size, mass = rng.uniform(0.2, 0.35), rng.uniform(5.0, 30.0)
+    links = [
+        lw.Link(
+            "body", lw.Inertia.from_com(mass, (0.01, 0, 0), tuple(mass * size**2 * rng.uniform(0.1, 0.4, 3)))
+        )
+    ]
+    joints, contacts, stand = [], [], []
+    for leg, (x, y) in enumerate([(1, 0.5), (1, -0.5), (-1, 0.5), (-1, -0.5)]):
+        parent, at = "body", (size * x, size * y, 0.0)
+        for part, axis, length in (
+            ("side", (1, 0, 0), 0.0),
+            ("hip", (0, 1, 0), size),
+            ("knee", (0, 1, 0), size),
+        ):
+            name = f"{part}{leg}"
+            own = lw.Inertia.from_com(
+                0.04 * mass, (0, 0, -0.5 * length), (2e-4 * mass, 2e-4 * mass, 5e-5 * mass)
+            )
+            links.append(lw.Link(name, own))
+            limits = lw.Limits(-2.7, 2.7, velocity=25.0, effort=4.0 * mass * size * 9.81)
+            place = lw.Transform.from_rpy(at)
+            joints.append(
+                lw.Joint(
+                    name + "_joint",
+                    "revolute",
+                    parent,
+                    name,
+                    place,
+                    axis,
+                    limits=limits,
+                    viscous_friction=0.02 * mass,
+                )
+            )
+            parent, at = name, (0.0, 0.0, -length)
+        contacts.append(
+            lw.Contact(parent, offset=(0.0, 0.0, -size), radius=0.02, friction=0.8, name=f"foot{leg}")
+        )
+        turned = -1.0 if leg > 1 and seed % 2 else 1.0
+        stand += [0.0, 0.8 * turned, -1.6 * turned]
+    return lw.Robot("legs", links, joints).with_base("floating").with_contacts(contacts), np.array(stand)
+
+
+def test_gaits_hold_every_foot_but_those_of_one_group():
+    rng = np.random.default_rng(0)
+    for name in GAITS:
+        gait = optimal.Gait.named(name, swing=rng.uniform(0.1, 0.4), stance=rng.uniform(0.0, 0.2))
+        times = rng.uniform(0.0, 20.0, 400)
+        held = np.array([[float(gait.held(t, foot)) for foot in range(4)] for t in times])
+        for row in held:
+            swinging = set(np.flatnonzero(row < 0.5))
+            assert not swinging or swinging in [set(group) for group in gait.groups]
+        share = (1.0 - held).mean(axis=0)
+        np.testing.assert_allclose(share, gait.swing / gait.period, atol=0.1)
+        lifted = gait.lift_off(2) + 7 * gait.period
+        assert gait.held(lifted - 1e-6, 2) == 1.0
+        assert gait.held(lifted + 1e-6, 2) == 0.0
+    with pytest.raises(lw.UnknownNameError, match="trot"):
+        optimal.Gait.named("trott")
+    with pytest.raises(optimal.ProblemError, match="every foot once"):
+        optimal.Gait([[0, 1], [1, 2]])
+
+
+def test_paths_follow_the_velocity():
+    rng = np.random.default_rng(1)
+    for turning in (0.0, 1e-9, 0.3, -2.0, 10.0):
+        pose, velocity = rng.normal(size=3), np.array([*rng.normal(size=2), turning])
+        fine = pose.copy()
+        for _ in range(2000):
+            c, s = np.cos(fine[2] + 2.5e-4 * turning), np.sin(fine[2] + 2.5e-4 * turning)
+            fine += 5e-4 * np.array(
+                [c * velocity[0] - s * velocity[1], s * velocity[0] + c * velocity[1], turning]
+            )
+        np.testing.assert_allclose(moved(pose, velocity, 1.0), fine, atol=2e-6)
+
+
+def test_targets_of_stages_are_in_world_time():
+    """The same instant has the same flags and places of feet, whichever plan it is a stage of."""
+    robot, stand = quadruped(0)
+    for name in GAITS:
+        walk = optimal.Walking(robot, name, (0.3, 0.1, 0.4), stand=stand, begin=0.0)
+        stages, problem = walk.stages, walk.problem
+        orders = {"walks": (-1.0, 1e6), "velocity": walk.velocity, "drift": (0.01, -0.02)}
+        orders["feet"] = walk.feet.places.ravel()
+        tables = []
+        for shift in (0, 3):
+            pose = moved((0.1, 0.2, 0.3), walk.velocity, shift * problem.step)
+            own = {**orders, "time": (0.02 + shift * problem.step,), "path": pose, "trunk": pose}
+            tables.append(table_of(problem, stages, own))
+        assert len(np.unique(tables[0][:, problem.where(ACTIVE)], axis=0)) > 1
+        for key in (
+            ACTIVE,
+            "trunk.target",
+            "trunk.velocity",
+            *(f"{foot}.position_weight" for foot in walk.feet.names),
+        ):
+            at = problem.where(key)
+            np.testing.assert_allclose(tables[1][:-4, at], tables[0][3:-1, at], atol=1e-9)
+        for number, foot in enumerate(walk.feet.names):
+            since = stages.gait.since_lift_off(
+                0.02 + 0.06 + np.arange(len(tables[0]) - 4) * problem.step, number
+            )
+            begun = (
+                since <= np.arange(len(since)) * problem.step
+            )  # their start is not the place that is given
+            weight = tables[1][:-4, problem.where(f"{foot}.position_weight")].sum(axis=1) * begun
+            away = (
+                tables[1][:-4, problem.where(f"{foot}.position")]
+                - tables[0][3:-1, problem.where(f"{foot}.position")]
+            )
+            assert np.abs(weight[:, None] * away).max() < 1e-6 * (1.0 + weight.max())
+
+
+def test_swinging_feet_move_as_their_velocities_say():
+    robot, stand = quadruped(1)
+    stages = optimal.Walking(robot, stand=stand).stages
+    rng, h = np.random.default_rng(2), 1e-5
+    for _ in range(20):
+        start, goal, part = rng.normal(size=3), rng.normal(size=3), rng.uniform(0.05, 0.95)
+        after, before = (
+            stages.swung(start, goal, part + sign * h / stages.gait.swing) for sign in (1.0, -1.0)
+        )
+        _, velocity, acceleration = stages.swung(start, goal, part)
+        np.testing.assert_allclose((np.array(after[0]) - before[0]) / (2 * h), velocity, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            (np.array(after[1]) - before[1]) / (2 * h), acceleration, rtol=1e-4, atol=1e-3
+        )
+    place, _, _ = stages.swung(start, goal, 1.0)
+    assert start[2] + (goal[2] - start[2]) - 0.2 * stages.height < place[2] < goal[2]  # it meets the ground
+
+
+def test_a_quadruped_walks_and_is_pushed():
+    """Plans of 50 Hz that are followed 20 ms after their readings; every plan is used, targets change on the way."""
+    seed = 3
+    robot, stand = quadruped(seed)
+    walk = optimal.Walking(robot, stand=stand, velocity=(0.4, 0.0, 0.0))
+    mass = sum(link.inertia.mass for link in robot.links)
+
+    def controller(t, q, qd, reference):
+        if 1.6 <= t < 1.601:
+            walk.command((0.2, 0.0, 0.5))
+        return walk(t, q, qd)
+
+    push = Push(wrench=(0, 0, 0, 0, 3.0 * mass, 0), frame="body", begin=0.9, end=1.0 - 1e-9)  # 0.3 m/s
+    start = walk.feet.stand
+    result = simulate(Plant(robot, push=push), controller, start, duration=2.4, step=0.002, every=10, q=start)
+    q = result.q
+    upright = 1.0 - 2.0 * (q[:, 3] ** 2 + q[:, 4] ** 2)
+    assert upright.min() > 0.97
+    assert np.abs(q[:, 2] / start[2] - 1.0).max() < 0.15
+    first, then = np.searchsorted(result.t, [0.6, 1.6])
+    speed = (q[then, 0] - q[first, 0]) / 1.0
+    assert 0.32 < speed < 0.48
+    heading = 2.0 * np.arctan2(q[:, 5], q[:, 6])
+    assert heading[-1] - heading[then] > 0.15
+    assert walk.failures == 0
+    assert walk.plans == pytest.approx(2.4 / 0.02, abs=2)
+    assert np.abs(result.tau[:, 6:]).max() <= robot.effort_limits[6:].max()
+    # bad readings: torques stay finite
+    q_bad = q[-1].copy()
+    q_bad[8] = np.nan
+    assert np.isfinite(walk(2.401, q_bad, np.zeros(robot.dof))).all()
+    # it stands after a halt
+    walk.halt()
+    assert walk.held(walk.end + 0.1).all()
+    assert walk.end - 2.4 < walk.gait.period
+
+
+def test_what_cannot_walk_is_said():
+    robot, stand = quadruped(0)
+    with pytest.raises(optimal.ProblemError, match="floating base"):
+        optimal.Walking(lw.load("panda"))
+    with pytest.raises(optimal.ProblemError, match="outside of its limits"):
+        optimal.Walking(robot, stand=3.0 + stand)
+    with pytest.raises(optimal.ProblemError, match="no contacts"):
+        optimal.Walking(robot.with_contacts(()), stand=stand)
+    with pytest.raises(optimal.ProblemError, match="feet"):
+        optimal.Walking(robot, stand=stand, feet=["knee0", "knee1"])
+    with pytest.raises(lw.ShapeError, match="one robot"):
+        optimal.Walking(robot, stand=stand)(0.0, np.zeros((2, robot.nq)), np.zeros((2, robot.dof)))
+
+
+def test_stiff_friction_of_a_floating_robot_is_implicit():
+    """(M + h D) q̈ = τ − b: a joint whose friction brakes it within a part of a step does not swing to and fro."""
+    robot, _ = quadruped(1)
+    stiff = {f"{part}{leg}_joint.viscous_friction": 20.0 for part in ("hip", "knee") for leg in range(4)}
+    robot = robot.with_parameters(stiff)
+    problem = optimal.Problem(robot, step=0.02, costs=[optimal.Effort()], implicit_damping=True)
+    damping = np.array(problem.dynamics.damping)
+    assert damping.shape == (robot.dof,)
+    assert (damping[:6] == 0.0).all()
+    assert (damping > 0.0).sum() >= 8
+    x = np.concatenate([robot.neutral, np.zeros(robot.dof)])
+    x[robot.nq + 8] = 5.0
+    speeds = [5.0]
+    for _ in range(5):
+        x = np.array(problem.next_state(x, np.zeros(problem.nu)), float)
+        speeds.append(x[robot.nq + 8])
+    assert abs(speeds[-1]) < 0.5 * abs(speeds[0])
+    assert np.abs(speeds).max() <= 5.0
