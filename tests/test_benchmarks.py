@@ -46,6 +46,7 @@ SMOKE = {  # script -> command lines
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",
     ],
+    "planning.py": ["validity plans check --robots ur10e --problems 1 --scenes table --states 64 --repeats 1"],
     "first_picture.py": ["--dry-run"],
     "fixed_point.py": ["--robots two_link --functions gravity_torques --states 20"],
     "float32_errors.py": ["--states 5 --robots stanford --json {out}/errors.json"],

@@ -141,6 +141,7 @@ CALLS = {
     ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),
     ("motion.fastest", "velocity"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.fastest", "speed_up"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
+    ("motion.plan", "timing"): lambda r, **f: motion.plan(r, np.zeros(r.nq), np.full(r.nq, 0.1), **f),
     ("motion.time_optimal", "friction"): lambda r, **f: motion.time_optimal(r, _path(r), torque=100.0, **f),
     ("motion.reach_frames", "limits"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),
     ("motion.reach_frames", "strict"): lambda r, **f: motion.reach_frames(r, {"tip": np.ones(3)}, **f),

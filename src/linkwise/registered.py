@@ -61,6 +61,12 @@ def _motion() -> Any:
     return motion
 
 
+def _collision() -> Any:
+    from linkwise import collision
+
+    return collision
+
+
 def _predictive() -> Any:
     from linkwise.optimal import Predictive
 
@@ -87,6 +93,7 @@ register("source in casadi", _casadi)
 register("source in acados", _acados)
 register("frameworks", _frameworks)
 register("torch_calls", _torch_calls)
+register("collision", _collision)
 register("motion", _motion)
 register("predictive", _predictive)
 register("report", _report)

@@ -5,6 +5,7 @@ import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
+from linkwise.collision.validity.kernel import BoundWorld
 from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.compiler.emit.cuda.team import TeamFrame
 from linkwise.compiler.trace import rolled
@@ -115,3 +116,28 @@ def test_traced_loops_have_the_cpus_bits(tmp_path, monkeypatch, dtype):
     out = np.full((35, 10), np.inf, dtype)
     compiled([out], inputs, [25, 10, 35], 35, blocks=1)
     assert out.tobytes() == kernel(*inputs).tobytes()
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+def test_collisions_with_obstacles_that_a_call_gives(tmp_path):
+    """Work that only some states need (``IfNegative``), and numbers of rows that a call gives."""
+    robot = lw.load("two_link")
+    rng = np.random.default_rng(0)
+    world = lw.collision.World(
+        [
+            *(lw.collision.Sphere(rng.uniform(-1.5, 1.5, 3), 0.2) for _ in range(4)),
+            lw.collision.Cuboid((1.0, 0.0, 1.0), (0.2, 0.3, 0.4)),
+            lw.collision.HalfSpace((0.0, 0.0, 1.0), -1.5),
+        ]
+    )
+    checks = lw.collision.validity_of(robot)
+    q = rng.uniform(-3, 3, (45, robot.nq)).astype(np.float32)
+    bound = BoundWorld(world, "float32")
+    (wanted,) = checks.collision_kernel(q, bound, 1)
+    assert 0.0 < wanted.mean() < 1.0
+    tables = [bound.margin, *bound.tables.values()]
+    compiled = OnCpu(cuda.module(checks.collision_kernel.program), tmp_path, 2 + len(tables), 7 + 5 + 1)
+    output = np.full_like(wanted, np.inf)
+    sizes = [q.shape[1], *(0 for _ in tables), *bound.numbers, len(q)]
+    compiled([output], [q, *tables], sizes, len(q), blocks=1)
+    assert output.tobytes() == wanted.tobytes()

@@ -39,6 +39,7 @@ COMMANDS = {
     "simulate": "A controlled arm in closed loop.",
     "operations": "Operation counts of every algorithm, beside the published ones.",
     "generate": "Source code of one function of one robot.",
+    "plan": "A motion that touches nothing, in the shortest time.",
     "certify": "Bounds of generated code that hold for every state within the limits.",
     "excite": "A motion that shows every parameter of a robot.",
     "identify": "A robot from recordings of its motion: parameters, code, report.",

@@ -25,7 +25,7 @@ def speed_factors(robot: Model, checks: Checks, lower: np.ndarray, upper: np.nda
         lower: positions [rad or m], shape (n,).
         upper: positions, shape (n,).
     """
-    levers = _Levers(robot, lower, upper)
+    levers = Levers(robot, lower, upper)
     ends = [max(length(c.start), length(c.end)) if c.body != BASE else 0.0 for c in checks.capsules]
     rows: list[np.ndarray] = []
     for first, second in checks.pairs.tolist():
@@ -37,7 +37,15 @@ def speed_factors(robot: Model, checks: Checks, lower: np.ndarray, upper: np.nda
     return np.array(rows).reshape(-1, robot.dof)
 
 
-class _Levers:
+class Levers:
+    """Longest levers of the joints of a robot between positions.
+
+    Args:
+        robot: the robot.
+        lower: positions [rad or m], shape (n,).
+        upper: positions, shape (n,).
+    """
+
     def __init__(self, robot: Model, lower: np.ndarray, upper: np.ndarray):
         self.robot = robot
         self.above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]

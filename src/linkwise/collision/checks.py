@@ -70,7 +70,7 @@ def all_checks(robot: Model, shapes: Shapes, room: Room) -> Checks:
         (i, k)
         for i in range(len(capsules))
         for k in moving
-        if (i < k or capsules[i].body == BASE) and _apart(capsules[i].body, capsules[k].body, above)
+        if (i < k or capsules[i].body == BASE) and are_apart(capsules[i].body, capsules[k].body, above)
     ]
     planes: list[Plane] = []
     grounded: list[tuple[int, int]] = []
@@ -152,7 +152,7 @@ def _pieces(capsule: Capsule) -> list[Capsule]:
     return [replace(capsule, start=a, end=b) for a, b in pairwise(points)]
 
 
-def _apart(first: int, second: int, above: Sequence[int]) -> bool:
+def are_apart(first: int, second: int, above: Sequence[int]) -> bool:
     """Whether two bodies are neither one body, nor connected by a joint, nor fingers: the last ones, of one link."""
     if first == second:
         return False

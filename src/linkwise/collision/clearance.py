@@ -88,7 +88,7 @@ class Clearance:
         if shapes is None:
             shapes = shapes_of(robot, meshes=self.room.meshes, radius=self.room.radius, tool=self.room.tool)
         self.shapes = shapes
-        self.lower, self.upper = _range(robot, lower, upper)
+        self.lower, self.upper = position_range(robot, lower, upper)
         self._use(all_checks(robot, shapes, self.room))
         self.skipped = self._leave_out_what_touches()
 
@@ -148,7 +148,7 @@ class Clearance:
         by_pose = np.zeros((len(q), len(self.robot.moving_joints) + 1, 3, 4))
         for end, body in enumerate(self._body):
             by_pose[:, body] += factors[:, end, :, None] * self._point[end]
-        return np.asarray(_pose_gradient(self.robot)(q, by_pose[:, :-1].reshape(len(q), -1)))
+        return np.asarray(pose_gradient(self.robot)(q, by_pose[:, :-1].reshape(len(q), -1)))
 
     def contact(self, q: np.ndarray) -> Contact | None:
         """What is nearest at one position (nq,), or over several (states, nq); None where nothing is compared."""
@@ -318,7 +318,7 @@ class Clearance:
     def _ends(self, q: np.ndarray) -> np.ndarray:
         """Ends of all capsules in the base frame, (states, 2·capsules, 3)."""
         base = np.broadcast_to(np.eye(4)[:3], (len(q), 1, 3, 4))
-        poses = np.concatenate([np.asarray(_poses(self.robot)(q)), base], axis=1)[
+        poses = np.concatenate([np.asarray(body_poses(self.robot)(q)), base], axis=1)[
             :, self._body
         ]  # BASE is the last one
         return (poses * self._point[:, None]).sum(axis=-1)
@@ -437,7 +437,7 @@ class Clearance:
 
 
 @lru_cache(maxsize=16)
-def _poses(robot: Robot) -> Kernel:
+def body_poses(robot: Robot) -> Kernel:
     """Rotations and translations of all moving bodies, (bodies, 3, 4)."""
 
     @kernel(q=robot.nq)
@@ -448,7 +448,7 @@ def _poses(robot: Robot) -> Kernel:
 
 
 @lru_cache(maxsize=16)
-def _pose_gradient(robot: Robot) -> Kernel:
+def pose_gradient(robot: Robot) -> Kernel:
     """Gradient of Σ factor·number of a pose, by q."""
 
     @kernel(q=robot.nq, factors=12 * len(robot.moving_joints))
@@ -471,7 +471,9 @@ def _stacked(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarr
     return [np.concatenate(pair) for pair in zip(first, second, strict=True)]
 
 
-def _range(robot: Robot, lower: np.ndarray | None, upper: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def position_range(
+    robot: Robot, lower: np.ndarray | None, upper: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     limits = robot.limits
     n, given = robot.dof, Numbers().each
     low = (

@@ -116,7 +116,7 @@ def mesh_capsules(mesh: Mesh, most: int = MOST_PIECES) -> list[Fit]:
         mesh: the triangles [m].
         most: number of capsules at most.
     """
-    triangles = _divided_edges(mesh.vertices[mesh.faces])
+    triangles = divided_edges(mesh.vertices[mesh.faces])
     pieces = [(triangles, _around(triangles))]
     while len(pieces) < most:
         options = [
@@ -205,12 +205,18 @@ def _distance(point: np.ndarray, fit: Fit) -> float:
 # -- pieces of a mesh -------------------------------------------------------------------------------------------------
 
 
-def _divided_edges(triangles: np.ndarray) -> np.ndarray:
-    """The same surface in triangles without long edges."""
+def divided_edges(triangles: np.ndarray, longest: float | None = None) -> np.ndarray:
+    """The same surface in triangles without long edges.
+
+    Args:
+        triangles: [m], shape (k, 3, 3).
+        longest: [m], by default a part of the extent.
+    """
     extent = float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
+    longest = LONGEST_EDGE * extent if longest is None else longest
     for _ in range(8):
         edges = np.sqrt(((np.roll(triangles, -1, axis=1) - triangles) ** 2).sum(axis=2))
-        long = edges.max(axis=1) > LONGEST_EDGE * extent
+        long = edges.max(axis=1) > longest
         if not long.any() or len(triangles) > MOST_TRIANGLES:
             break
         kept, cut, first = triangles[~long], triangles[long], edges[long].argmax(axis=1)

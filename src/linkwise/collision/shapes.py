@@ -110,7 +110,7 @@ def shapes_of(
         radius: of the capsules [m] of links without geometry; None: a share of the reach.
         tool: what is fixed to a frame of the last link.
     """
-    read = _Reading(robot, meshes)
+    read = Reading(robot, meshes)
     capsules: list[Capsule] = []
     for body in sorted(read.pieces):
         fits = fit.reduced(read.pieces[body], MOST_PER_BODY)
@@ -132,7 +132,7 @@ def shapes_of(
     return Shapes(tuple(capsules), tuple(read.slabs), tuple(notes), carried)
 
 
-class _Reading:
+class Reading:
     """Geometry of the robot's file by body: ``pieces``, and ``lacking``, the bodies of which some cannot be read."""
 
     def __init__(self, robot: Model, meshes: Iterable[str | os.PathLike[str]]):

@@ -14,6 +14,7 @@ from linkwise.motion.limits import LimitError, Violation, check, require
 from linkwise.motion.online.moves import Online, OnlineMoveError
 from linkwise.motion.online.plans import OnlineMove, OnlinePlan
 from linkwise.motion.online.through import OnlineSequence
+from linkwise.motion.planning.planner import MotionPlan, plan
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
 from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
@@ -40,6 +41,7 @@ __all__ = [
     "JerkLimited",
     "LimitError",
     "Moment",
+    "MotionPlan",
     "Online",
     "OnlineMove",
     "OnlineMoveError",
@@ -66,6 +68,7 @@ __all__ = [
     "locked_joint",
     "nonic",
     "pieces",
+    "plan",
     "quintic",
     "quintic_spline",
     "ramp",

@@ -43,6 +43,22 @@ def link_side(self: Robot) -> Robot:
 
 
 @takes_names
+def in_collision(
+    self: Robot, q: Array, world: Any = None, *, clearance: float = 0.0, threads: int | None = None
+) -> np.ndarray:
+    """Whether the robot touches obstacles or itself, shape (...); its links are spheres around their geometry.
+
+    Args:
+        q: positions [rad or m], shape (..., n).
+        world: obstacles, ``linkwise.collision.World`` or a list of them; by default none.
+        clearance: distance [m] below which it counts as touching, also between links.
+        threads: number of threads; None: all cores when the batch is worth it.
+    """
+    checks = upper("collision").validity_of(self)
+    return checks.in_collision(q, world, clearance=clearance, threads=threads)
+
+
+@takes_names
 def inverse_kinematics(
     self: Robot,
     pose: Array,

@@ -475,6 +475,7 @@ class Robot(Model, metaclass=RobotType):
     with_elastic_joints = conveniences.with_elastic_joints
     link_side = conveniences.link_side
     inverse_kinematics = conveniences.inverse_kinematics
+    in_collision = conveniences.in_collision
     manipulability = conveniences.manipulability
     as_ode = conveniences.as_ode
     save = conveniences.save

@@ -23,6 +23,7 @@ from linkwise.compiler.ir.loops import (
     Element,
     For,
     If,
+    IfNegative,
     Join,
     Let,
     Nest,
@@ -204,6 +205,10 @@ class Printer:
                     self.loop(statement)
                 case If():
                     self.choice(statement)
+                case IfNegative():
+                    self._open(f"if ({self._registers[statement.register]} < {self.dialect.number(0.0)})")
+                    self.write(statement.then)
+                    self._close()
                 case Declare():
                     for register, start in statement.registers.items():
                         spelled = self._registers[register] = f"s{len(self._registers)}"

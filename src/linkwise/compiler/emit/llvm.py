@@ -26,6 +26,7 @@ from linkwise.compiler.ir.loops import (
     Element,
     For,
     If,
+    IfNegative,
     Join,
     Let,
     Nest,
@@ -233,7 +234,11 @@ class Renderer(Arithmetic):
                 case For():
                     self.loop(statement)
                 case If():
-                    self.choice(statement)
+                    self.choice(statement, self.whole(statement.test))
+                case IfNegative():
+                    value, zero = self.now[statement.register], self.constant(0.0)
+                    negative = self.writer.value(f"fcmp olt {self.lanes.real} {value}, {zero}")
+                    self.choice(If(Whole("number", (1,)), statement.then), self._any_lane(negative))
                 case Declare():
                     for register, start in statement.registers.items():
                         held = isinstance(start, Element)
@@ -348,10 +353,11 @@ class Renderer(Arithmetic):
         fixed = place.row is None and place.column.number is not None
         return fixed and self.nest.array(place.array).kind == "input"
 
-    def choice(self, choice: If) -> None:
+    def choice(self, choice: If, test: str) -> None:
+        """A choice by a condition that is the same for all lanes."""
         writer, number = self.writer, self.loops
         self.loops += 1
-        test, before = self.whole(choice.test), writer.block
+        before = writer.block
         sides = {f"then{number}": choice.then, f"else{number}": choice.otherwise}
         sides = {label: body for label, body in sides.items() if body}
         targets = [

@@ -32,12 +32,15 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 
 
-def module(sources: Sequence[tuple[str, Mapping[str, Any]]], entries: tuple[str, ...]) -> str:
+def module(
+    sources: Sequence[tuple[str, Mapping[str, Any]]], entries: tuple[str, ...], others: Sequence[str] = ()
+) -> str:
     """LLVM text of all functions of Python modules.
 
     Args:
         sources: text and names of each module.
         entries: functions that are called from elsewhere.
+        others: functions of words that the text is put together with.
     """
     functions = [
         (node, names)
@@ -45,7 +48,7 @@ def module(sources: Sequence[tuple[str, Mapping[str, Any]]], entries: tuple[str,
         for node in ast.parse(source).body
         if isinstance(node, ast.FunctionDef)
     ]
-    known = {node.name for node, _ in functions}
+    known = {*others, *(node.name for node, _ in functions)}
     return "\n".join(
         _Function(node, names, known).text(external=node.name in entries) for node, names in functions
     )

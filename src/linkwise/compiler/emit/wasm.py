@@ -27,6 +27,7 @@ from linkwise.compiler.ir.loops import (
     Element,
     For,
     If,
+    IfNegative,
     Join,
     Let,
     Nest,
@@ -178,6 +179,11 @@ class _Code:
                     self.write(statement.then)
                     self.emit(_ELSE)
                     self.write(statement.otherwise)
+                    self.emit(_END)
+                case IfNegative():
+                    held = _get(self.registers[statement.register])
+                    self.emit(held, self.constant(0.0), bytes([self.ops["lt"]]), _IF)
+                    self.write(statement.then)
                     self.emit(_END)
                 case Declare():
                     for register, start in statement.registers.items():

@@ -157,6 +157,9 @@ def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
                     _run(lanes, statement.body)
             case loops.If():
                 _run(lanes, statement.then if first.whole(statement.test) else statement.otherwise)
+            case loops.IfNegative():
+                if any(lane.registers[statement.register] < 0 for lane in lanes):
+                    _run(lanes, statement.then)
             case loops.Declare():
                 for lane in lanes:
                     lane.declare(statement)

@@ -7,6 +7,7 @@ Arithmetic is a graph (``graph``); a ``Nest`` is a list of statements around pie
 ``Step``       reads places, computes nodes in the order of their schedule, writes places
 ``For``        a range of whole numbers; turns of a ``parallel`` loop are independent of each other
 ``If``         a choice by a whole-number condition
+``IfNegative`` a choice by the sign of a register; lanes side by side take it together
 ``Declare``    registers with their first values: what loops carry
 ``Let``        a whole number with a name; ``Change`` gives it another value
 ``Join``       where lanes work on one state: what they hold in a register, combined in a fixed order
@@ -256,6 +257,19 @@ class If:
 
 
 @dataclass(eq=False)
+class IfNegative:
+    """``then`` if the register is negative.
+
+    States that are computed side by side go through ``then`` together if the register of any of them is negative: for
+    the others ``then`` must leave every register and every place as it is. So work that few states need is left out
+    where a whole group of them does not need it, and the results do not depend on how states are grouped.
+    """
+
+    register: Register
+    then: Sequence[Statement]
+
+
+@dataclass(eq=False)
 class Declare:
     """Registers and what they hold at first."""
 
@@ -292,7 +306,7 @@ class Barrier:
     """All threads of a state arrive before any goes on."""
 
 
-Statement = Step | For | If | Declare | Let | Change | Join | Barrier
+Statement = Step | For | If | IfNegative | Declare | Let | Change | Join | Barrier
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,6 +340,8 @@ def statements(body: Sequence[Statement]) -> Iterator[Statement]:
             yield from statements(statement.body)
         elif isinstance(statement, If):
             yield from statements([*statement.then, *statement.otherwise])
+        elif isinstance(statement, IfNegative):
+            yield from statements(statement.then)
 
 
 def changed(body: Sequence[Statement]) -> list[Register | str]:

@@ -22,6 +22,7 @@ NAMES = (
     *("run", "room", "serve", "run_job", "share_job", "call_kernel", "call_method", "launch"),
     *("handle", "handle_cpu", "handle_cuda"),
     *("linear_product", "linear_triangle", "linear_rotate"),
+    *("plan_tree", "check_path", "shorten_path"),
 )
 _IMAGE, _OBJECT = b"image\0", b"object"
 

@@ -12,6 +12,7 @@ from linkwise.compiler.ir.loops import (
     Element,
     For,
     If,
+    IfNegative,
     Nest,
     Place,
     Statement,
@@ -65,6 +66,8 @@ def _rewritten(body: Sequence[Statement], moved: Any) -> list[Statement]:
         elif isinstance(statement, If):
             then, otherwise = (_rewritten(part, moved) for part in (statement.then, statement.otherwise))
             statements.append(replace(statement, then=then, otherwise=otherwise))
+        elif isinstance(statement, IfNegative):
+            statements.append(replace(statement, then=_rewritten(statement.then, moved)))
         elif isinstance(statement, Declare):
             registers = {register: moved(start) for register, start in statement.registers.items()}
             statements.append(Declare(registers))

@@ -1,0 +1,206 @@
+"""Collision checks and planning, beside coal: ``python benchmarks/planning.py validity plans check``.
+
+``validity``: nanoseconds a configuration, with self-collision and 20 obstacles, on one core, for random configurations
+and for groups of 16 along an edge; coal (part of Pinocchio) on the meshes of the same file and the same pairs; seconds
+of processor time from loading the file to the first result. ``plans``: problems with boxes, a table, shelves and a
+cage: solved, times. ``check``: motions of these problems by coal on the meshes and by Pinocchio's torques.
+
+Robots are files of the package example-robot-data (or below ``--models FOLDER``), or bundled ones, which have no
+meshes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("LINKWISE_THREADS", "1")
+
+import numpy as np
+from planning_parts.meshes import LOCKED, Meshes
+from planning_parts.problems import SCENES, problem, reach_of
+
+import linkwise as lw
+from linkwise.collision import Sphere, Validity, World, spheres_of, validity_of
+from linkwise.collision.clearance import position_range
+from linkwise.collision.validity.kernel import BoundWorld
+from linkwise.motion import plan
+
+OBSTACLES = 20
+GROUP = 16
+
+
+def main() -> None:
+    options = _options()
+    robots = {name: _robot(name, options.models) for name in options.robots.split(",")}
+    if "validity" in options.parts:
+        print("robot                    joints spheres   random   edges [ns]   coal [ns]   first use [s]")
+        for name, (robot, file) in robots.items():
+            _validity(name, robot, file, options)
+    if "plans" in options.parts:
+        print(
+            "robot                    scene     problems  solved  in 0.1 s"
+            "   search [µs]: median  p95   whole [ms]: median  p95"
+        )
+        for name, (robot, _) in robots.items():
+            for scene in options.scenes.split(","):
+                _plans(name, robot, scene, options)
+    if "check" in options.parts:
+        for name, (robot, file) in robots.items():
+            _check(name, robot, file, options)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", default=["validity", "plans"])
+    parser.add_argument(
+        "--robots", default="panda,ur5_joint_limited_robot,kinova,xarm7,z1,ur10_joint_limited_robot"
+    )
+    parser.add_argument("--models", type=Path, help="folder with the files of example-robot-data")
+    parser.add_argument("--scenes", default=",".join(SCENES))
+    parser.add_argument("--states", type=int, default=8192)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--coal", type=int, default=300, help="configurations that coal checks")
+    parser.add_argument("--problems", type=int, default=25, help="of each scene")
+    parser.add_argument("--points", type=int, default=1000, help="of each motion that is checked")
+    return parser.parse_args()
+
+
+def _robot(name: str, models: Path | None) -> tuple[lw.Robot, Path | None]:
+    """A robot, and its file where it has meshes."""
+    if models is not None:
+        file = next(iter(sorted(models.rglob(f"{name}.urdf"))), None)
+    else:
+        try:
+            files = importlib.metadata.distribution("example-robot-data").files or []
+        except importlib.metadata.PackageNotFoundError:
+            files = []
+        file = next((Path(str(each.locate())) for each in files if each.name == f"{name}.urdf"), None)
+    if file is None:
+        if name not in lw.robots():
+            raise SystemExit(f"{name}: no such file; install example-robot-data or give --models FOLDER")
+        return lw.load(name), None
+    locks = {joint: value for joint, value in LOCKED.items() if joint == "panda_finger_joint1"}
+    return lw.load(file, lock=locks if name == "panda" else None), file
+
+
+def _validity(name: str, robot: lw.Robot, file: Path | None, options: argparse.Namespace) -> None:
+    reach = reach_of(robot)
+    begin = time.process_time()
+    fresh = lw.load(file, lock=LOCKED if name == "panda" else None) if file else robot
+    count = 59 if name == "panda" else None
+    checks = Validity(fresh, spheres=spheres_of(fresh, count=count))
+    lower, upper = position_range(robot, None, None)
+    rng = np.random.default_rng(0)
+    away = rng.normal(size=(OBSTACLES, 3))
+    away *= (rng.uniform(0.35, 1.0, OBSTACLES) * reach / np.linalg.norm(away, axis=1))[:, None]
+    world = World([Sphere(each, 0.08 * reach) for each in away])
+    q = rng.uniform(lower, upper, (options.states, robot.nq))
+    checks.in_collision(q[:GROUP], world)
+    first = time.process_time() - begin
+    starts, ends = q[: len(q) // GROUP, None], q[-(len(q) // GROUP) :, None]
+    way = (ends - starts) / np.linalg.norm(ends - starts, axis=-1, keepdims=True)
+    edges = (starts + np.linspace(0.0, 1.0, GROUP)[:, None] * way).reshape(-1, robot.nq)
+    bound = BoundWorld(world, "float32")
+    times = [
+        _fastest(lambda rows=rows: checks.collision_kernel(rows, bound, 1), options.repeats) / len(rows)
+        for rows in (q.astype(np.float32), edges.astype(np.float32))
+    ]
+    coal = _coal(file, robot, world, q[: options.coal])
+    print(
+        f"{name:25s}{robot.dof:5d}{len(checks.spheres):8d}{1e9 * times[0]:10.0f}{1e9 * times[1]:8.0f}"
+        f"{coal:>18s}{first:12.1f}"
+    )
+
+
+def _coal(file: Path | None, robot: lw.Robot, world: World, q: np.ndarray) -> str:
+    if file is None:
+        return "no meshes"
+    try:
+        meshes = Meshes(file, robot, world)
+    except ImportError:
+        return "not installed"
+    rows = meshes.positions(q)
+    begin = time.perf_counter()
+    for row in rows:
+        meshes.pin.computeCollisions(meshes.model, meshes.data, meshes.geometry, meshes.placed, row, True)
+    return f"{1e9 * (time.perf_counter() - begin) / len(q):.0f}"
+
+
+def _fastest(call: Callable[[], Any], repeats: int) -> float:
+    best = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+def _plans(name: str, robot: lw.Robot, scene: str, options: argparse.Namespace) -> None:
+    reach = reach_of(robot)
+    status, searches, wholes = Counter[str](), [], []
+    for number in range(options.problems):
+        given = problem(robot, scene, number, reach)
+        if given is None:
+            continue
+        if not status:  # compile everything once
+            plan(robot, given.start, given.goal, given.world, acceleration=20.0)
+        plan(robot, given.start, given.start, given.world, timing=False)  # the tables of this world
+        begin = time.perf_counter()
+        found = plan(robot, given.start, given.goal, given.world, acceleration=20.0)
+        wholes.append(time.perf_counter() - begin)
+        searches.append(found.seconds["search"])
+        status[found.status] += 1
+        if not found:
+            print(f"  {name} {scene} {number}: {found.status}: {found.message}")
+    if not wholes:
+        print(f"{name:25s}{scene:12s} no problem has a free start and goal")
+        return
+    quick = sum(seconds < 0.1 for seconds in searches)
+    cells = [f"{1e6 * value:.0f}" for value in np.quantile(searches, [0.5, 0.95])]
+    cells += [f"{1e3 * value:.1f}" for value in np.quantile(wholes, [0.5, 0.95])]
+    print(
+        f"{name:25s}{scene:10s}{len(wholes):8d}{status['solved']:8d}{quick:10d}"
+        f"{cells[0]:>21s}{cells[1]:>6s}{cells[2]:>20s}{cells[3]:>6s}"
+    )
+
+
+def _check(name: str, robot: lw.Robot, file: Path | None, options: argparse.Namespace) -> None:
+    if file is None:
+        print(f"{name}: no meshes, nothing to check")
+        return
+    reach, motions, points, touching, beyond = reach_of(robot), 0, 0, 0, 0.0
+    least = np.inf
+    for scene in options.scenes.split(","):
+        for number in range(options.problems):
+            given = problem(robot, scene, number, reach)
+            if given is None:
+                continue
+            found = plan(robot, given.start, given.goal, given.world, acceleration=20.0)
+            if found.motion is None:
+                continue
+            meshes = Meshes(file, robot, given.world)
+            t = np.linspace(0.0, found.motion.duration, options.points)
+            moment = found.motion.at(t)
+            touching += int(meshes.collide(moment.q).sum())
+            beyond = max(beyond, float((np.abs(meshes.torques(moment)) / robot.effort_limits).max()))
+            least = min(
+                least, float((validity_of(robot).distance(moment.q, given.world) - found.clearance).min())
+            )
+            motions, points = motions + 1, points + len(t)
+    print(
+        f"{name}: {motions} motions, {points} points: {touching} collisions of the meshes, largest torque "
+        f"{beyond:.4f} of the limit, clearance at least {1e3 * least:.3f} mm above the proved one"
+    )
+
+
+if __name__ == "__main__":
+    main()

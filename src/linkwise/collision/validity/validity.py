@@ -1,0 +1,196 @@
+"""Collisions and clearances of a robot among obstacles, for many configurations at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwise.arguments.numbers import Numbers
+from linkwise.collision.body_pairs import BodyPairs, LinkPair, body_pairs, body_poses_of
+from linkwise.collision.bounds import Levers
+from linkwise.collision.clearance import pose_gradient, position_range
+from linkwise.collision.spheres import Spheres, spheres_of
+from linkwise.collision.validity.kernel import BoundWorld, ValidityKernel
+from linkwise.collision.validity.nearest import nearest
+from linkwise.collision.validity.nests import Checked, clearance_nest, collision_nest
+from linkwise.collision.world import World
+from linkwise.core.once import once
+from linkwise.core.products import length
+from linkwise.errors import ArgumentError, ShapeError
+from linkwise.formats.srdf import read_srdf
+from linkwise.geometry.skeleton import BASE
+from linkwise.robot.robot import Robot
+
+
+class Clearances(NamedTuple):
+    """Smallest signed distances [m]: of moving bodies to the world (..., bodies), of pairs of bodies (..., pairs)."""
+
+    world: np.ndarray
+    itself: np.ndarray
+
+    def least(self) -> np.ndarray:
+        """The smallest of all, shape (...)."""
+        return np.minimum(self.world.min(axis=-1, initial=np.inf), self.itself.min(axis=-1, initial=np.inf))
+
+
+class Validity:
+    """Checks of a robot's configurations: its spheres against a world and against each other.
+
+    Args:
+        robot: the robot; joints of one coordinate each.
+        spheres: of its links; by default ``spheres_of(robot)``.
+        srdf: an SRDF file; pairs of links that it disables are not compared.
+        skip: further pairs of names of links that are not compared.
+        compare: pairs that are compared although they touch by construction.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        spheres: Spheres | None = None,
+        srdf: str | os.PathLike[str] | None = None,
+        skip: Iterable[LinkPair] = (),
+        compare: Iterable[LinkPair] = (),
+    ):
+        if robot.nq != robot.dof:
+            raise ArgumentError(
+                f"robot: {robot.name} has ball or floating joints, which validity checks do not have"
+            )
+        self.robot, self.n = robot, robot.nq
+        self.spheres = spheres_of(robot) if spheres is None else spheres
+        listed = [(pair.first, pair.second) for pair in read_srdf(srdf)] if srdf is not None else []
+        known = [pair for pair in listed if set(pair) <= set(robot.link_names)]
+        self.pairs: BodyPairs = body_pairs(robot, self.spheres, [*known, *skip], compare)
+        self._checked = Checked(robot, self.spheres, self.pairs)
+
+    @once
+    def collision_kernel(self) -> ValidityKernel:
+        """Whether configurations collide, in single precision."""
+        return ValidityKernel(lambda: collision_nest(self._checked), "float32")
+
+    @once
+    def clearance_kernel(self) -> ValidityKernel:
+        """Smallest distances of bodies and pairs of bodies, in double precision."""
+        return ValidityKernel(lambda: clearance_nest(self._checked), "float64")
+
+    def in_collision(
+        self, q: Any, world: World | None = None, *, clearance: float = 0.0, threads: int | None = None
+    ) -> np.ndarray:
+        """Whether the robot touches the world or itself; shape (...). Positions that are not finite collide.
+
+        Args:
+            q: positions [rad or m], shape (..., n).
+            world: obstacles; by default none.
+            clearance: distance [m] below which it counts as touching, also between links.
+            threads: number of threads; None: all cores when the batch is worth it.
+        """
+        rows, shape = self._rows(q)
+        margin = Numbers().number("clearance", clearance, least=0.0)
+        bound = BoundWorld(_world(world), "float32", margin)
+        (collides,) = self.collision_kernel(rows, bound, threads)
+        return (collides[:, 0] != 0.0).reshape(shape)[()]
+
+    def clearances(self, q: Any, world: World | None = None, *, threads: int | None = None) -> Clearances:
+        """Smallest signed distances of bodies and of pairs of bodies; ``words`` says which.
+
+        Args:
+            q: positions [rad or m], shape (..., n).
+            world: obstacles; by default none.
+            threads: number of threads; None: all cores when the batch is worth it.
+        """
+        rows, shape = self._rows(q)
+        found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64"), threads)
+        tables = [part[:, : self._sizes[k]].reshape(*shape, self._sizes[k]) for k, part in enumerate(found)]
+        return Clearances(tables[0], tables[1] if len(tables) > 1 else np.zeros((*shape, 0)))
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return len(self._checked.moving), len(self.pairs.compared)
+
+    def distance(self, q: Any, world: World | None = None) -> np.ndarray:
+        """The smallest signed distance [m] of the robot to the world and to itself, shape (...).
+
+        Args:
+            q: positions [rad or m], shape (..., n).
+            world: obstacles; by default none.
+        """
+        return self.clearances(q, world).least()
+
+    def distance_gradient(self, q: Any, world: World | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest signed distance [m], shape (...), and its gradient by q, shape (..., n).
+
+        Args:
+            q: positions [rad or m], shape (..., n).
+            world: obstacles; by default none.
+        """
+        rows, shape = self._rows(q)
+        poses = body_poses_of(self.robot, rows)
+        near = nearest(self._checked, poses, _world(world))
+        by_pose = np.zeros((len(rows), len(self.robot.moving_joints) + 1, 3, 4))
+        states = np.arange(len(rows))
+        for sphere, sign in ((near.first, 1.0), (near.second, -1.0)):
+            used = sphere >= 0
+            body = self.spheres.body[sphere]
+            point = np.concatenate([self.spheres.centre[sphere], np.ones((len(rows), 1))], axis=1)
+            share = sign * near.normal[:, :, None] * point[:, None, :]
+            np.add.at(by_pose, (states[used], body[used]), share[used])
+        moving = by_pose[:, :-1].reshape(len(rows), -1)
+        gradient = np.asarray(pose_gradient(self.robot)(rows, moving)).reshape(len(rows), -1)
+        return near.distance.reshape(shape)[()], gradient.reshape(*shape, self.robot.nq)
+
+    @property
+    def words(self) -> list[str]:
+        """What the numbers of ``clearances`` are: bodies, then pairs of bodies."""
+        name = self._name
+        pairs = [f"{name(first)} and {name(second)}" for first, second in self.pairs.compared]
+        return [*(f"{name(body)} and the world" for body in self._checked.moving), *pairs]
+
+    def speed_factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """F with |ḋ| ≤ F |q̇| for the clearances of bodies (bodies, n) and of pairs (pairs, n); see ``bounds``."""
+        lower, upper = position_range(self.robot, None, None)
+        levers = Levers(self.robot, lower, upper)
+        far = {body: self._farthest(body) for body in self.spheres.bodies}
+        n = self.robot.dof
+        world = [levers.row(body, far[body], set()) for body in self._checked.moving]
+        pairs: list[np.ndarray] = []
+        for first, second in self.pairs.compared:
+            common = set(levers.path(first)) & set(levers.path(second))
+            pairs.append(levers.row(first, far[first], common) + levers.row(second, far[second], common))
+        return np.array(world).reshape(-1, n), np.array(pairs).reshape(-1, n)
+
+    def _farthest(self, body: int) -> float:
+        points = self.spheres.centre[self.spheres.body == body]
+        return max((length(point) for point in points), default=0.0) if body != BASE else 0.0
+
+    def _name(self, body: int) -> str:
+        return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
+
+    def _rows(self, q: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+        try:
+            given = np.asarray(q, dtype=float)
+        except (TypeError, ValueError):
+            raise ArgumentError("q: expected numbers") from None
+        if given.shape[-1:] != (self.n,):
+            raise ShapeError(f"q: expected shape (..., {self.n}), got {given.shape}")
+        return given.reshape(-1, self.n), given.shape[:-1]
+
+
+def _world(world: World | Sequence[Any] | None) -> World:
+    if world is None:
+        return World()
+    return world if isinstance(world, World) else World(world)
+
+
+@lru_cache(maxsize=32)
+def validity_of(robot: Robot) -> Validity:
+    """Checks of a robot with the default spheres and pairs; made once.
+
+    Args:
+        robot: the robot.
+    """
+    return Validity(robot)

@@ -1,0 +1,326 @@
+"""Collision-free motions in the shortest time: search, shortcuts, rounded corners, timing, each checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from linkwise.arguments.flags import flag
+from linkwise.collision.clearance import position_range
+from linkwise.collision.validity.validity import Validity, validity_of
+from linkwise.collision.world import World
+from linkwise.core.summaries import Summarised, Summary
+from linkwise.errors import ArgumentError
+from linkwise.motion import arguments
+from linkwise.motion.kinematics.inverse import inverse_kinematics
+from linkwise.motion.planning.proof import Prover
+from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
+from linkwise.motion.planning.search import GAP, Search
+from linkwise.motion.shortest_time.optimal_motion import InfeasiblePathError, TimeOptimal
+from linkwise.motion.shortest_time.optimal_timing import time_optimal
+from linkwise.robot.robot import Robot
+
+ROUNDS = 20_000  # of a search
+ATTEMPTS = 4  # searches, each with positions closer to each other, until a path is proved
+SPARE = 0.01  # [m] by which a search keeps away further than is wanted, where start and goal allow it
+SMALLEST_CUT = 0.01  # part of a corner's lines up to which a parabola is made smaller
+SOLUTIONS = 8  # of inverse kinematics for a pose
+CELLS = 40  # of the grid for the timing
+_LOST = 1e-6  # [rad or m] positions may be beyond a limit by rounding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MotionPlan(Summarised):
+    """What ``plan`` found.
+
+    ``status``: "solved"; "start collides", "goal collides", "goal unreachable": nothing was searched; "no path": the
+    search ended without one, which does not prove that there is none; "not proved": a path was found, but its clearance
+    could not be proved; "no timing": no motion along the path keeps the limits. ``message`` says more.
+    """
+
+    status: str
+    message: str
+    robot: Robot
+    world: World
+    waypoints: np.ndarray | None = None
+    """Way-points (m, n) of the path before its corners were rounded."""
+    path: Any = None
+    """The path with rounded corners; its parameter is a distance [rad or m]."""
+    motion: TimeOptimal | None = None
+    """The motion in the shortest time under the limits; None with ``timing=False``."""
+    clearance: float = float("nan")
+    """A distance [m] to obstacles and between links that is kept all the way, proved between samples, too."""
+    bounds: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    """Rows (begin, end, distance [m]): proved for this range of the path's parameter."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Wall time of the search with its shortcuts, of the proof with rounding, and of the timing [s]."""
+    rounds: int = 0
+    """Rounds of the search."""
+    seed: int = 0
+
+    @property
+    def solved(self) -> bool:
+        """Whether there is a path, and a motion where one was wanted."""
+        return self.status == "solved"
+
+    def __bool__(self) -> bool:
+        return self.solved
+
+    def clearance_along(self, t: Any) -> np.ndarray:
+        """Smallest distance [m] to obstacles and between links at the times t [s] of the motion, shape (...).
+
+        Args:
+            t: times [s].
+        """
+        if self.motion is None:
+            raise ArgumentError(f"the plan has no motion: {self.status}")
+        return validity_of(self.robot).distance(self.motion.at(t).q, self.world)
+
+    def _summary(self) -> Summary:
+        title = f"MotionPlan: {self.status}" + (f": {self.message}" if self.message else "")
+        if not self.solved:
+            return Summary(title, (), [])
+        assert self.waypoints is not None
+        rows: list[list[object]] = [["way-points", len(self.waypoints), ""]]
+        if self.motion is not None:
+            rows.append(["duration", f"{self.motion.duration:.4g}", "s"])
+        rows.append(["proved clearance", f"{100 * self.clearance:.3g}", "cm"])
+        for key, value in self.seconds.items():
+            rows.append([f"time of the {key}", f"{1e3 * value:.3g}", "ms"])
+        return Summary(title, ("", ">", ""), rows)
+
+
+def plan(
+    robot: Robot,
+    start: Any,
+    goal: Any,
+    world: World | Iterable[Any] | None = None,
+    *,
+    frame: str | None = None,
+    seed: int = 0,
+    clearance: float = 0.0,
+    timing: bool = True,
+    velocity: Any = None,
+    acceleration: Any = None,
+    torque: Any = None,
+    rounds: int = ROUNDS,
+    validity: Validity | None = None,
+) -> MotionPlan:
+    """A motion from a position to a goal that touches nothing, in the shortest time under the limits.
+
+    A path is searched by two trees, shortened, and its corners are rounded; its clearance is proved between samples,
+    too. Then ``time_optimal`` gives the motion along it. The result is the same for the same arguments and seed.
+
+    Args:
+        robot: the robot, with its payload.
+        start: positions [rad or m], shape (n,).
+        goal: positions (n,), several of them (k, n) of which one is reached, or a pose (4, 4) of the frame.
+        world: the obstacles, ``linkwise.collision.World`` or a list of them; by default none.
+        frame: of a goal that is a pose; by default the only leaf.
+        seed: of the random numbers.
+        clearance: distance [m] to keep to obstacles and between links.
+        timing: False gives the path without a motion.
+        velocity: limits [rad/s or m/s] in place of the robot's, one number or (n,).
+        acceleration: limits [rad/s² or m/s²], one number or (n,); by default none.
+        torque: limits [N·m or N] in place of the robot's, one number, (n,) or (2, n).
+        rounds: of the search, at most.
+        validity: checks of the robot with other spheres or pairs than the default ones.
+
+    Returns:
+        A plan; ``plan.status`` says whether there is a motion.
+    """
+    arguments.check_robot(robot)
+    timing, seed = flag("timing", timing), arguments.whole("seed", seed, 0, 2**63 - 1)
+    rounds = arguments.whole("rounds", rounds, 1, 2**31)
+    distance = arguments.limits("clearance", clearance, 1)[0]
+    around = world if isinstance(world, World) else World(() if world is None else world)
+    checks = validity_of(robot) if validity is None else validity
+    limits = {"velocity": velocity, "acceleration": acceleration, "torque": torque}
+    problem = _Problem(robot, around, checks, float(distance), seed, rounds)
+    return problem.solve(start, goal, frame, timing, limits)
+
+
+@lru_cache(maxsize=64)
+def _search(validity: Validity, world: World, gap: float) -> Search:
+    return Search(validity, world, gap=gap)
+
+
+@lru_cache(maxsize=64)
+def _prover(validity: Validity, world: World) -> Prover:
+    return Prover(validity, world)
+
+
+class _Problem:
+    """One start and one goal."""
+
+    def __init__(
+        self, robot: Robot, world: World, validity: Validity, clearance: float, seed: int, rounds: int
+    ):
+        self.robot, self.world, self.validity = robot, world, validity
+        self.clearance, self.seed, self.rounds = clearance, seed, rounds
+        self.prover = _prover(validity, world)
+        self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
+        self.used = 0
+
+    def solve(
+        self, start: Any, goal: Any, frame: str | None, timing: bool, limits: dict[str, Any]
+    ) -> MotionPlan:
+        n = self.robot.nq
+        first = self._inside("start", arguments.positions("start", start, n)[None])[0]
+        if (least := self._least(first[None])[0]) <= self.clearance:
+            return self._failed("start collides", self._why(first, least))
+        goals = self._goals(goal, frame, first)
+        if not len(goals):
+            return self._failed("goal unreachable", "inverse kinematics found no positions for the pose")
+        distances = self._least(goals)
+        free = goals[distances > self.clearance]
+        if not len(free):
+            return self._failed("goal collides", self._why(goals[0], distances[0]))
+        room = min(self._least(first[None])[0], float(self._least(free).max())) - self.clearance
+        found = self._proved(first, free, min(SPARE, 0.5 * room))
+        if isinstance(found, MotionPlan):
+            return found
+        points, pieces, bounds = found
+        path = smooth_path(pieces)
+        values = {"waypoints": points, "path": path, "clearance": float(bounds[:, 2].min()), "bounds": bounds}
+        if not timing:
+            return self._plan("solved", "", **values)
+        begin = time.perf_counter()
+        try:
+            motion = time_optimal(self.robot, path, cells=CELLS, **limits)
+        except InfeasiblePathError as error:
+            return self._plan("no timing", str(error), **values)
+        finally:
+            self.seconds["timing"] = time.perf_counter() - begin
+        return self._plan("solved", "", motion=motion, **values)
+
+    def _plan(self, status: str, message: str, **values: Any) -> MotionPlan:
+        common = {"rounds": self.used, "seed": self.seed, "seconds": dict(self.seconds)}
+        return MotionPlan(status, message, self.robot, self.world, **values, **common)
+
+    def _failed(self, status: str, message: str) -> MotionPlan:
+        return self._plan(status, message)
+
+    # -- start and goal -----------------------------------------------------------------------------------------------
+
+    def _inside(self, name: str, q: np.ndarray) -> np.ndarray:
+        """Positions within the joint limits."""
+        lower, upper = position_range(self.robot, None, None)
+        limits = self.robot.limits
+        beyond = (q < limits.lower - _LOST) | (q > limits.upper + _LOST)
+        if beyond.any():
+            joint = int(np.argwhere(beyond)[0][1])
+            raise ArgumentError(
+                f"{name}: {self.robot.joint_names[joint]} = {q[beyond][0]:.6g} is beyond its limits, "
+                f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
+            )
+        return np.where(np.isfinite(limits.lower), np.clip(q, lower, upper), q)
+
+    def _goals(self, goal: Any, frame: str | None, start: np.ndarray) -> np.ndarray:
+        n = self.robot.nq
+        given = arguments.finite("goal", goal)
+        if given.shape == (4, 4) and (n != 4 or _is_pose(given)):
+            return self._reaching(given, frame, start)
+        if frame is not None:
+            raise ArgumentError("frame: only for a goal that is a pose (4, 4)")
+        if given.ndim not in (1, 2) or given.shape[-1] != n or not len(given):
+            raise ArgumentError(
+                f"goal: expected positions ({n},), several (k, {n}) or a pose (4, 4), got shape {given.shape}"
+            )
+        return self._inside("goal", np.atleast_2d(given))
+
+    def _reaching(self, pose: np.ndarray, frame: str | None, start: np.ndarray) -> np.ndarray:
+        """Positions that reach a pose, each of them once."""
+        rng = np.random.default_rng(self.seed)
+        lower, upper = position_range(self.robot, None, None)
+        starts = np.vstack([start, rng.uniform(lower, upper, (4 * SOLUTIONS - 1, self.robot.nq))])
+        poses = np.broadcast_to(pose, (len(starts), 4, 4))
+        found = inverse_kinematics(
+            self.robot, poses, frame=frame, start=starts, starts=4, strict=False, tolerance=1e-7
+        )
+        kept: list[np.ndarray] = []
+        for q in np.asarray(found.q)[np.asarray(found.converged)]:
+            if len(kept) < SOLUTIONS and all(np.abs(q - other).max() > 1e-3 for other in kept):
+                kept.append(q)
+        return np.clip(np.array(kept).reshape(-1, self.robot.nq), lower, upper)
+
+    def _least(self, q: np.ndarray) -> np.ndarray:
+        return self.prover.clearances(q).min(axis=1, initial=np.inf)
+
+    def _why(self, q: np.ndarray, least: float) -> str:
+        words = self.validity.words[int(np.argmin(self.prover.clearances(q[None])[0]))]
+        if least < 0:
+            return f"{words} overlap by {-100 * least:.1f} cm"
+        return f"{words} are {100 * least:.2f} cm apart, wanted more than {100 * self.clearance:.2f} cm"
+
+    # -- path ---------------------------------------------------------------------------------------------------------
+
+    def _proved(
+        self, start: np.ndarray, goals: np.ndarray, spare: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | MotionPlan:
+        """Way-points, pieces of the path with rounded corners, and what is proved."""
+        gap = GAP
+        for attempt in range(ATTEMPTS):
+            begin = time.perf_counter()
+            search, kept = _search(self.validity, self.world, gap), self.clearance + spare
+            found = search.path(start, goals, seed=self.seed + attempt, rounds=self.rounds, clearance=kept)
+            self.seconds["search"] += time.perf_counter() - begin
+            self.used += found.rounds
+            if found.path is None:
+                return self._failed("no path", f"none was found in {found.rounds} rounds of the search")
+            begin = time.perf_counter()
+            points = self._ends(found.path, start, goals)
+            result = self._rounded(points)
+            self.seconds["proof"] += time.perf_counter() - begin
+            if result is not None:
+                return points, *result
+            gap *= 0.4
+        return self._failed("not proved", f"the clearance of {ATTEMPTS} paths could not be proved")
+
+    @staticmethod
+    def _ends(path: np.ndarray, start: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Way-points with the exact start and goal."""
+        points = path.copy()
+        points[0] = start
+        points[-1] = goals[int(np.argmin(np.abs(goals - path[-1]).max(axis=1)))]
+        return without_repeats(points)
+
+    def _rounded(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Pieces with the largest parabolas that are proved, and rows (begin, end, bound) of the path's parameter."""
+        if len(points) < 2:
+            points = np.vstack([points, points + 1e-6])
+        cuts = largest_cuts(points) if len(points) > 2 else np.zeros(0)
+        share = np.ones(len(cuts))
+        while True:
+            pieces = control_points(points, share * cuts)
+            proof = self.prover.prove(pieces, self.clearance)
+            bad = proof.pieces < self.clearance
+            if not bad.any():
+                return pieces, _rows(pieces, proof)
+            curved = np.abs(pieces[:, 0] - 2.0 * pieces[:, 1] + pieces[:, 2]).max(axis=1) > 1e-12
+            if (bad & ~curved).any():
+                return None
+            corners = np.flatnonzero(np.diff(np.concatenate([[False], curved]).astype(int)) > 0)
+            smaller = bad[np.flatnonzero(curved)] if len(corners) else bad[:0]
+            if len(smaller) != len(cuts) or (share[smaller] <= SMALLEST_CUT).any():
+                return None
+            share = np.where(smaller, 0.4 * share, share)
+
+
+def _rows(pieces: np.ndarray, proof: Any) -> np.ndarray:
+    """(begin, end, bound) of intervals of the path's parameter, in order."""
+    knots = smooth_path(pieces).times
+    length = np.diff(knots)
+    begin = knots[proof.owner] + proof.begin * length[proof.owner]
+    end = knots[proof.owner] + proof.end * length[proof.owner]
+    order = np.argsort(begin, kind="stable")
+    return np.column_stack([begin, end, proof.bound])[order]
+
+
+def _is_pose(matrix: np.ndarray) -> bool:
+    return bool(np.array_equal(matrix[3], [0.0, 0.0, 0.0, 1.0]))

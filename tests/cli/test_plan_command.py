@@ -1,0 +1,56 @@
+"""``linkwise plan``: a motion as a table, JSON, and the exit status where there is none."""
+
+import json
+
+import numpy as np
+
+START, GOAL = "0,-1.2,1.5,-1,-1.5,0", "1.2,-1.2,1.5,-1,-1.5,0"
+
+
+def test_plan(linkwise, tmp_path):
+    world, table = tmp_path / "world.json", tmp_path / "motion.csv"
+    world.write_text('{"obstacles": [{"type": "half_space", "normal": [0, 0, 1], "height": -0.3}]}')
+    done = linkwise(
+        "plan",
+        "ur10e",
+        "--from",
+        START,
+        "--to",
+        GOAL,
+        "--world",
+        str(world),
+        "--out",
+        str(table),
+        "--rate",
+        "100",
+        "--json",
+    )
+    assert done.status == 0, done.err
+    facts = json.loads(done.out)
+    assert facts["status"] == "solved"
+    assert facts["clearance"] >= 0.0
+    rows = np.genfromtxt(table, delimiter=",", names=True)
+    assert abs(rows["t"][-1] - facts["duration"]) < 0.02
+    assert np.allclose([rows[f"q{k + 1}"][0] for k in range(6)], [float(x) for x in START.split(",")])
+    text = linkwise("plan", "ur10e", "--from", START, "--to", GOAL, "--world", str(world))
+    assert "a motion of" in text.out
+    assert "was not written" in text.out
+
+
+def test_no_motion_and_bad_input(linkwise, tmp_path):
+    world = tmp_path / "world.json"
+    world.write_text('{"obstacles": [{"type": "sphere", "centre": [0, 0, 0.5], "radius": 3}]}')
+    done = linkwise("plan", "ur10e", "--from", START, "--to", GOAL, "--world", str(world))
+    assert done.status == 1
+    assert "start collides" in done.out
+    assert linkwise("plan", "ur10e", "--from", START, "--to", "1,2").status == 2
+    assert (
+        linkwise(
+            "plan", "ur10e", "--from", START, "--to", GOAL, "--world", str(tmp_path / "missing.json")
+        ).status
+        == 2
+    )
+    assert linkwise("plan", "ur10e", "--from", START, "--to", "pose:1,2,3").status == 2
+    assert linkwise("plan", "ur10e", "--from", START, "--to", GOAL, "--frame", "tool0").status == 2
+    world.write_text("{")
+    assert linkwise("plan", "ur10e", "--from", START, "--to", GOAL, "--world", str(world)).status == 2

@@ -1,0 +1,253 @@
+"""Spheres cover meshes; kernels for collisions and clearances agree with each other, with coal and with C."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from mesh_arm import Coal, mesh_arm
+
+import linkwise as lw
+from linkwise.collision import (
+    Box,
+    Cuboid,
+    HalfSpace,
+    HeightField,
+    PointCloud,
+    Rod,
+    Sphere,
+    Validity,
+    World,
+    read_world,
+    spheres_of,
+    validity_of,
+    write_world,
+)
+from linkwise.collision.spheres import Spheres, _Triangles
+from linkwise.collision.validity.kernel import BoundWorld
+from linkwise.collision.world import COLUMNS
+from linkwise.compiler.ir.interpret import run_nest
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    file = mesh_arm(tmp_path_factory.mktemp("arm"))
+    return file, lw.load(file)
+
+
+def some_world(seed: int) -> World:
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))
+
+    def place():
+        return rng.uniform((-1.0, -1.0, 0.0), (1.0, 1.0, 1.2))
+
+    return World(
+        [
+            *(Sphere(place(), 0.1) for _ in range(3)),
+            *(Rod(place(), place(), 0.04) for _ in range(2)),
+            *(Cuboid(place(), (0.1, 0.2, 0.3)) for _ in range(2)),
+            Cuboid(place(), (0.3, 0.1, 0.2), turn),
+            HalfSpace((0.1, 0.0, 1.0), -0.3),
+        ]
+    )
+
+
+def postures(robot, count, seed=0):
+    return np.random.default_rng(seed).uniform(-2.8, 2.8, (count, robot.nq))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_spheres_cover_the_meshes(tmp_path, seed):
+    """Random points of every triangle lie in a sphere of its body."""
+    robot = lw.load(mesh_arm(tmp_path, seed, joints=3))
+    rng = np.random.default_rng(seed)
+    for count in (None, 60):
+        spheres = spheres_of(robot, count=count)
+        for body, parts in _Triangles(robot, ()).triangles.items():
+            triangles = np.concatenate(parts)
+            share = rng.dirichlet(np.ones(3), (5, len(triangles)))
+            points = np.einsum("ktc,tcx->ktx", share, triangles).reshape(-1, 3)
+            mine = spheres.of(body)
+            away = np.linalg.norm(points[:, None] - spheres.centre[mine], axis=-1) - spheres.radius[mine]
+            assert away.min(axis=1).max() <= 0.0
+    assert spheres_of(robot, count=60).excess < spheres_of(robot, count=8).excess
+
+
+def test_more_margin_is_larger_everywhere(arm):
+    _, robot = arm
+    plain, wide = spheres_of(robot), spheres_of(robot, margin=0.01)
+    assert np.allclose(wide.radius - plain.radius, 0.01)
+    assert isinstance(plain, Spheres)
+    assert spheres_of(robot) is plain
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_collision_of_meshes_is_missed(arm, seed):
+    """coal on the meshes: what touches there touches here."""
+    file, robot = arm
+    checks, world = validity_of(robot), some_world(seed)
+    q = postures(robot, 1500, seed)
+    meshes = Coal(file, robot, set(checks.pairs.compared), world)(q)
+    spheres = robot.in_collision(q, world)
+    assert not (meshes & ~spheres).any()
+    assert 0.05 < meshes.mean() < spheres.mean() < 0.98
+
+
+def test_collisions_are_negative_distances(arm):
+    _, robot = arm
+    checks = validity_of(robot)
+    for seed in range(4):
+        q, world = postures(robot, 500, seed), some_world(seed)
+        distance = checks.distance(q, world)
+        sure = np.abs(distance) > 1e-5
+        assert ((distance < 0.0) == checks.in_collision(q, world))[sure].all()
+        assert ((distance < 0.03) == checks.in_collision(q, world, clearance=0.03))[
+            np.abs(distance - 0.03) > 1e-5
+        ].all()
+        near, gradient = checks.distance_gradient(q[:50], world)
+        assert np.abs(near - distance[:50]).max() < 1e-12
+        h = 1e-6
+        for k in range(robot.nq):
+            step = h * np.eye(robot.nq)[k]
+            slope = (checks.distance(q[:50] + step, world) - checks.distance(q[:50] - step, world)) / (2 * h)
+            assert (
+                np.quantile(np.abs(slope - gradient[:, k]), 0.9) < 1e-6
+            )  # it jumps where another pair is nearest
+
+
+def test_a_state_does_not_depend_on_its_neighbours(arm):
+    """Early exits of a group of lanes change nothing: one by one, in any order."""
+    _, robot = arm
+    checks, world, q = validity_of(robot), some_world(3), postures(robot, 67, 5)
+    whole, distances = checks.in_collision(q, world), checks.clearances(q, world)
+    order = np.random.default_rng(0).permutation(len(q))
+    assert (checks.in_collision(q[order], world) == whole[order]).all()
+    assert (checks.in_collision(q[7], world) == whole[7]).all()
+    other = checks.clearances(q[order], world)
+    assert np.array_equal(other.world, distances.world[order])
+    assert np.array_equal(other.itself, distances.itself[order])
+
+
+def test_positions_that_are_not_numbers_collide(arm):
+    _, robot = arm
+    q = np.zeros((3, robot.nq))
+    q[0, 2], q[1, 4], q[2, 0] = np.nan, np.inf, 1e30
+    assert validity_of(robot).in_collision(q, []).all()
+
+
+def test_c_and_the_interpreter_return_the_same_bits(arm, tmp_path):
+    _, robot = arm
+    checks, world = validity_of(robot), some_world(0)
+    q = postures(robot, 40, 9).astype(np.float32)
+    kernel = checks.collision_kernel
+    bound = BoundWorld(world, "float32", 0.01)
+    (wanted,) = kernel(q, bound, 1)
+    assert 0.0 < wanted.mean() < 1.0
+    program, tables = kernel.program, [bound.tables[kind] for kind in COLUMNS]
+    for row, value in zip(q[:4], wanted[:4], strict=True):
+        memory = {kind: table.ravel() for kind, table in bound.tables.items()}
+        out = np.zeros(1, np.float32)
+        memory |= {"q": row, "margin": bound.margin, "collides": out}
+        run_nest(program, memory, **{f"count_{kind}": len(bound.tables[kind]) for kind in COLUMNS})
+        assert out[0] == value[0]
+    if (compiler := shutil.which("cc")) is None:
+        pytest.skip("no C compiler")
+    source, library = tmp_path / "check.c", tmp_path / "check.so"
+    source.write_text(kernel.source("c"), encoding="utf-8")
+    flags = ["-std=c99", "-O1", "-ffp-contract=off", "-Wall", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", library, source, "-lm"], check=True)
+    function = ctypes.CDLL(str(library)).in_collision
+    rooms = [np.empty(array.columns, np.float32) for array in program.arrays if array.kind == "scratch"]
+    for row, value in zip(q, wanted, strict=True):
+        out, one = np.zeros(1, np.float32), np.ascontiguousarray(row)
+        given = [one, bound.margin, *tables, out, *rooms]
+        counts = [ctypes.c_long(len(table)) for table in tables]
+        function(*(ctypes.c_void_p(array.ctypes.data) for array in given), *counts)
+        assert out[0] == value[0]
+
+
+def test_height_fields_and_point_clouds_are_covered():
+    rng = np.random.default_rng(0)
+    heights = rng.uniform(0.0, 0.3, (9, 7))
+    field = HeightField(heights, 0.1, (-0.4, 0.2))
+    rows = World([field]).solids["boxes"]
+    x, y = rng.uniform(0.0, 0.8, 2000), rng.uniform(0.0, 0.6, 2000)
+    i, k = (x / 0.1).astype(int), (y / 0.1).astype(int)
+    u, v = x / 0.1 - i, y / 0.1 - k
+    z = (1 - u) * ((1 - v) * heights[i, k] + v * heights[i, k + 1])
+    z += u * ((1 - v) * heights[i + 1, k] + v * heights[i + 1, k + 1])
+    points = np.stack([x - 0.4, y + 0.2, z], axis=-1)
+    inside = (np.abs(points[:, None] - rows[:, :3]) <= rows[:, 3:] + 1e-12).all(axis=-1)
+    assert inside.any(axis=1).all()
+    cloud = rng.normal(size=(800, 3)) * 0.2
+    rows = World([PointCloud(cloud, radius=0.02)]).solids["boxes"]
+    assert len(rows) < 800
+    around = (np.abs(cloud[:, None] - rows[:, :3]) <= rows[:, 3:] - 0.02 + 1e-9).all(axis=-1)
+    assert around.any(axis=1).all()
+
+
+def test_world_files(tmp_path):
+    world = World(
+        [*some_world(0).obstacles, Box((0, 0, 0), (1, 1, 1)), HeightField([[0.0, 0.1], [0.2, 0.3]], 0.5),
+         PointCloud([[0.0, 0.0, 1.0]])]
+    )  # fmt: skip
+    file = tmp_path / "world.json"
+    write_world(world, file)
+    again = read_world(file)
+    for kind in COLUMNS:
+        assert np.allclose(again.solids[kind], world.solids[kind], atol=1e-12)
+    wrong = [
+        ("[]", "expected"),
+        ("{", "not a JSON file"),
+        ('{"obstacles": [{"type": "ball"}]}', "obstacle 1: expected a"),
+        ('{"obstacles": [{"type": "sphere", "centre": [0, 0, 0]}]}', "needs 'radius'"),
+        ('{"obstacles": [{"type": "sphere", "centre": [0, 0], "radius": 1}]}', "three numbers"),
+        ('{"obstacles": [{"type": "sphere", "centre": [0, 0, NaN], "radius": 1}]}', "finite"),
+        ('{"obstacles": [{"type": "sphere", "centre": [0, 0, 0], "radius": -1}]}', "radius"),
+        ('{"obstacles": [{"type": "sphere", "centre": [0, 0, 0], "radius": 1, "colour": 2}]}', "unknown key"),
+        ('{"obstacles": [{"type": "box", "lower": [0, 0, 0]}]}', "a box needs"),
+        ('{"obstacles": [{"type": "half_space", "normal": [0, 0, 0], "height": 0}]}', "direction"),
+        ('{"obstacles": [{"type": "point_cloud", "points": "all"}]}', "expected numbers"),
+    ]
+    for text, words in wrong:
+        file.write_text(text)
+        with pytest.raises(lw.ModelError, match=words):
+            read_world(file)
+
+
+def test_pairs_by_name_and_by_srdf(arm, tmp_path):
+    _, robot = arm
+    before = validity_of(robot).pairs
+    first = next(iter(before.compared))
+    names = tuple("link0" if body < 0 else robot.moving_joints[body].body_link for body in first)
+    skipped = Validity(robot, skip=[names])
+    assert first not in skipped.pairs.compared
+    assert skipped.pairs.left_out == (names,)
+    srdf = tmp_path / "arm.srdf"
+    srdf.write_text(
+        f'<robot name="arm"><disable_collisions link1="{names[0]}" link2="{names[1]}" reason="Never"/>'
+        '<disable_collisions link1="link0" link2="other" reason="Never"/></robot>'
+    )
+    assert first not in Validity(robot, srdf=srdf).pairs.compared
+    assert (-1, 0) in Validity(robot, compare=[("link0", "link1")]).pairs.compared
+    assert (-1, 0) not in before.compared
+    with pytest.raises(lw.LinkwiseError, match="no link 'linkk1'"):
+        Validity(robot, skip=[("link0", "linkk1")])
+    srdf.write_text('<!DOCTYPE robot [<!ENTITY a "b">]><robot name="&a;"/>')
+    with pytest.raises(lw.ModelError):
+        Validity(robot, srdf=srdf)
+
+
+def test_bundled_robots_have_room_to_move():
+    """Robots without geometry: spheres along the kinematics do not collide everywhere."""
+    for name in lw.robots():
+        robot = lw.load(name)
+        limits = robot.limits
+        lower = np.where(np.isfinite(limits.lower), limits.lower, -3.0)
+        upper = np.where(np.isfinite(limits.upper), limits.upper, 3.0)
+        q = np.random.default_rng(0).uniform(lower, upper, (300, robot.nq))
+        assert robot.in_collision(q).mean() < 0.75, name
+        assert robot.in_collision(q, [Sphere((0.0, 0.0, 0.0), 10.0)]).all()

@@ -1,0 +1,174 @@
+"""Planned motions touch nothing and keep limits, by coal on the meshes and by Pinocchio's torques."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.collision import Box, Cuboid, HalfSpace, Sphere, World, validity_of
+from linkwise.motion import MotionPlan, plan
+from linkwise.motion.planning.proof import Prover
+from linkwise.motion.planning.rounded import control_points, smooth_path
+from linkwise.motion.planning.search import Search
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "collision"))
+from mesh_arm import Coal, mesh_arm
+
+SHELVES = World(
+    [
+        *(Box((0.45, -0.6, z), (0.9, 0.6, z + 0.03)) for z in (0.25, 0.7, 1.15)),
+        Box((-0.9, -0.9, 0.3), (-0.45, -0.3, 1.3)),
+        Cuboid((0.0, 0.75, 0.8), (0.3, 0.2, 0.9), [[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]]),
+        Sphere((-0.5, 0.5, 1.0), 0.15),
+        HalfSpace((0.0, 0.0, 1.0), -0.1),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    file = mesh_arm(tmp_path_factory.mktemp("arm"), seed=4)
+    return file, lw.load(file)
+
+
+def free_positions(robot, world, count, seed):
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        q = rng.uniform(-2.8, 2.8, (200, robot.nq))
+        found += list(q[~robot.in_collision(q, world, clearance=0.005)])
+    return np.array(found[:count])
+
+
+def test_motions_by_coal_and_pinocchio(arm):
+    """The real meshes at many points of each motion, and the torques of another engine."""
+    file, robot = arm
+    q = free_positions(robot, SHELVES, 24, 0)
+    checks = validity_of(robot)
+    meshes = Coal(file, robot, set(checks.pairs.compared), SHELVES)
+    solved = 0
+    for k, (start, goal) in enumerate(zip(q[::2], q[1::2], strict=True)):
+        found = plan(robot, start, goal, SHELVES, seed=k, acceleration=20.0)
+        if not found:
+            assert found.status == "no path", found.message
+            continue
+        solved += 1
+        motion = found.motion
+        t = np.linspace(0.0, motion.duration, 800)
+        moment = motion.at(t)
+        assert np.allclose(moment.q[0], start, atol=1e-9)
+        assert np.allclose(moment.q[-1], goal, atol=1e-9)
+        assert not meshes(moment.q[::4]).any()
+        assert found.clearance_along(t).min() >= found.clearance >= 0.0
+        assert (np.abs(meshes.torques(moment)) <= robot.effort_limits * (1 + 1e-6)).all()
+        assert (np.abs(moment.qd) <= robot.velocity_limits * (1 + 1e-9)).all()
+        assert (np.abs(moment.qdd) <= 20.0 * (1 + 1e-6)).all()
+        assert np.abs(np.diff(moment.q, axis=0)).max() < 0.1
+    assert solved >= 6
+
+
+def test_the_same_seed_gives_the_same_motion(arm):
+    _, robot = arm
+    start, goal = free_positions(robot, SHELVES, 2, 3)
+    first, again, other = (
+        plan(robot, start, goal, World(SHELVES.obstacles), seed=s, timing=False) for s in (1, 1, 2)
+    )
+    assert first
+    assert np.array_equal(first.waypoints, again.waypoints)
+    assert len(first.waypoints) == 2 or not np.array_equal(first.waypoints, other.waypoints)
+
+
+def test_bounds_hold_between_samples(arm):
+    """What is proved about pieces of random paths holds at many points of them."""
+    _, robot = arm
+    checks = validity_of(robot)
+    prover, rng = Prover(checks, SHELVES), np.random.default_rng(0)
+    proved = 0
+    for start in free_positions(robot, SHELVES, 12, 1):
+        points = start + np.cumsum(rng.normal(0.0, 0.15, (4, robot.nq)), axis=0)
+        pieces = control_points(points, np.array([0.05, 0.08]))
+        path = smooth_path(pieces)
+        s = np.linspace(path.begin, path.end, 2000)
+        q = path.at(s).q
+        found = prover.prove(pieces, 0.0)
+        actual = checks.distance(q, SHELVES)
+        piece = np.clip(np.searchsorted(path.times, s, side="right") - 1, 0, len(pieces) - 1)
+        assert (actual >= found.pieces[piece] - 1e-9).all()
+        if actual.min() < 0.0:
+            assert found.pieces.min() < 0.0
+        proved += found.pieces.min() >= 0.0
+        assert np.allclose(np.diff(q, axis=0) / np.diff(s)[:, None], path.at(s[:-1]).qd, atol=0.05)
+    assert proved > 2
+
+
+def test_clearance_is_kept(arm):
+    _, robot = arm
+    start, goal = free_positions(robot, SHELVES, 40, 7)[[0, 1]]
+    q = free_positions(robot, SHELVES, 60, 8)
+    q = q[validity_of(robot).distance(q, SHELVES) > 0.035]
+    start, goal = q[0], q[1]
+    found = plan(robot, start, goal, SHELVES, clearance=0.03, timing=False)
+    assert found.status in ("solved", "no path")
+    if found:
+        s = np.linspace(found.path.begin, found.path.end, 3000)
+        assert validity_of(robot).distance(found.path.at(s).q, SHELVES).min() >= found.clearance >= 0.03
+        assert np.allclose(found.bounds[0, 0], found.path.begin)
+        assert np.allclose(found.bounds[-1, 1], found.path.end)
+        assert np.allclose(found.bounds[1:, 0], found.bounds[:-1, 1])
+
+
+def test_goals_are_positions_sets_and_poses(arm):
+    _, robot = arm
+    q = free_positions(robot, SHELVES, 6, 11)
+    several = plan(robot, q[0], q[1:4], SHELVES, timing=False)
+    assert several
+    assert np.abs(several.waypoints[-1] - q[1:4]).max(axis=1).min() < 1e-9
+    lw6 = lw.load("ur10e")
+    start = np.array([0.0, -1.2, 1.5, -1.0, -1.5, 0.0])
+    target = lw6.pose(np.array([1.0, -1.0, 1.2, -0.8, -1.5, 0.4]))
+    found = plan(lw6, start, target, [HalfSpace((0, 0, 1), -0.2)])
+    assert found, found.message
+    assert np.allclose(lw6.pose(found.motion.at(found.motion.duration).q), target, atol=1e-5)
+    far = target.copy()
+    far[:3, 3] = 5.0
+    assert plan(lw6, start, far).status == "goal unreachable"
+
+
+def test_what_cannot_be_solved_is_said(arm):
+    _, robot = arm
+    start, goal = free_positions(robot, SHELVES, 2, 5)
+    inside = World([Sphere((0.0, 0.0, 0.0), 3.0)])
+    assert plan(robot, start, goal, inside).status == "start collides"
+    away = robot.pose(goal)[:3, 3]
+    if np.linalg.norm(away - robot.pose(start)[:3, 3]) > 0.3:
+        assert plan(robot, start, goal, [Sphere(away, 0.05)]).status in ("goal collides", "start collides")
+    cage = World([*SHELVES.obstacles])
+    none = plan(robot, start, goal, cage, rounds=1, timing=False)
+    assert none.status in ("solved", "no path")
+    assert isinstance(none, MotionPlan)
+    assert str(none)
+    weak = plan(robot, start, goal, SHELVES, torque=1e-3)
+    assert weak.status == "no timing"
+    assert not weak
+    with pytest.raises(lw.LinkwiseError, match="beyond its limits"):
+        plan(robot, start, goal + 10.0)
+    with pytest.raises(lw.LinkwiseError, match="goal"):
+        plan(robot, start, np.zeros((2, 3)))
+    for name, value in {"seed": -1, "rounds": 0, "clearance": -1.0, "timing": "yes"}.items():
+        with pytest.raises((lw.LinkwiseError, ValueError, TypeError), match=name):
+            plan(robot, start, goal, **{name: value})
+
+
+def test_a_world_that_cannot_be_crossed(arm):
+    """A search that finds nothing ends, and says so."""
+    _, robot = arm
+    start, goal = free_positions(robot, World(), 2, 6)
+    search = Search(validity_of(robot), World([HalfSpace((0.0, 0.0, 1.0), -5.0)]))
+    found = search.path(start, goal[None], seed=0, rounds=3)
+    assert found.rounds <= 3
+    assert search.is_free(np.array([start, start + 1e-3]))
+    blocked = Search(validity_of(robot), World([Sphere((0.0, 0.0, 0.5), 2.0)]))
+    found = blocked.path(start, goal[None], seed=0, rounds=50)
+    assert found.path is None
+    assert found.rounds == 50
