@@ -36,7 +36,10 @@ SMOKE = {  # script -> command lines
     "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12"],
     "walk_in_mujoco.py": ["--help"],
     "certified_fixed_point.py": ["--robot two_link --function gravity_torques --states 4"],
-    "evidence.py": ["--robots two_link --functions gravity_torques --states 1000", "--robots two_link --constants"],
+    "evidence.py": [
+        "--robots two_link --functions gravity_torques --states 1000",
+        "--robots two_link --constants",
+    ],
     "walking.py": ["--seconds 0.2 --simulations linkwise --robots solo12"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",
@@ -46,7 +49,9 @@ SMOKE = {  # script -> command lines
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",
     ],
-    "planning.py": ["validity plans check --robots ur10e --problems 1 --scenes table --states 64 --repeats 1"],
+    "planning.py": [
+        "validity plans check --robots ur10e --problems 1 --scenes table --states 64 --repeats 1"
+    ],
     "first_picture.py": ["--dry-run"],
     "fixed_point.py": ["--robots two_link --functions gravity_torques --states 20"],
     "float32_errors.py": ["--states 5 --robots stanford --json {out}/errors.json"],
@@ -65,7 +70,11 @@ SMOKE = {  # script -> command lines
     "identification.py": ["--only ur10e --no-speed"],
     "intervals.py": ["--only simulated --runs 2"],
     "online_moves.py": ["--targets 20 --joints 1 2"],
-    "inverse_kinematics.py": ["two_link --poses 2", "puma560 --poses 2 --peer", "puma560 --poses 2 --peers 2"],
+    "inverse_kinematics.py": [
+        "two_link --poses 2",
+        "puma560 --poses 2 --peer",
+        "puma560 --poses 2 --peers 2",
+    ],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
     "mutation_by_name.py": ["--sample 1 --parts solve --files 1 --seconds 0.1 --minutes 1"],
     "optimal.py": [
