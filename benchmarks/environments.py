@@ -6,14 +6,20 @@
 A policy step has all physics steps of the task, sensors, observation, reward, ends and resets. Actions are random, or
 zero (standing). ``--bits N`` steps N environments on the device and on the CPU and compares every number. MuJoCo, where
 it is installed: the same robot and feet with position actuators, ``mujoco.rollout`` on one thread, physics alone.
+``--c N`` steps N environments by C that gcc compiles and compares every number.
 ``--playground 8192`` steps as many environments of MuJoCo Playground in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import shutil
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from environments_parts import playground
@@ -32,6 +38,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bits", type=int, help="replay so many environments on the device and on the CPU")
+    parser.add_argument("--c", type=int, help="step so many environments by generated C and on the CPU")
     parser.add_argument("--no-mujoco", action="store_true")
     parser.add_argument("--playground", help="numbers of environments of MuJoCo Playground, with commas")
     given = parser.parse_args()
@@ -39,6 +46,9 @@ def main() -> None:
     task = lw.environments.task(given.task, **options)
     if given.bits:
         compare_bits(task, given)
+        return
+    if given.c:
+        compare_c(task, given)
         return
     began = time.perf_counter()
     for count in map(int, given.envs.split(",")):
@@ -129,6 +139,47 @@ def compare_bits(task: lw.environments.Task, given: argparse.Namespace) -> None:
     print(
         f"{given.bits} environments, {given.steps} steps, {ends:.0f} episodes that ended: first states equal: {first}, "
         f"rows that differ: {different}, replay in one launch equal: {rolled}"
+    )
+
+
+def compare_c(task: lw.environments.Task, given: argparse.Namespace) -> None:
+    """The same seed and actions by C that gcc compiles, one environment after the other, and in one call of Python."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        print("gcc is not installed")
+        return
+    env = lw.environments.Environment(task, given.c, threads=os.cpu_count())
+    kernel = env.kernels.step
+    with tempfile.TemporaryDirectory(prefix="linkwise-environments-") as folder:
+        source, library = Path(folder) / "step.c", Path(folder) / "step.so"
+        source.write_text(kernel.source("c"), encoding="utf-8")
+        flags = ["-std=c99", "-O1", "-mfma", "-ffp-contract=off", "-shared", "-fPIC"]
+        subprocess.run([compiler, *flags, "-o", str(library), str(source), "-lm"], check=True)
+        function = getattr(ctypes.CDLL(str(library)), kernel.name)
+    env.reset(seed=7)
+    rng, state, different, ends = np.random.default_rng(1), env.state.copy(), 0, 0.0
+    packed, streams = (
+        np.ascontiguousarray(np.broadcast_to(x, (given.c, np.shape(x)[-1])))
+        for x in (env._packed, env._streams)
+    )
+    outputs = [np.empty((given.c, *shape), np.float32) for _, shape in kernel.outputs]
+    scratch = np.empty(1 << 20, np.float32)  # for programs with loops; others do not look at it
+    for _ in range(given.steps):
+        action = rng.uniform(-1.0, 1.0, (given.c, env.action_size)).astype(np.float32)
+        wanted = [*env.advance(action)]
+        for k in range(given.c):
+            rows = [array[k : k + 1] for array in (state, action, packed, streams, *outputs)]
+            function(*(ctypes.c_void_p(row.ctypes.data) for row in (*rows, scratch)))
+        made = [np.ascontiguousarray(env.state), *(np.ascontiguousarray(x) for x in wanted)]
+        equal = [
+            a.tobytes() == np.asarray(b, np.float32).tobytes() for a, b in zip(outputs, made, strict=True)
+        ]
+        different += not all(equal)
+        ends += float(np.asarray(wanted[2])[:, :2].sum())
+        state = outputs[0].copy()
+    print(
+        f"C beside the CPU: {given.c} environments, {given.steps} steps, {ends:.0f} episodes that "
+        f"ended, steps that differ: {different}"
     )
 
 

@@ -33,7 +33,7 @@ SMOKE = {  # script -> command lines
     "contact.py": ["--quick --robots legs gripper"],
     "contact_files.py": ["--only no_such_file"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
-    "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12"],
+    "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12", "--c 3 --steps 5"],
     "walk_in_mujoco.py": ["--help"],
     "certified_fixed_point.py": ["--robot two_link --function gravity_torques --states 4"],
     "evidence.py": [
