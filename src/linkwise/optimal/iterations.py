@@ -43,11 +43,27 @@ OF_LARGE = 8
 
 
 class Iterations:
-    """The trajectory of a problem, and what an iteration does with it."""
+    """The trajectory of a problem, and what an iteration does with it.
+
+    Args:
+        problem: what is optimised.
+        shape: of its stages.
+        steps: step sizes that are tried.
+        smallest: pivot.
+        given: inputs by name.
+        plans: whether these are plans of predictive control, whose gaps are closed first (``exact_weight``).
+    """
 
     def __init__(
-        self, problem: Problem, shape: Shape, steps: Sequence[float], smallest: float, given: dict[str, Any]
+        self,
+        problem: Problem,
+        shape: Shape,
+        steps: Sequence[float],
+        smallest: float,
+        given: dict[str, Any],
+        plans: bool = False,
     ):
+        self.plans = plans
         self.problem, self.steps, self.given = problem, tuple(steps), given
         N, tries = problem.horizon, len(steps)
         self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
@@ -313,8 +329,12 @@ class Iterations:
 
         def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
             costs, gaps = trials[::2], trials[1::2]
-            (cost,), (gap, mu, closing, sound, accepted, expected) = now, (value[0] for value in further)
-            weight = acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
+            (cost,), (gap, mu, about_gaps, sound, accepted, expected) = now, (value[0] for value in further)
+            weight = (
+                acceptance.exact_weight(about_gaps)
+                if self.plans
+                else acceptance.weight(gap, expected, about_gaps, ROUNDED * riccati.smallest)
+            )
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
             picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
@@ -327,7 +347,8 @@ class Iterations:
             more = accepted + any_of
             return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
 
-        now = [self.cost, self.gap, self.mu, riccati.closing, riccati.sound, self.accepted, riccati.expected]
+        about_gaps = riccati.largest if self.plans else riccati.closing
+        now = [self.cost, self.gap, self.mu, about_gaps, riccati.sound, self.accepted, riccati.expected]
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
         straight(decided, [self.merits, *now], writes)
         for k in span(1, N + 1, parallel=True):
