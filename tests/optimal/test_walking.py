@@ -197,12 +197,15 @@ def test_torques_of_an_unsolved_sample_are_not_followed():
     assert np.abs(first).max() > 1.0
     solve = follower.law.solve
 
+    residuals = [1.0, np.nan, 1e6]
+
     def short(*given, **options):
         solution, start = solve(*given, **options)
-        return replace(solution, tau=1e3 * solution.tau, residual=np.array(residual)), start
+        residual = np.array(residuals[follower.unsolved])
+        return replace(solution, tau=1e3 * solution.tau, residual=residual), start
 
     follower.law.solve = short
-    for number, residual in enumerate((1.0, np.nan, 1e6)):
+    for number in range(len(residuals)):
         tau = follower(q, rest, (q, rest, rest), held, {})
         assert follower.unsolved == number + 1
         np.testing.assert_allclose(tau, 0.95 ** (number + 1) * first)

@@ -99,9 +99,9 @@ class WholeBody(Summarised):
         supports: what stands on something. Which of them do is an input, ``stance``.
         separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
-        iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for every
-            motor, 16 at least, because about half as many limits can be active at once; for each of several levels 10
-            of the interior-point method.
+        iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
+            every motor, 16 at least, which are enough for about half as many active limits at once; for each of several
+            levels 10 of the interior-point method.
     """
 
     def __init__(
