@@ -50,6 +50,8 @@ RUNS = {
     "elastic": ["two_link", "{out}/log.csv", "--rows", "1-9"],
     "payload": ["two_link", "{out}/log.csv", "{out}/log.csv", "--rows", "1-9"],
     "view": ["two_link", "--out", "{out}/view.html"],
+    "plan": ["two_link", "--from", "0,0", "--to", "1,1", "--acceleration", "5", "--out", "{out}/plan.csv"],
+    "certify": ["two_link", "gravity_torques"],
     "study": ["{out}/study.toml", "--out", "{out}/store"],
     "bench": [
         "--robot",

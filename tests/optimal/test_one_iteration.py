@@ -132,3 +132,16 @@ def test_speed_limits_with_weak_motors_converge():
     assert (many.cost < 0.0913).all()
     alone = problem.with_values({"joints.target": ends[1]}, start=(starts[1], np.zeros(7)))
     assert optimal.solve(alone, iterations=400).cost == many.cost[1]
+
+
+def test_gains_of_a_plan_that_has_converged_stay_what_they_are():
+    """Where nothing is left to gain no step is taken: that is no reason to regularise, which would weaken the gains."""
+    for name in ("two_link", "puma_valera", "stanford"):
+        robot = lw.load(name)
+        gains = []
+        for first in (25, 80):
+            controller = optimal.Predictive(robot, horizon=8, step=0.02, first=first)
+            controller.aim({"joints.target": robot.neutral + 0.1})
+            controller(0.0, robot.neutral, np.zeros(robot.dof))
+            gains.append(controller.plan.gains)
+        np.testing.assert_allclose(gains[1], gains[0], atol=1e-6 * np.abs(gains[0]).max(), err_msg=name)

@@ -124,9 +124,11 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("limit", [60_000, 80_000])  # of a raw file; of the journal after some chunks
-def test_a_real_file_system_that_is_full(linkwise, tmp_path, limit):
-    text = TEXT.replace("samples = 5000", "samples = 40000\nchunk = 4096")
+@pytest.mark.parametrize(
+    ("chunk", "limit"), [(8192, 100_000), (4096, 80_000)]
+)  # of a raw file; of the journal later
+def test_a_real_file_system_that_is_full(linkwise, tmp_path, chunk, limit):
+    text = TEXT.replace("samples = 5000", f"samples = 40000\nchunk = {chunk}")
     text = text.replace('"mean", "max"]', '"mean", "max"], quantiles = [0.5]')
     (tmp_path / "small.toml").write_text(text)
     assert linkwise("study", "small.toml", "--out", "whole")[0] == 0

@@ -29,6 +29,7 @@ _FACTS = "says something about the robot; no state goes in"
 _SEARCHES = "an iteration over many calls; benchmarks/inverse_kinematics.py times it"
 _INSIDE = "shows the inside of an algorithm for one state, for people"
 NOT_TIMED = {
+    "in_collision": "needs a world; benchmarks/planning.py times it",
     **dict.fromkeys(("from_model", "kernel", "compile", "link_side", "lock", "with_base"), _MODELS),
     **dict.fromkeys(
         (
@@ -36,6 +37,7 @@ NOT_TIMED = {
             "with_contacts",
             "with_coupled_mimics",
             "with_elastic_joints",
+            "with_frames",
             "with_gravity",
             "with_motors",
         ),

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linkwise.arguments.numbers import Numbers
 from linkwise.collision.room import Box
+from linkwise.core.once import once
 from linkwise.core.products import length, times
 from linkwise.errors import ArgumentError
 from linkwise.model import Transform
@@ -278,7 +278,7 @@ class World:
         if sum(map(len, self.solids.values())) > MOST_OBSTACLES:
             raise ArgumentError(f"world: more than {MOST_OBSTACLES} simple solids")
 
-    @cached_property
+    @once
     def solids(self) -> dict[str, np.ndarray]:
         """Tables of simple solids by kind, see ``COLUMNS``."""
         found: dict[str, list[np.ndarray]] = {kind: [] for kind in COLUMNS}

@@ -52,6 +52,14 @@ def version(compiler: str = "gcc") -> str:
     return f"{compiler} {number} for {machine}"
 
 
+def version_or_none() -> str:
+    """The same; empty where there is no compiler that says it."""
+    try:
+        return version()
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ""
+
+
 def _read(text: str) -> dict[str, int]:
     rows = (line.split("\t") for line in text.splitlines())
     return {row[0].rsplit(":", 1)[-1]: int(row[1]) for row in rows if len(row) == 3}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,19 +53,12 @@ class CertifiedPackage(Package):
             for f, certificate in zip(self.functions, self.certificates, strict=True)
         ]
         tools = {"linkwise": __version__, "python": platform.python_version(), "numpy": np.__version__}
-        if compiler := _compiler():
+        if compiler := stack.version_or_none():
             tools["compiler"] = compiler
         found[CERTIFICATE] = foreign.json_text({"tools": tools, "functions": sheets}, indent=1) + "\n"
         found[CHECKER] = support_file("check_certificate.py.in", "linkwise.evidence")
         found[PAGE] = page(self.about, self.functions, self.certificates)
         return self.with_manifest(found)
-
-
-def _compiler() -> str:
-    try:
-        return stack.version()
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return ""
 
 
 def _function(f: Coded, certificate: Certificate, fma: bool) -> dict[str, Any]:

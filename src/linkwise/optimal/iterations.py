@@ -339,13 +339,17 @@ class Iterations:
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
             picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
             picks = [where(sound > 0.5, pick, 0.0) for pick in picks]
+            # where nothing is left to gain no step is better: that is no reason to regularise, which weakens the gains
+            left = abs(expected) + abs(closing)
+            done = (left < ROUNDED * riccati.smallest * abs(cost)) & (sound > 0.5)
             any_of, taken = 0.0, 0.0
             for pick, size, c, g in zip(picks, self.steps, costs, gaps, strict=True):
                 any_of = any_of + pick
                 taken = taken + size * pick
                 cost, gap = where(pick > 0.5, c, cost), where(pick > 0.5, g, gap)
             more = accepted + any_of
-            return [picks, [cost], [gap], [acceptance.regularised(mu, taken)], [taken], [more]]
+            mu = acceptance.regularised(mu, where(done, 1.0, taken))
+            return [picks, [cost], [gap], [mu], [taken], [more]]
 
         about_gaps = riccati.largest if self.plans else riccati.closing
         now = [self.cost, self.gap, self.mu, about_gaps, riccati.sound, self.accepted, riccati.expected]

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.emit import alike, turns
-from linkwise.compiler.emit.lanes import Lanes, Writer
-from linkwise.compiler.emit.llvm import Renderer, intrinsics, literal
+from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, literal
+from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
 from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 

@@ -3,6 +3,8 @@ instructions."""
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -137,3 +139,22 @@ def gathered(writer: Writer, lanes: Lanes, scalars: Sequence[str]) -> str:
     for lane, scalar in enumerate(scalars):
         vector = writer.value(f"insertelement {lanes.real} {vector}, {lanes.scalar} {scalar}, i64 {lane}")
     return vector
+
+
+def literal(value: float, dtype: str) -> str:
+    """A constant as LLVM spells it exactly: the bits of a double, for a float those of the rounded number."""
+    if dtype == "float32":
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = math.copysign(math.inf, value)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def intrinsics(lanes: Lanes) -> str:
+    """Declarations of what the spellings call."""
+    real, suffix = lanes.real, lanes.suffix
+    return "".join(
+        f"declare {real} @llvm.{name}.{suffix}({', '.join([real] * count)})\n"
+        for name, count in (("fma", 3), ("sqrt", 1), ("fabs", 1))
+    )

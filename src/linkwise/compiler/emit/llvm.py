@@ -7,15 +7,13 @@ values stay alive. ``memory`` decides where scalars are stored.
 
 from __future__ import annotations
 
-import math
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.emit import alike
 from linkwise.compiler.emit.hoist import held_elements
-from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
+from linkwise.compiler.emit.lanes import Lanes, Writer, gathered, literal
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.turns import side_by_side
 from linkwise.compiler.ir.graph import CONDITIONS, Node
@@ -570,25 +568,6 @@ def holder(node: Node) -> Node:
     if node.op == "result":
         return carried(node)
     return node
-
-
-def literal(value: float, dtype: str) -> str:
-    """A constant as LLVM spells it exactly: the bits of a double, for a float those of the rounded number."""
-    if dtype == "float32":
-        try:
-            value = struct.unpack("<f", struct.pack("<f", value))[0]
-        except OverflowError:
-            value = math.copysign(math.inf, value)
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-
-def intrinsics(lanes: Lanes) -> str:
-    """Declarations of what the spellings call."""
-    real, suffix = lanes.real, lanes.suffix
-    return "".join(
-        f"declare {real} @llvm.{name}.{suffix}({', '.join([real] * count)})\n"
-        for name, count in (("fma", 3), ("sqrt", 1), ("fabs", 1))
-    )
 
 
 def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:

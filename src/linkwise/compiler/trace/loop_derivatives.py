@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from linkwise.compiler.ir.derivative import differentiable_arguments, remade, reverse, tangents
@@ -26,6 +25,7 @@ from linkwise.compiler.ir.walks import reachable
 from linkwise.compiler.trace.rolled import Key, OpenStep, StraightPart, TracedLoop, bounds_of, tracing
 from linkwise.compiler.trace.rolled_statements import Resolved, memory_of, nodes_between
 from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index, Stored
+from linkwise.core.once import once
 from linkwise.errors import TraceError
 from linkwise.language import current_tracer, empty, span, triangle, variable, zeros
 
@@ -50,7 +50,7 @@ class Arithmetic:
     """Numbers of the reads that have tangents and adjoints."""
     written_slopes: list[int] = field(default_factory=list[int])
 
-    @cached_property
+    @once
     def dependencies(self) -> list[set[int]]:
         """For each value the numbers of the reads that it depends on by its derivative."""
         masks = {node.index: 1 << k for k, node in enumerate(self.given)}
@@ -62,7 +62,7 @@ class Arithmetic:
         numbers = range(len(self.given))
         return [{k for k in numbers if masks[value.index] >> k & 1} for value in self.values]
 
-    @cached_property
+    @once
     def tangents(self) -> list[Node]:
         """Of the values with slopes, by inputs ("t", k)."""
         graph = self._graph
@@ -70,7 +70,7 @@ class Arithmetic:
         values = [self.values[j] for j in self.written_slopes]
         return tangents(values, seeds) if values else []
 
-    @cached_property
+    @once
     def adjoints(self) -> list[Node]:
         """What is added to the adjoints of the reads with slopes, by inputs ("b", j)."""
         graph = self._graph
@@ -80,7 +80,7 @@ class Arithmetic:
         (row,) = reverse([total], [self.given[k] for k in self.read_slopes])
         return row
 
-    @cached_property
+    @once
     def needed(self) -> list[int]:
         """Numbers of the reads whose values the adjoints depend on."""
         seen = {node.index for node in reachable(self.adjoints)}
@@ -200,7 +200,7 @@ class Tree:
 
     # -- what the way back needs
 
-    @cached_property
+    @once
     def needed(self) -> dict[Memory, list[Arithmetic]]:
         """For each memory the steps that read a value of it which their derivatives depend on."""
         steps: dict[Memory, list[Arithmetic]] = {}
