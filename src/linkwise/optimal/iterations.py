@@ -329,11 +329,14 @@ class Iterations:
 
         def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
             costs, gaps = trials[::2], trials[1::2]
-            (cost,), (gap, mu, about_gaps, sound, accepted, expected) = now, (value[0] for value in further)
+            (cost,), (gap, mu, closing, sound, accepted, expected, largest) = (
+                now,
+                (value[0] for value in further),
+            )
             weight = (
-                acceptance.exact_weight(about_gaps)
+                acceptance.exact_weight(largest)
                 if self.plans
-                else acceptance.weight(gap, expected, about_gaps, ROUNDED * riccati.smallest)
+                else acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
             )
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
@@ -351,8 +354,8 @@ class Iterations:
             mu = acceptance.regularised(mu, where(done, 1.0, taken))
             return [picks, [cost], [gap], [mu], [taken], [more]]
 
-        about_gaps = riccati.largest if self.plans else riccati.closing
-        now = [self.cost, self.gap, self.mu, about_gaps, riccati.sound, self.accepted, riccati.expected]
+        now = [self.cost, self.gap, self.mu, riccati.closing, riccati.sound, self.accepted, riccati.expected]
+        now.append(riccati.largest)
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
         straight(decided, [self.merits, *now], writes)
         for k in span(1, N + 1, parallel=True):
