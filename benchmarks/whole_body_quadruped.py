@@ -71,7 +71,6 @@ law = control.WholeBody(
     control.MotionLimits(period=PERIOD),
     supports=[control.Support(f"foot{leg}", radius=0.02, friction=0.6, smallest=1.0) for leg in range(4)],
     damping=10.0,
-    iterations=10,
 )
 home = law.targets(stand)
 com, turn, foot, posture, force = law.target_slices()

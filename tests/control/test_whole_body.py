@@ -213,6 +213,20 @@ def test_a_level_is_kept_exactly():
     assert weighed["errors"][0] > 1e-4  # where weights only weigh, it is not
 
 
+def test_default_steps_are_enough_for_many_legs():
+    """Robots with more motors have more limits active at once: with 16 steps some of these are not solved."""
+    robot = legged(1, 6, 3)
+    law = controller(robot, 6, iterations=None)
+    states = [state(law, k, (1.0, 5.0, 20.0)[k % 3]) for k in range(90)]
+    stance = 1.0 * (np.random.default_rng(5).uniform(size=(90, 6)) > 0.4)
+    solution, _ = law.solve(*(np.array(part) for part in zip(*states, strict=True)), stance=stance)
+    assert solution.residual.max() < 1e-6
+    assert solution.active.sum(axis=1).max() > 12
+    assert (np.abs(solution.tau[:, 6:]) <= robot.effort_limits[6:]).all()
+    arm = lw.load("panda")
+    assert control.WholeBody(arm, [control.PostureTask()]).iterations == 16
+
+
 def test_feet_in_the_air_push_nothing():
     law = controller(legged(3, 3, 2), 3)
     q, qd, targets = state(law, 0, 0.3)

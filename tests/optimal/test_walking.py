@@ -1,5 +1,7 @@
 """Predictive control of walking robots: gaits in world time, targets of stages, plans, and a walk with a push."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -171,6 +173,7 @@ def test_a_quadruped_walks_and_is_pushed():
     heading = 2.0 * np.arctan2(q[:, 5], q[:, 6])
     assert heading[-1] - heading[then] > 0.15
     assert walk.failures == 0
+    assert walk.follower.unsolved == 0
     assert walk.plans == pytest.approx(2.4 / 0.02, abs=2)
     assert np.abs(result.tau[:, 6:]).max() <= robot.effort_limits[6:].max()
     # bad readings: torques stay finite
@@ -181,6 +184,35 @@ def test_a_quadruped_walks_and_is_pushed():
     walk.halt()
     assert walk.held(walk.end + 0.1).all()
     assert walk.end - 2.4 < walk.gait.period
+
+
+def test_torques_of_an_unsolved_sample_are_not_followed():
+    """A law with too few steps says so by its residual: the torques of the last sample fade."""
+    robot, stand = quadruped(3)
+    walk = optimal.Walking(robot, stand=stand)
+    follower, q = walk.follower, walk.feet.stand
+    rest, held = np.zeros(robot.dof), np.ones(4)
+    first = follower(q, rest, (q, rest, rest), held, {})
+    assert follower.unsolved == 0
+    assert np.abs(first).max() > 1.0
+    solve = follower.law.solve
+
+    residuals = [1.0, np.nan, 1e6]
+
+    def short(*given, **options):
+        solution, start = solve(*given, **options)
+        residual = np.array(residuals[follower.unsolved])
+        return replace(solution, tau=1e3 * solution.tau, residual=residual), start
+
+    follower.law.solve = short
+    for number in range(len(residuals)):
+        tau = follower(q, rest, (q, rest, rest), held, {})
+        assert follower.unsolved == number + 1
+        np.testing.assert_allclose(tau, 0.95 ** (number + 1) * first)
+    follower.law.solve = solve
+    np.testing.assert_allclose(follower(q, rest, (q, rest, rest), held, {}), first, atol=1e-6)
+    walk.reset()
+    assert follower.unsolved == 0
 
 
 def test_what_cannot_walk_is_said():

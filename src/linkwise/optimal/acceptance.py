@@ -2,7 +2,8 @@
 
 Of a fixed set of step sizes the longest one that brings a part of what it promises is taken, else the one with the
 smallest merit, if it is smaller than that of the trajectory that is there; else that one stays and the regularisation
-grows. The merit is the cost plus a weight times the sum of the gaps between the shooting intervals (``weight``).
+grows. The merit is the cost plus a weight times the sum of the gaps between the shooting intervals (``weight``, for
+plans of predictive control ``exact_weight``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ SHORT, LONG = 0.05, 0.2  # steps up to which it grows, and beyond which it shrin
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
 HUGE = 1e30  # no merit is larger
 PART = 0.1  # of the promised decrease that is enough
+EXACT = 2.0  # weight of gaps of plans, in units of the largest multiplier
 RISE = 2.0  # of the cost, where gaps are closed, that is allowed: in units of what the quadratic model says
 
 
@@ -36,6 +38,17 @@ def weight(gap: Scalar, expected: Scalar, closing: Scalar, closed: float) -> Sca
     rise = closing + 0.5 * expected
     allowed = RISE * where(rise > 0.0, rise, 0.0 * rise) + 0.5 * abs(expected)
     return allowed / (gap + closed)
+
+
+def exact_weight(largest: Scalar) -> Scalar:
+    """Weight of the gaps in the merit of a plan, which begins with a gap: at the measured state. What the plan would
+    cost without this gap cannot be had, so that a step which closes it is worth any cost; a plan that is refused leaves
+    the robot without an answer to what was measured.
+
+    Args:
+        largest: multiplier of the equations of motion.
+    """
+    return EXACT * largest
 
 
 def merit(cost: Scalar, gap: Scalar, weight: Scalar) -> Scalar:

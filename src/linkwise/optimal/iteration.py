@@ -115,10 +115,11 @@ def iterated(
     iterations: int,
     dtype: Dtype,
     given: dict[str, Any],
+    plans: bool = False,
 ) -> dict[str, Any]:
     """What iterations leave, inside a traced function; those of problems with contacts have phases."""
     kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
-    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given).run(iterations)
+    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given, plans).run(iterations)
 
 
 def count_of(shape: tuple[int, ...]) -> int:

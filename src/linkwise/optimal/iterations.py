@@ -43,11 +43,27 @@ OF_LARGE = 8
 
 
 class Iterations:
-    """The trajectory of a problem, and what an iteration does with it."""
+    """The trajectory of a problem, and what an iteration does with it.
+
+    Args:
+        problem: what is optimised.
+        shape: of its stages.
+        steps: step sizes that are tried.
+        smallest: pivot.
+        given: inputs by name.
+        plans: whether these are plans of predictive control, whose gaps are closed first (``exact_weight``).
+    """
 
     def __init__(
-        self, problem: Problem, shape: Shape, steps: Sequence[float], smallest: float, given: dict[str, Any]
+        self,
+        problem: Problem,
+        shape: Shape,
+        steps: Sequence[float],
+        smallest: float,
+        given: dict[str, Any],
+        plans: bool = False,
     ):
+        self.plans = plans
         self.problem, self.steps, self.given = problem, tuple(steps), given
         N, tries = problem.horizon, len(steps)
         self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
@@ -313,8 +329,15 @@ class Iterations:
 
         def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
             costs, gaps = trials[::2], trials[1::2]
-            (cost,), (gap, mu, closing, sound, accepted, expected) = now, (value[0] for value in further)
-            weight = acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
+            (cost,), (gap, mu, closing, sound, accepted, expected, largest) = (
+                now,
+                (value[0] for value in further),
+            )
+            weight = (
+                acceptance.exact_weight(largest)
+                if self.plans
+                else acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
+            )
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
             promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
             picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
@@ -332,6 +355,7 @@ class Iterations:
             return [picks, [cost], [gap], [mu], [taken], [more]]
 
         now = [self.cost, self.gap, self.mu, riccati.closing, riccati.sound, self.accepted, riccati.expected]
+        now.append(riccati.largest)
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
         straight(decided, [self.merits, *now], writes)
         for k in span(1, N + 1, parallel=True):

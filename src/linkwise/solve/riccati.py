@@ -118,12 +118,12 @@ class Riccati:
         self.Quu, self.qu = empty(m, m), empty(m)
         self.Qux, self.z, self.scaled = empty(m, n), empty(m, n), empty(m, n)
         self.expected, self.gradient = variable(0.0), variable(0.0)
-        self.closing, self.sound = variable(0.0), variable(1.0)
+        self.closing, self.largest, self.sound = variable(0.0), variable(0.0), variable(1.0)
 
     def clear(self) -> None:
-        """Before a sweep: first-order change of the cost, that by closing the gaps to second order, largest |Qu| of a
-        free control, and the soundness of ``factors.ldl_of_any``."""
-        self.expected.value = self.gradient.value = self.closing.value = 0.0
+        """Before a sweep: first-order change of the cost, that by closing the gaps to second order, largest
+        multiplier, largest |Qu| of a free control, and the soundness of ``factors.ldl_of_any``."""
+        self.expected.value = self.gradient.value = self.closing.value = self.largest.value = 0.0
         self.sound.value = 1.0
 
     def next_value(self, gap: Any, mu: Any, turns: Sequence[Sequence[Any]] = ((), ())) -> None:
@@ -143,6 +143,7 @@ class Riccati:
             moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
         for i in span(s.states):
             self.closing += 0.5 * gap[i] * (self.vx[i] + moved[i])
+            self.largest.value = larger(self.largest.value, abs(self.vx[i]))
         for i in span(q):
             self.ahead[i] = moved[q + i] + h * moved[i]
         if s.turned:

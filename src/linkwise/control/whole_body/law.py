@@ -48,8 +48,8 @@ from linkwise.core.summaries import Summarised, Summary
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
-STEPS = 16
-"""Of the active-set method, for tasks of one level."""
+STEPS, OF_MOTOR = 16, 2
+"""Of the active-set method, for tasks of one level: so many at least, and for every motor."""
 ITERATIONS = 10
 """Of the interior-point method, for each of several levels."""
 WRITTEN_OUT = 8000
@@ -99,9 +99,9 @@ class WholeBody(Summarised):
         supports: what stands on something. Which of them do is an input, ``stance``.
         separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
-        iterations: of the solver, for every level; None: 16 steps of the active-set method that solves tasks of one
-            level, which are enough for about half as many active limits at once, and 10 of the interior-point method
-            for each of several levels.
+        iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
+            every motor, 16 at least, which are enough for about half as many active limits at once; for each of several
+            levels 10 of the interior-point method.
     """
 
     def __init__(
@@ -118,7 +118,8 @@ class WholeBody(Summarised):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
         several = len({getattr(task, "level", 1) for task in tasks}) > 1
-        iterations = (ITERATIONS if several else STEPS) if iterations is None else iterations
+        if iterations is None:
+            iterations = ITERATIONS if several else max(STEPS, OF_MOTOR * len(motors_of(robot)))
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
         self.robot, self.tasks = robot, checked_tasks(robot, tasks)

@@ -92,7 +92,7 @@ def plan_program(problem: Problem, iterations: int, steps: Sequence[float], dtyp
     def function(late: Any, **given: Any) -> dict[str, Any]:
         states, torques = shifted(given["states"], late[0]), shifted(given["torques"], late[0])
         given |= {"states": states, "torques": torques}
-        return judged(iterated(problem, shape, sizes, iterations, dtype, given), states)
+        return judged(iterated(problem, shape, sizes, iterations, dtype, given, plans=True), states)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)

@@ -22,6 +22,8 @@ UNUSED = 1e-9  # weight of tasks that do not count
 FINDING = 0.4  # [m/s], in units of √(height): speed with which a foot that should stand looks for the ground
 NEAR = 0.03  # of the standing height: a foot that should stand and is lower than this does
 SMOOTH = 0.02  # [s]: dry friction that is compensated changes its direction as in steps of this duration
+SOLVED = 1e-6  # residual of the law above which its torques are not used
+FADED = 0.95  # of the torques of the last sample, where this one has none
 SHARE = 1e-6  # weight of equal shares of the robot's weight
 
 
@@ -54,7 +56,6 @@ class Follower:
                 for name in feet.names
             ],
             damping=10.0,
-            iterations=10,
         )
         self._limits = limits_of_torque(robot, torque_limits)
         self._slices = self.law.target_slices()
@@ -66,6 +67,7 @@ class Follower:
         """Forget the last sample."""
         self.start = self.law.cold_start
         self.accelerations = np.zeros(self.robot.dof)
+        self.torques, self.unsolved = np.zeros(self.robot.dof), 0
 
     def __call__(
         self,
@@ -75,7 +77,8 @@ class Follower:
         held: np.ndarray,
         swings: Mapping[int, Sequence[Any]],
     ) -> np.ndarray:
-        """Torques of a sample [N·m or N], (n,).
+        """Torques of a sample [N·m or N], (n,); those of the last one, faded, where the law has no solution
+        (``unsolved`` counts these samples).
 
         Args:
             q: measured positions, (nq,).
@@ -102,7 +105,11 @@ class Follower:
         self.solution, self.accelerations = solution, solution.qdd
         tau = solution.tau + self._friction(q, qd)
         tau[:6] = 0.0
-        return np.clip(np.where(np.isfinite(tau), tau, 0.0), -self._limits, self._limits)
+        if not (np.isfinite(tau).all() and float(solution.residual) <= SOLVED):
+            self.unsolved += 1
+            tau, self.start = FADED * self.torques, law.cold_start
+        self.torques = np.clip(tau, -self._limits, self._limits)
+        return self.torques.copy()
 
     @once
     def _friction(self) -> Any:

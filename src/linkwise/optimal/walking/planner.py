@@ -181,7 +181,7 @@ def plan_program(
         states, torques = plans.shifted(given["states"], late[0]), plans.shifted(given["torques"], late[0])
         parameters = _with_orders(problem, stages, given["parameters"], orders)
         given |= {"states": states, "torques": torques, "parameters": parameters}
-        return plans.judged(iterated(problem, shape, sizes, iterations, dtype, given), states)
+        return plans.judged(iterated(problem, shape, sizes, iterations, dtype, given, plans=True), states)
 
     traced = TracedFunction(function, input_shapes(problem, stages), NAME, longest=None, loops=True)
     with computed_in(dtype):
