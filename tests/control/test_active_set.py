@@ -64,7 +64,7 @@ def test_random_programmes_are_solved_with_limits_of_all_kinds_active():
     for seed in range(8):
         given = programme(seed)
         x, chosen, residual = solved(*given, 20)
-        assert residual < 1e-9
+        assert residual < 1e-7
         active += check(*given, x, chosen)
         again, same, _ = solved(*given, 20, start=chosen)
         assert np.allclose(again, x, rtol=1e-7, atol=1e-9)
@@ -77,7 +77,7 @@ def test_units_of_unknowns_and_unknowns_without_cost_do_not_move_the_solution():
     for seed in range(4):
         given = programme(seed, spread=2.0)
         x, chosen, residual = solved(*given, 24)
-        assert residual < 1e-9
+        assert residual < 1e-7
         check(*given, x, chosen)
     count = 0
     for seed in range(6):

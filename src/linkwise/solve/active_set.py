@@ -347,7 +347,7 @@ class ActiveSet:
 
     def worst(self) -> Any:
         """The largest violation of the optimality conditions: of stationarity, in units of the mean diagonal of P
-        and of L⁻¹, and of inequalities that are not active."""
+        and of L⁻¹, and of inequalities, active or not."""
         self._measure()
         gradient = elementwise(lambda a, b: a + b, product(self.P, self.x), self.p)
         half = self._halved(gradient)
@@ -355,7 +355,7 @@ class ActiveSet:
             half[j] = dot(self.normals[j, :], self.u, half[j] - self.shift[j])
         most = variable(largest(half))
         for k in span(self.candidates):
-            most.value = larger(most.value, where(self.place[k] < 0.0, 0.0, self.excess[k]))
+            most.value = larger(most.value, self.excess[k])
         return most.value
 
     def active(self) -> Any:
