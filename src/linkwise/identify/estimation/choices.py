@@ -21,10 +21,10 @@ from linkwise.identify.estimation.friction import AxisSignals, Friction, column,
 from linkwise.identify.estimation.lag import Lag, estimate_lag, shifted
 from linkwise.identify.estimation.motions import motions
 from linkwise.identify.estimation.regression import Observer, Regression
+from linkwise.identify.estimation.weights import solved
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.signals import Signals
 from linkwise.robot.robot import Robot
-from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 CUTOFFS = (5.0, 8.0, 12.0)  # [Hz] of people who choose one for all arms
@@ -32,7 +32,7 @@ LAWS = {"sign": "coulomb", "tanh": "smooth"}
 """Friction of plain least squares: the direction jumps, or changes over a small speed."""
 ROWS = 1500  # recorded samples of a recording that are predicted
 RIDGE = 1e-12  # of unit columns: what is not excited stays finite
-PASSES = 3  # in which weights of joints are renewed
+EXACT = 1e-5  # relative residual under which a joint's weight does not grow
 BETTER = 0.995  # of the error of what a spectrum chooses: less is no reason to take another cut-off
 
 
@@ -74,17 +74,22 @@ def choose(
         ]
     found: list[Plain] = []
     folds: Folds | None = None
+    columns: dict[str, tuple[Friction, BaseParameters]] = {}
     for frequency in wanted:
         signals = [condition(log, cutoff=frequency) for log in logs]
         if any(each.cutoff == signals[0].cutoff for each in found):
             continue  # a condition of the user's own may have a cut-off of its own
         observer = Observer(robot, signals)
         folds = Folds.of(observer) if folds is None else folds
+        columns = columns or plain_columns(observer)
         late = [lag] if lag is not None else _lags(observer)
         for each in late:
             moved = [shifted(s, each) for s in signals] if each.corrected else signals
             watched = Observer(robot, moved) if each.corrected else observer
-            found += [Plain(law, signals[0].cutoff, each, _error(watched, law, folds)) for law in LAWS]
+            found += [
+                Plain(law, signals[0].cutoff, each, _error(watched, *used, folds))
+                for law, used in columns.items()
+            ]
     by_spectrum = min(each.error for each in found if each.cutoff == wanted[0])
     best = min(found, key=lambda each: each.error)
     if best.error > BETTER * by_spectrum:
@@ -125,9 +130,8 @@ class Folds:
         return numbers[np.searchsorted(middle, times)]
 
 
-def _error(observer: Observer, law: str, folds: Folds) -> float:
+def _error(observer: Observer, friction: Friction, base: BaseParameters, folds: Folds) -> float:
     """Error of all left-out motions together [% of the torque]."""
-    friction, base = plain_columns(observer, law)
     regression = observer.regression(friction).pick(base.columns)
     fitted = np.concatenate([folds.at(k, s.filtered_times) for k, s in enumerate(observer.signals)])
     rows = [recorded_rows(observer.robot, s, friction, base, observer.axes) for s in observer.signals]
@@ -143,16 +147,15 @@ def _error(observer: Observer, law: str, folds: Folds) -> float:
     return 100.0 * float(np.sqrt(wrong / max(float((tau**2).sum()), 1e-300)))
 
 
-def plain_columns(observer: Observer, law: str) -> tuple[Friction, BaseParameters]:
-    """Friction of plain least squares, and its base parameters.
+def plain_columns(observer: Observer) -> dict[str, tuple[Friction, BaseParameters]]:
+    """Friction of plain least squares by ``LAWS``, and its base parameters; both are the same for every cut-off.
 
     Args:
         observer: the recordings.
-        law: a key of ``LAWS``.
     """
-    robot = observer.robot
-    friction = friction_named(LAWS[law], robot.dof, len(observer.axes) - robot.dof)
-    return friction, base_of(robot, observer.axes, friction)
+    robot, coupled = observer.robot, len(observer.axes) - observer.robot.dof
+    laws = {law: friction_named(name, robot.dof, coupled) for law, name in LAWS.items()}
+    return {law: (friction, base_of(robot, observer.axes, friction)) for law, friction in laws.items()}
 
 
 def plain_solution(regression: Regression) -> np.ndarray:
@@ -204,20 +207,9 @@ def _grams(regression: Regression, fold: np.ndarray, count: int) -> np.ndarray:
 
 
 def _solved(grams: np.ndarray) -> np.ndarray:
-    """Weighted least squares from products of columns (n, p + 1, p + 1), joints by the size of their residuals."""
+    """Weighted least squares from ``_grams`` of one fit, (n, p + 1, p + 1)."""
     size = np.maximum(grams[:, -1, -1], 1e-300)
-    weights = 1.0 / size
-    p = grams.shape[1] - 1
-    x = np.zeros(p)
-    for _ in range(PASSES):
-        total = (weights[:, None, None] * grams).sum(axis=0)
-        length = np.sqrt(np.maximum(np.diag(total)[:p], 1e-300))
-        unit = total[:p, :p] / length / length[:, None] + RIDGE * np.eye(p)
-        x = linear.solve(unit, total[:p, p] / length) / length
-        z = np.append(x, -1.0)
-        residual = product(product(grams, z), z)
-        weights = 1.0 / np.maximum(residual, 1e-10 * size)
-    return x
+    return solved(grams / size[:, None, None], RIDGE, EXACT)[1]
 
 
 __all__ = ["CUTOFFS", "LAWS", "Plain", "choose", "plain_columns", "plain_solution", "recorded_rows"]

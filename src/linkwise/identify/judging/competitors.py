@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.identify.estimation.choices import CUTOFFS, LAWS, plain_columns, plain_solution
+from linkwise.identify.estimation.choices import CUTOFFS, plain_columns, plain_solution
 from linkwise.identify.estimation.regression import Observer
 from linkwise.identify.judging.validation import Validation, by_columns
 from linkwise.identify.recordings.signals import Signals, condition
@@ -47,13 +47,13 @@ def plain_competitors(
         judged: the recordings that were predicted.
     """
     robot = robot.with_motors(()) if robot.motors else robot
-    found = []
+    found, columns = [], {}
     for cutoff in CUTOFFS:
         fitted = {id(s.log): condition(s.log, cutoff=cutoff) for s in signals}
         tests = [fitted.get(id(v.log)) or condition(v.log, cutoff=cutoff) for v in judged]
         observer = Observer(robot, list(fitted.values()))
-        for law in LAWS:
-            friction, base = plain_columns(observer, law)
+        columns = columns or plain_columns(observer)
+        for law, (friction, base) in columns.items():
             regression = observer.regression(friction)
             x = np.zeros(len(regression.labels))
             x[list(base.columns)] = plain_solution(regression.pick(base.columns))

@@ -19,16 +19,9 @@ import numpy as np
 from linkwise.core.products import length as vector_length
 from linkwise.identify.errors import LogError
 from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.estimation.weights import FINEST, combined, solved
 from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
-from linkwise.identify.judging.screening import (
-    FINEST,
-    Agreement,
-    Screen,
-    combined,
-    solved,
-    thinned,
-    torque_sizes,
-)
+from linkwise.identify.judging.screening import Agreement, Screen, thinned, torque_sizes
 from linkwise.identify.recordings.layout import Layout
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.signals import Signals

@@ -15,6 +15,7 @@ from linkwise.identify.estimation.physical import physical
 from linkwise.identify.estimation.prior import prior_bodies
 from linkwise.identify.estimation.rank import independent, random_states, regrouping_order
 from linkwise.identify.estimation.regression import Regression, axes_of
+from linkwise.identify.estimation.weights import FINEST, PASSES, combined, solved
 from linkwise.identify.judging.hypotheses import Recording
 from linkwise.identify.recordings.derivatives import low_pass
 from linkwise.identify.recordings.signals import Signals
@@ -26,9 +27,6 @@ SAMPLES = 300
 STATES = 60  # random states from which the base parameters are found
 BLUR = 0.02  # [rad/s or m/s] over which friction changes its direction
 SLANTING = (3.1, 4.3, -8.2)  # [m/s²] along no axis
-RIDGE = 1e-9  # of columns of unit length
-FINEST = 3e-3  # relative residual under which differences do not count
-PASSES = 3
 TERMS = (Term("rotor_inertia"), Term("viscous"), Term("coulomb", blur=BLUR), Term("offset"))
 
 
@@ -183,30 +181,6 @@ class Screen:
             both / np.maximum(own, tiny),
             np.sqrt(measured),
         )
-
-
-def solved(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(relative residual of every joint, parameters) from their ``squares``, weighted by the residuals."""
-    p = G.shape[1] - 1
-    weights = np.ones(len(G))
-    relative, x = weights, np.zeros(p)
-    for _ in range(PASSES):
-        S = combined(weights, G)
-        length = np.sqrt(np.maximum(np.diag(S)[:p], 1e-300))
-        unit = S[:p, :p] / length / length[:, None]
-        x = linear.solve(unit + RIDGE * np.eye(p), S[:p, p] / length) / length
-        z = np.append(x, -1.0)
-        relative = np.sqrt(np.maximum(product(product(G, z), z), 1e-18))
-        weights = 1.0 / np.maximum(relative, FINEST) ** 2
-    return relative, x
-
-
-def combined(factors: np.ndarray, arrays: np.ndarray) -> np.ndarray:
-    """Σ_k factors[k] · arrays[k], added in this order."""
-    total = factors[0] * arrays[0]
-    for factor, array in zip(factors[1:], arrays[1:], strict=True):
-        total = total + factor * array
-    return total
 
 
 def torque_sizes(tau: np.ndarray) -> np.ndarray:
