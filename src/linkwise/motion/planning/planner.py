@@ -178,10 +178,11 @@ class _Problem:
         if not len(goals):
             return self._failed("goal unreachable", "inverse kinematics found no positions for the pose")
         distances = self._least(goals)
-        free = goals[distances > self.clearance]
+        away = distances > self.clearance
+        free = goals[away]
         if not len(free):
             return self._failed("goal collides", self._why(goals[0], distances[0]))
-        room = min(self._least(first[None])[0], float(self._least(free).max())) - self.clearance
+        room = min(least, float(distances[away].max())) - self.clearance
         found = self._proved(first, free, min(SPARE, 0.5 * room))
         if isinstance(found, MotionPlan):
             return found

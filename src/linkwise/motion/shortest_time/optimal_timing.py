@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments.flags import flag
-from linkwise.errors import ShapeError
+from linkwise.errors import ArgumentError, ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.shortest_time import verified
 from linkwise.motion.shortest_time.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
@@ -110,7 +110,7 @@ def time_optimal(
     if grid is not None:
         grid = _checked_grid(grid)
     if not limits.bound:
-        raise ValueError(
+        raise ArgumentError(
             f"time_optimal: {robot.name} has no torque limits, and without them or acceleration= the time has no bound"
         )
     if jerk is not None:
