@@ -23,6 +23,7 @@ from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_o
 from linkwise.identify.estimation.reduction import reduce
 from linkwise.identify.estimation.regression import Observer
 from linkwise.identify.estimation.representable import robot_of
+from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
 from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.judging.diagnosis import diagnose, diagnose_late
@@ -46,12 +47,14 @@ class Stages:
 
     condition(log, cutoff=None) → Signals, also derivatives= and decimation= where ``identify`` was given them;
     choose_friction(observer, prior, strength=…) → Fit, for friction="auto"; fit(observer, friction, prior, strength=…)
-    → Fit, for a given friction.
+    → Fit, for a given friction; find_ripple(observer, robot) → Ripple, of what the fitted robot leaves, for
+    friction="auto".
     """
 
     condition: Callable[..., Signals] = condition
     choose_friction: Callable[..., Fit] = choose_friction
     fit: Callable[..., Fit] = fit
+    find_ripple: Callable[[Observer, Robot], Ripple] = find_ripple
 
 
 def identify(
@@ -83,7 +86,8 @@ def identify(
             spectrum says and 5, 8 and 12 Hz.
         derivatives: how velocities and accelerations are computed: a name of ``derivatives.METHODS`` or a function.
         decimation: every how many filtered samples one is used; by default as many as the cut-off needs.
-        friction: "auto" (chosen by cross-validation), a name of ``friction.MODELS``, or the terms of every axis.
+        friction: "auto" (chosen by cross-validation, with drive ripple where it predicts left-out motions better), a
+            name of ``friction.MODELS``, or the terms of every axis.
         estimator: for the base parameters and their uncertainty: a name of ``estimators.ESTIMATORS`` ("idim-iv":
             instrumental variables) or a function.
         significance: for the reduced model: "contribution", "statistics" or a function.
@@ -145,6 +149,8 @@ def _identify(
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
     reduction = reduce(observer, found, identified, base, significant, prior, strength)
+    ripple = stages.find_ripple(observer, identified) if friction == "auto" else Ripple()
+    identified = ripple.of(identified)
     excitation = excitation_of(independent, estimated.weights)
 
     models = (identified, given, reduction.robot)
@@ -169,6 +175,7 @@ def _identify(
         warnings=_warned(doubts),
         lag=late,
         plain=plain,
+        ripple=ripple,
     )
 
 

@@ -15,6 +15,7 @@ from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.joint_laws.law import Law, Parameter, is_zero
 from linkwise.joint_laws.load import LoadFriction
 from linkwise.joint_laws.offset import Offset
+from linkwise.joint_laws.ripple import Ripple
 from linkwise.joint_laws.rotor import RotorInertia
 from linkwise.joint_laws.saturating import SaturatingFriction
 from linkwise.joint_laws.spring import Spring
@@ -33,6 +34,7 @@ LAWS: tuple[Law, ...] = (
     SaturatingFriction(),
     LoadFriction(),
     Offset(),
+    Ripple(),
     Direction(),
     WorldRotor(),
 )
