@@ -26,6 +26,7 @@ from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
 from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
 from linkwise.identify.judging.diagnosis import diagnose, diagnose_late
 from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.recordings.derivatives import Motion
@@ -47,13 +48,14 @@ class Stages:
 
     condition(log, cutoff=None) → Signals, also derivatives= and decimation= where ``identify`` was given them;
     choose_friction(observer, prior, strength=…) → Fit, for friction="auto"; fit(observer, friction, prior, strength=…)
-    → Fit, for a given friction; find_ripple(observer, robot) → Ripple, of what the fitted robot leaves, for
-    friction="auto".
+    → Fit, for a given friction. For friction="auto" two more, of what is left: find_unmodelled(observer, fit) →
+    Unexplained and find_ripple(observer, robot) → Ripple.
     """
 
     condition: Callable[..., Signals] = condition
     choose_friction: Callable[..., Fit] = choose_friction
     fit: Callable[..., Fit] = fit
+    find_unmodelled: Callable[[Observer, Fit], Unexplained] = find_unmodelled
     find_ripple: Callable[[Observer, Robot], Ripple] = find_ripple
 
 
@@ -86,8 +88,8 @@ def identify(
             spectrum says and 5, 8 and 12 Hz.
         derivatives: how velocities and accelerations are computed: a name of ``derivatives.METHODS`` or a function.
         decimation: every how many filtered samples one is used; by default as many as the cut-off needs.
-        friction: "auto" (chosen by cross-validation, with drive ripple where it predicts left-out motions better), a
-            name of ``friction.MODELS``, or the terms of every axis.
+        friction: "auto" (chosen by cross-validation, with unmodelled torques and drive ripple where these predict
+            left-out motions better), a name of ``friction.MODELS``, or the terms of every axis.
         estimator: for the base parameters and their uncertainty: a name of ``estimators.ESTIMATORS`` ("idim-iv":
             instrumental variables) or a function.
         significance: for the reduced model: "contribution", "statistics" or a function.
@@ -149,8 +151,12 @@ def _identify(
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
     reduction = reduce(observer, found, identified, base, significant, prior, strength)
-    ripple = stages.find_ripple(observer, identified) if friction == "auto" else Ripple()
-    identified = ripple.of(identified)
+    unmodelled, ripple = Unexplained(), Ripple()
+    if friction == "auto":
+        unmodelled = stages.find_unmodelled(observer, found)
+        identified = unmodelled.of(identified)
+        ripple = stages.find_ripple(observer, identified)
+        identified = ripple.of(identified)
     excitation = excitation_of(independent, estimated.weights)
 
     models = (identified, given, reduction.robot)
@@ -176,6 +182,7 @@ def _identify(
         lag=late,
         plain=plain,
         ripple=ripple,
+        unmodelled=unmodelled,
     )
 
 

@@ -20,6 +20,7 @@ from linkwise.joint_laws.rotor import RotorInertia
 from linkwise.joint_laws.saturating import SaturatingFriction
 from linkwise.joint_laws.spring import Spring
 from linkwise.joint_laws.stribeck import Stribeck
+from linkwise.joint_laws.unmodelled import Unmodelled
 from linkwise.joint_laws.viscous import ViscousFriction
 from linkwise.joint_laws.world_rotor import WorldRotor
 from linkwise.scalar import Scalar
@@ -34,6 +35,7 @@ LAWS: tuple[Law, ...] = (
     SaturatingFriction(),
     LoadFriction(),
     Offset(),
+    Unmodelled(),
     Ripple(),
     Direction(),
     WorldRotor(),
