@@ -112,7 +112,7 @@ API_BOOST = 0.5  # of generated pages: a word of a user leads to a guide first
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Pages that the navigation does not name go to the end of the tab Do; those of the reference follow its overview."""
+    """Pages that the navigation does not name go to the end of the tab Do; the reference lists its own."""
     config.repo_url = os.environ.get("LINKWISE_REPOSITORY") or None
     named = re.findall(r"'([\w/]+\.md)'", repr(config.nav))
     tabs = {title: pages for part in config.nav or [] for title, pages in part.items()}
