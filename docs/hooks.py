@@ -105,7 +105,17 @@ EXTRAS = {
     "api/view.md": ["view"],
 }
 # pages that are about no part
-WITHOUT = ("index", "changelog", "contributing", "old_pages", "promises", "records", "refuted", "gallery", "faq")
+WITHOUT = (
+    "index",
+    "changelog",
+    "contributing",
+    "old_pages",
+    "promises",
+    "records",
+    "refuted",
+    "gallery",
+    "faq",
+)
 # how much the pages of a tab count in the search
 BOOST = {"Start": 3.0, "Do": 4.0, "Understand": 1.5, "Reference": 1.0, "Project": 0.5}
 API_BOOST = 0.5  # of generated pages: a word of a user leads to a guide first
