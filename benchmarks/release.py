@@ -119,7 +119,9 @@ def repository() -> str:
 def repository_problems() -> list[str]:
     """Whether the files of a release state where the project is."""
     if not repository():
-        return ["pyproject.toml: [tool.linkwise] has no repository; make release REPOSITORY=https://… sets it"]
+        return [
+            "pyproject.toml: [tool.linkwise] has no repository; make release REPOSITORY=https://… sets it"
+        ]
     return [
         f"{name}: it does not state {repository()}"
         for name in ADDRESSED
@@ -149,7 +151,9 @@ def state_repository(address: str, root: Path = ROOT) -> list[str]:
     """
     if not re.fullmatch(r"https://[\w.\-]+(/[\w.\-]+)+", address):
         raise SystemExit(f"{address}: expected an address such as https://example.org/people/linkwise")
-    old = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["linkwise"]["repository"]
+    old = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["linkwise"][
+        "repository"
+    ]
     for name in ADDRESSED:
         path = root / name
         text = path.read_text(encoding="utf-8")
@@ -199,7 +203,7 @@ def built(out: Path) -> list[Path]:
 
 
 def installed(file: Path) -> str:
-    """Install a file of the release into an empty environment, run the first commands there, and say what they print."""
+    """Install a file of the release into an empty environment, run a tour there, and give the version it states."""
     with tempfile.TemporaryDirectory() as name:
         venv.create(name, with_pip=True)
         python = Path(name) / "bin" / "python"
