@@ -1,6 +1,7 @@
 """Optimal motion: a problem of costs and limits, solved by differential dynamic programming (FDDP)."""
 
 from linkwise.arguments.explained import explain
+from linkwise.arguments.guesses import answer_for
 from linkwise.optimal import gaits
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
@@ -73,3 +74,4 @@ __all__ = [
 ]
 
 explain(globals(), "optimal")
+answer_for(__name__)

@@ -163,15 +163,8 @@ def _made(
     for k, name in enumerate(names):
         asked = np.repeat(2e3 * plan.swings[:, k : k + 1], 3, axis=1)
         costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
-    chosen = None
-    if timings is not None:
-        if not isinstance(timings, (tuple, list)) or len(timings) != 2:
-            raise ProblemError(f"timings: expected (shortest, longest), got {timings!r:.80}")
-        changes = np.flatnonzero((np.diff(plan.active, axis=0) != 0.0).any(axis=1)) + 1
-        chosen = Timings(step * timings[0], step * timings[1], [0, *changes.tolist()])
-        costs.append(Duration(arguments.number("price", price, least=0.0)))
-    elif price:
-        raise ProblemError("price: it is for durations that are chosen; give timings=(shortest, longest)")
+    chosen, more = _timed(plan, step, timings, price)
+    costs += more
     end = JointTracking(
         target[-1], 10.0 * weight, velocity=moving[-1], velocity_weight=10.0 * speeds, name="end"
     )
@@ -187,6 +180,21 @@ def _made(
         contacts=ContactSchedule(names, plan.active),
         timings=chosen,
     )
+
+
+def _timed(
+    plan: _Plan, step: float, timings: tuple[float, float] | None, price: float
+) -> tuple[Timings | None, list[Any]]:
+    """(durations of phases that are chosen, the cost of time)."""
+    price = arguments.number("price", price, least=0.0)
+    if timings is None:
+        if price:
+            raise ProblemError("price: it is for durations that are chosen; give timings=(shortest, longest)")
+        return None, []
+    if not isinstance(timings, (tuple, list)) or len(timings) != 2:
+        raise ProblemError(f"timings: expected (shortest, longest), got {timings!r:.80}")
+    changes = np.flatnonzero((np.diff(plan.active, axis=0) != 0.0).any(axis=1)) + 1
+    return Timings(step * timings[0], step * timings[1], [0, *changes.tolist()]), [Duration(price)]
 
 
 def _stages(name: str, duration: float, step: float) -> int:

@@ -117,34 +117,22 @@ class Problem(Summarised):
         if not isinstance(robot, Robot):
             raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
         self.robot = robot
-        self.horizon = whole("horizon", horizon, 1)
+        self.horizon, self.timings = whole("horizon", horizon, 1), timings
         self.costs, self.terminal = listed("costs", costs, Cost), listed("terminal", terminal, Cost)
-        self.limits, self.timings = listed("limits", limits, Limit), timings
+        self.limits = listed("limits", limits, Limit)
         if flag("state_limits", state_limits):
             self.limits = (*self.limits, StateLimits())
-        friction = flag("friction", friction)
-        if friction_speed is not None:
-            friction_speed = arguments.number("friction_speed", friction_speed, above=0.0)
         h = arguments.number("step", step, above=0.0)
         if timings is not None:
             self.costs = (*self.costs, Tied(timings, h))
-        method = integrator_name(integrator)
-        implicit = flag("implicit_damping", implicit_damping) and friction
-        moving, damping = implicitly_damped(robot, h, method) if implicit else (robot, ())
-        through = contacts if isinstance(contacts, ThroughContact) else None
+        through, schedule = (contacts, None) if isinstance(contacts, ThroughContact) else (None, contacts)
+        method, friction = integrator_name(integrator), flag("friction", friction)
+        moving, damping = self._moving(h, method, friction, friction_speed, implicit_damping)
+        memory = any(cost.remembers for cost in self.costs)
         self.dynamics = Dynamics(
-            smoothed(moving, h, friction_speed) if friction and through is None else robot,
-            h,
-            method,
-            friction,
-            driven(robot, motors),
-            any(cost.remembers for cost in self.costs),
-            stabilization,
-            contacts=None if isinstance(contacts, ThroughContact) else contacts,
-            through=through,
-            timed=timings is not None,
-            damping=damping,
-        )
+            moving if through is None else robot, h, method, friction, driven(robot, motors), memory, stabilization,
+            contacts=schedule, through=through, timed=timings is not None, damping=damping,
+        )  # fmt: skip
         check_terms(self)
         self.limits = tuple(sorted(self.limits, key=lambda limit: limit.of_forces))
         self.torque_lower, self.torque_upper = limits_of_torques(self, torque_limits)
@@ -158,6 +146,18 @@ class Problem(Summarised):
         """Whether limits are barriers with multipliers, for ``solve``; else an augmented Lagrangian."""
         self.structure = object()
         """Shared by copies with other values: they use the same code."""
+
+    def _moving(
+        self, h: float, method: str, friction: bool, speed: float | None, implicit: bool
+    ) -> tuple[Robot, tuple[float, ...]]:
+        """(the robot with smooth friction, implicit friction of its joints)."""
+        if speed is not None:
+            speed = arguments.number("friction_speed", speed, above=0.0)
+        if not friction:
+            return self.robot, ()
+        implicit = flag("implicit_damping", implicit)
+        robot, damping = implicitly_damped(self.robot, h, method) if implicit else (self.robot, ())
+        return smoothed(robot, h, speed), damping
 
     # -- sizes and arguments
 

@@ -85,13 +85,9 @@ def check_contacts(problem: Problem) -> None:
         raise ProblemError("timings: implicit_damping=True is for durations that are given")
     if d.through is not None:
         d.through.check(problem.robot)
-    forces = [term.label for term in (*problem.costs, *problem.limits) if term.of_forces]
-    if forces and d.contacts is None:
-        raise ProblemError(f"{forces[0]}: it needs the forces of a ContactSchedule; give contacts=")
-    if d.timed and any(cost.of_forces for cost in problem.costs):
-        raise ProblemError(
-            f"{forces[0]}: costs of forces are for durations that are given; use limits of them"
-        )
+    for cost in problem.costs:
+        if d.timed and cost.of_forces:
+            raise ProblemError(f"{cost.label}: costs of forces need durations that are given; use limits")
     if d.contacts is None:
         return
     if not isinstance(d.contacts, ContactSchedule):

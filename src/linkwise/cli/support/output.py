@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from linkwise.cli.support import layout
+from linkwise.cli.support import headings, layout
 from linkwise.cli.support.written import says_on_standard_error
 from linkwise.core import foreign
 from linkwise.records.table import Table
@@ -102,7 +102,7 @@ def number(value: float, digits: int = 4) -> str:
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
     """A progress bar on standard error while the block runs; quiet in a pipe. The block calls what it is given."""
-    if not sys.stderr.isatty():
+    if not _shows_progress():
         yield lambda: None
         return
     from rich.console import Console
@@ -120,13 +120,18 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 @contextlib.contextmanager
 def status(what: str) -> Iterator[Callable[[str], None]]:
     """A line on standard error that says what is being done; quiet in a pipe. The block calls what it is given."""
-    if not sys.stderr.isatty():
+    if not _shows_progress():
         yield lambda words: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status(_unmarked(what)) as shown:
         yield lambda words: shown.update(_unmarked(words))
+
+
+def _shows_progress() -> bool:
+    """On a terminal, unless ``--quiet`` was typed."""
+    return sys.stderr.isatty() and not headings.is_quiet()
 
 
 def _unmarked(text: str) -> str:
