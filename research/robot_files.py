@@ -136,7 +136,7 @@ def page(files: Sequence[Path], found: np.ndarray, roots: dict[str, Path]) -> st
     lines = [
         "# Robot files of the world",
         "",
-        "Which robot files have numbers that no robot can have, and where: a study over the files of public collections",
+        "Which robot files have numbers that no robot can have, and where: a study over files of public collections",
         "(`python -m research.robot_files NAME=FOLDER...`). A line number is that of the element in the file.",
         "`linkwise tour FILE` says the same of a file of yours.",
         "",
