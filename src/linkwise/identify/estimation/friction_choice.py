@@ -4,8 +4,9 @@ Links and friction are fitted with a rich model first. What is left of the torqu
 then explained axis by axis. For every way in which the direction of friction may change, terms are added as long as
 they lower the error on motions that were left out of the fit; of all laws met on the way, the simplest whose error is
 within one standard error of the least (Breiman's rule) and within ``SLACK`` of it is taken. Links are
-fitted again with the friction that was found, and so on a few times. Nothing here knows a robot: widths and speeds are taken from lists that span what gears
-do. Laws that would drive an axis are not considered, nor gears that lose more than half of what they carry.
+fitted again with the friction that was found, and so on a few times. Nothing here knows a robot: widths and speeds are
+taken from lists that span what gears do. Laws that would drive an axis are not considered, nor gears that lose more
+than half of what they carry.
 
 Left out are motions, not rows (see ``motions``): else a law would be judged by what it was fitted to.
 """

@@ -56,8 +56,8 @@ class UnmodelledTorque:
             if any(name in self.numbers for name in names)
         ]
         return (
-            f"{self.joint}: torque by {' and '.join(by)} that neither possible bodies nor friction that brakes explain; "
-            f"it lowers its residual on left-out motions by {self.gain:.2g} %"
+            f"{self.joint}: torque by {' and '.join(by)} that neither possible bodies nor friction that brakes explain "
+            f"lowers its residual on left-out motions by {self.gain:.2g} %"
         )
 
 
