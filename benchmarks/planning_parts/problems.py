@@ -11,9 +11,6 @@ from linkwise.collision import Box, Cuboid, HalfSpace, Rod, Sphere, World, valid
 from linkwise.collision.clearance import position_range
 
 SCENES = ("boxes", "table", "shelves", "cage")
-HOME = {"ur": (0.0, -1.57, 1.57, -1.57, -1.57, 0.0)}
-"""Postures around which starts and goals are drawn, by how a robot's name begins; others use their whole range."""
-AROUND = 1.3  # [rad]
 APART = 0.012  # [m] clearance of start and goal
 
 
@@ -45,9 +42,6 @@ def problem(robot: lw.Robot, scene: str, number: int, reach: float) -> PlanningP
     rng = np.random.default_rng([number, SCENES.index(scene)])
     world, low, high = _WORLDS[scene](rng, reach)
     lower, upper = position_range(robot, None, None)
-    home = next((np.array(q) for name, q in HOME.items() if robot.name.startswith(name)), None)
-    if home is not None:
-        lower, upper = np.maximum(lower, home - AROUND), np.minimum(upper, home + AROUND)
     q = rng.uniform(lower, upper, (6000, robot.nq))
     free = q[~validity_of(robot).in_collision(q, world, clearance=APART, threads=1)]
     if len(free) < 2:
