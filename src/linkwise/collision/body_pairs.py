@@ -2,15 +2,18 @@
 
 Bodies that a joint connects are not compared, nor fingers. Spheres are thicker than links: those that touch spheres of
 another body in some of the random postures, as at a wrist, are divided into small ones, which reach beyond the meshes
-by millimetres. Two spheres touch where small spheres of both do. Pairs of small spheres that touch in nearly all postures
-touch by construction and are not compared; pairs of bodies of which nothing is compared are listed. Pairs of links can
-be left out or compared by name, also by an SRDF file.
+by millimetres. Two spheres touch where small spheres of both do. Pairs of small spheres that touch in nearly all
+postures touch by construction and are not compared; pairs of bodies of which nothing is compared are listed. Pairs of
+links can be left out or compared by name, also by an SRDF file.
+
+Links that are near each other by construction cannot keep a distance: ``BodyPairs.usual`` is the distance that a pair
+of bodies has in half of the postures, and no more than a part of it is asked of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +28,8 @@ from linkwise.robot.robot import Robot
 
 POSTURES = 1024  # random ones that show what touches
 LOOKED_AT = 256  # of them in which small spheres are compared
-CLOSE = 0.2  # share of postures in which spheres that are not divided touch, from which on they may be beside each other
+CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
+FAR_APART = 0.1  # [m] usual distances are not looked at above this
 SOME = 0.05  # share of postures in which a sphere touches another body, from which on it is divided
 LinkPair = tuple[str, str]
 
@@ -37,12 +41,14 @@ class BodyPairs:
     Args:
         compared: for each pair of bodies the pairs of numbers of spheres, shape (k, 2).
         small: small spheres of the spheres that are divided.
+        usual: for each pair of bodies the median of its distance [m] in postures, at most ``FAR_APART``.
         apart: pairs of numbers of groups of small spheres that touch by construction; they are not compared.
         always: pairs of links that touch by construction; they are not compared.
         left_out: pairs of links that are left out by name.
     """
 
     compared: dict[tuple[int, int], np.ndarray]
+    usual: dict[tuple[int, int], float]
     small: SmallSpheres
     apart: frozenset[tuple[int, int]]
     always: tuple[LinkPair, ...]
@@ -94,7 +100,7 @@ def body_pairs(
     divided = set(small.parent.tolist())
     compared: dict[tuple[int, int], np.ndarray] = {}
     apart: set[tuple[int, int]] = set()
-    pairs_so_far = BodyPairs({}, small, frozenset(), (), ())
+    pairs_so_far = BodyPairs({}, {}, small, frozenset(), (), ())
     for key, (pairs, share) in candidates.items():
         kept = np.ones(len(pairs), bool)
         if key not in wanted:
@@ -113,9 +119,11 @@ def body_pairs(
             compared[key] = pairs[kept]
         else:
             listed["always"].append((_name(robot, key[0]), _name(robot, key[1])))
-    return BodyPairs(
-        compared, small, frozenset(apart), **{key: tuple(values) for key, values in listed.items()}
+    found = BodyPairs(
+        compared, {}, small, frozenset(apart), tuple(listed["always"]), tuple(listed["left_out"])
     )
+    usual = {key: postures.usual_distance(found, pairs) for key, pairs in compared.items()}
+    return replace(found, usual=usual)
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -157,6 +165,16 @@ class _Postures:
     def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
         """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
         divided is its own group, with a number below 0."""
+        gap, numbers = self._group_gaps(pairs, first, second, slice(LOOKED_AT))
+        often = (gap < 0.0).mean(axis=0) >= OFTEN
+        return SmallPairs(
+            ((numbers[0][i], numbers[1][k]) for i, k in np.argwhere(often).tolist()), often.size
+        )
+
+    def _group_gaps(
+        self, pairs: BodyPairs, first: int, second: int, which: slice | np.ndarray
+    ) -> tuple[np.ndarray, list[list[int]]]:
+        """Distances [m] of groups of small spheres in some postures (postures, groups, groups), and their numbers."""
         numbers, placed, radii, starts = [], [], [], []
         for sphere in (first, second):
             groups = pairs.of(sphere)
@@ -166,19 +184,40 @@ class _Postures:
             starts.append(edges[:-1] - edges[0] if groups else np.zeros(1, int))
             radii.append(rows[:, 3])
             body = np.full(len(rows), self.spheres.body[sphere])
-            placed.append(self._placed(self.poses[:LOOKED_AT], body, rows[:, :3]))
-        square = np.zeros((LOOKED_AT, len(radii[0]), len(radii[1])))
+            placed.append(self._placed(self.poses[which], body, rows[:, :3]))
+        square = np.zeros((len(placed[0]), len(radii[0]), len(radii[1])))
         for axis in range(3):
             away = placed[0][:, :, None, axis] - placed[1][:, None, :, axis]
             square += away * away
-        reach = radii[0][:, None] + radii[1]
-        touching = square < reach * reach
+        gap = np.sqrt(square) - (radii[0][:, None] + radii[1])
         for axis in (0, 1):
-            touching = np.logical_or.reduceat(touching, starts[axis], axis=axis + 1)
-        often = touching.mean(axis=0) >= OFTEN
-        return SmallPairs(
-            ((numbers[0][i], numbers[1][k]) for i, k in np.argwhere(often).tolist()), often.size
-        )
+            gap = np.minimum.reduceat(gap, starts[axis], axis=axis + 1)
+        return gap, numbers
+
+    def usual_distance(self, found: BodyPairs, pairs: np.ndarray) -> float:
+        """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
+        count = LOOKED_AT // 4
+        reach = self.spheres.radius[pairs].sum(axis=1)
+        way = self.centres[:count, pairs[:, 0]] - self.centres[:count, pairs[:, 1]]
+        gaps = np.sqrt((way * way).sum(axis=-1)) - reach
+        least = np.minimum(gaps.min(axis=1), FAR_APART)
+        if float(np.median(least)) < FAR_APART:
+            least = np.full(count, FAR_APART)
+            for k in np.argsort(gaps.min(axis=0)).tolist():
+                first, second = pairs[k].tolist()
+                rows = np.flatnonzero(gaps[:, k] < least)
+                if not len(rows):
+                    continue
+                gap = gaps[rows, k]
+                if found.of(first) or found.of(second):
+                    groups, numbers = self._group_gaps(found, first, second, rows)
+                    for i, one in enumerate(numbers[0]):
+                        for j, two in enumerate(numbers[1]):
+                            if (one, two) in found.apart:
+                                groups[:, i, j] = np.inf
+                    gap = np.maximum(gap, groups.min(axis=(1, 2)))
+                least[rows] = np.minimum(least[rows], gap)
+        return max(0.0, float(np.median(least)))
 
 
 class SmallPairs(list[tuple[int, int]]):

@@ -266,6 +266,8 @@ def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...
         owner = mine[beyond.argmin(axis=1)]
         for number in sorted(set(numbers) & set(mine.tolist())):
             triangles = cover.triangles[owner == number]
+            if not len(triangles):  # all of them lie in other spheres, too
+                continue
             small = cover.part(triangles, FINE, MOST_SMALL)
             for group in _groups(small.centre):
                 inside = triangles[np.isin(small.owner, group)]

@@ -41,6 +41,7 @@ from linkwise.scalar import sqrt, where
 LARGEST = 1e5  # [rad or m] sines of larger numbers have no digits in single precision
 FAR = 1e9  # added to what is compared with zero where a state is known to collide
 BEYOND = 1e4  # [m] distance where there is nothing to compare with
+ASKED = 0.5  # part of the usual distance of two links that they are asked to keep, at most
 SLACK = 1e-4  # [m] by which a bound may be above the distances that it bounds, by rounding
 _HIT = Register("hit")
 _CENTRES, _BOUNDS, _POSES, _RELATIVE, _MARGIN = "centres", "bounds", "poses", "relative", "margin"
@@ -247,6 +248,7 @@ class _Builder:
         rows = np.column_stack([spheres.centre, radius])[seconds or [0]]
         constants |= {key: rows[:, k] for k, key in enumerate(SECOND)}
         constants |= {"radii": radius, **self.small.constants}
+        constants["most_asked"] = np.array([ASKED * x for x in pairs_of.usual.values()] or [0.0])
         return {key: values or [0] for key, values in whole_tables.items()}, constants
 
     def apart(self, a: Sequence[Any], b: Sequence[Any], reach: Any, held: Sequence[Any]) -> Any:
@@ -470,8 +472,15 @@ class _Collision(_Builder):
 
     def _itself(self) -> For:
         """All pairs of bodies that are compared."""
-        near, held = Register("near_bounds"), [_HIT, *cells(_MARGIN, 1)]
-        body = [Declare({near: 0.0}), self.bounds_apart(held, near), IfNegative(near, self.over_rows(held))]
+        near, room = Register("near_bounds"), Register("room")
+        held = [_HIT, room]
+        margins = self.made.step(
+            lambda wanted, most: [[_less(wanted[0], most[0])]],
+            [cells(_MARGIN, 1), [Element("most_asked", name("pair"))]],
+            [[room]],
+        )
+        body: list[Statement] = [Declare({near: 0.0, room: 0.0}), margins, self.bounds_apart(held, near)]
+        body.append(IfNegative(near, self.over_rows(held)))
         return For("pair", whole(0), whole(len(self.checked.pairs.compared)), body)
 
 

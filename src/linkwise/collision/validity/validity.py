@@ -18,7 +18,7 @@ from linkwise.collision.clearance import pose_gradient, position_range
 from linkwise.collision.spheres import Spheres, spheres_of
 from linkwise.collision.validity.kernel import BoundWorld, ValidityKernel
 from linkwise.collision.validity.nearest import nearest
-from linkwise.collision.validity.nests import Checked, clearance_nest, collision_nest
+from linkwise.collision.validity.nests import ASKED, Checked, clearance_nest, collision_nest
 from linkwise.collision.world import World
 from linkwise.core.once import once
 from linkwise.core.products import length
@@ -49,7 +49,8 @@ class Validity:
         skip: further pairs of names of links that are not compared.
         compare: pairs that are compared although they touch by construction.
         divided: whether spheres that often touch other links are divided into small ones for comparisons of links with
-            each other; False compares the spheres themselves, which is quicker and refuses more.
+            each other; False compares the spheres themselves, which is quicker, refuses more, and leaves out pairs
+            of spheres that touch in nearly all postures.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class Validity:
         Args:
             q: positions [rad or m], shape (..., n).
             world: obstacles; by default none.
-            clearance: distance [m] below which it counts as touching, also between links.
+            clearance: distance [m] below which it counts as touching, also between links; of two links that are
+                near each other by construction at most half of the distance that they have in half of random postures.
             threads: number of threads; None: all cores when the batch is worth it.
         """
         rows, shape = self._rows(q)
@@ -113,6 +115,17 @@ class Validity:
         found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64"), threads)
         tables = [part[:, : self._sizes[k]].reshape(*shape, self._sizes[k]) for k, part in enumerate(found)]
         return Clearances(tables[0], tables[1] if len(tables) > 1 else np.zeros((*shape, 0)))
+
+    def wanted(self, clearance: float, asked: float = ASKED) -> np.ndarray:
+        """What a clearance [m] asks of each number of ``clearances``: less of links that are near by construction.
+
+        Args:
+            clearance: distance [m] to obstacles and between links.
+            asked: part of the usual distance of two links.
+        """
+        usual = np.array(list(self.pairs.usual.values()))
+        bodies = np.full(max(1, len(self._checked.moving)), clearance)
+        return np.concatenate([bodies, np.minimum(clearance, asked * usual)])
 
     @property
     def _sizes(self) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.collision.clearance import position_range
+from linkwise.collision.validity.nests import ASKED
 from linkwise.collision.validity.validity import Validity, validity_of
 from linkwise.collision.world import World
 from linkwise.core.summaries import Summarised, Summary
@@ -123,7 +124,8 @@ def plan(
         world: the obstacles, ``linkwise.collision.World`` or a list of them; by default none.
         frame: of a goal that is a pose; by default the only leaf.
         seed: of the random numbers.
-        clearance: distance [m] to keep to obstacles and between links.
+        clearance: distance [m] to keep to obstacles and between links; of links that are near each other by
+            construction at most a quarter of the distance that they have in half of random postures.
         timing: False gives the path without a motion.
         velocity: limits [rad/s or m/s] in place of the robot's, one number or (n,).
         acceleration: limits [rad/s² or m/s²], one number or (n,); by default none.
@@ -164,6 +166,7 @@ class _Problem:
         self.robot, self.world, self.validity = robot, world, validity
         self.clearance, self.seed, self.rounds = clearance, seed, rounds
         self.prover = _prover(validity, world)
+        self.wanted = validity.wanted(clearance, 0.5 * ASKED)  # the search keeps more
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
 
@@ -172,17 +175,17 @@ class _Problem:
     ) -> MotionPlan:
         n = self.robot.nq
         first = self._inside("start", arguments.positions("start", start, n)[None])[0]
-        if (least := self._least(first[None])[0]) <= self.clearance:
-            return self._failed("start collides", self._why(first, least))
+        if (least := self._least(first[None])[0]) <= 0.0:
+            return self._failed("start collides", self._why(first))
         goals = self._goals(goal, frame, first)
         if not len(goals):
             return self._failed("goal unreachable", "inverse kinematics found no positions for the pose")
         distances = self._least(goals)
-        away = distances > self.clearance
+        away = distances > 0.0
         free = goals[away]
         if not len(free):
-            return self._failed("goal collides", self._why(goals[0], distances[0]))
-        room = min(least, float(distances[away].max())) - self.clearance
+            return self._failed("goal collides", self._why(goals[0]))
+        room = min(least, float(distances[away].max()))
         found = self._proved(first, free, min(SPARE, 0.5 * room))
         if isinstance(found, MotionPlan):
             return found
@@ -251,13 +254,16 @@ class _Problem:
         return np.clip(np.array(kept).reshape(-1, self.robot.nq), lower, upper)
 
     def _least(self, q: np.ndarray) -> np.ndarray:
-        return self.prover.clearances(q).min(axis=1, initial=np.inf)
+        """How much more than the wanted clearances there is [m], the least of all."""
+        return (self.prover.clearances(q) - self.wanted).min(axis=1, initial=np.inf)
 
-    def _why(self, q: np.ndarray, least: float) -> str:
-        words = self.validity.words[int(np.argmin(self.prover.clearances(q[None])[0]))]
+    def _why(self, q: np.ndarray) -> str:
+        clearances = self.prover.clearances(q[None])[0]
+        worst = int(np.argmin(clearances - self.wanted))
+        words, least = self.validity.words[worst], clearances[worst]
         if least < 0:
             return f"{words} overlap by {-100 * least:.1f} cm"
-        return f"{words} are {100 * least:.2f} cm apart, wanted more than {100 * self.clearance:.2f} cm"
+        return f"{words} are {100 * least:.2f} cm apart, wanted more than {100 * self.wanted[worst]:.2f} cm"
 
     # -- path ---------------------------------------------------------------------------------------------------------
 
@@ -299,8 +305,8 @@ class _Problem:
         share = np.ones(len(cuts))
         while True:
             pieces = control_points(points, share * cuts)
-            proof = self.prover.prove(pieces, self.clearance)
-            bad = proof.pieces < self.clearance
+            proof = self.prover.prove(pieces, self.wanted)
+            bad = ~proof.proved
             if not bad.any():
                 return pieces, _rows(pieces, proof)
             curved = np.abs(pieces[:, 0] - 2.0 * pieces[:, 1] + pieces[:, 2]).max(axis=1) > 1e-12
