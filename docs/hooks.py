@@ -69,7 +69,7 @@ REFERENCE = {
     "compat": ("Names of other libraries", ["linkwise.compat"]),
     "errors": ("Errors", ["linkwise.errors"]),
 }
-PACKAGES = {  # titles of the packages' pages
+PACKAGES = {  # what packages are about, in the order of their pages
     "motion": "Motions",
     "optimal": "Optimal motion",
     "collision": "Collisions",
@@ -267,7 +267,7 @@ def reference_pages() -> dict[str, tuple[str, list[str]]]:
         if name not in INTERNAL and _public(f"linkwise.{name}"):
             more = {"report": ["linkwise.report.sections"], "study": ["linkwise.open_study"]}.get(name, [])
             more += [f"linkwise.{name}.{each}.{each}" for each in _hidden(f"linkwise.{name}")]
-            pages[name] = (PACKAGES.get(name, name.capitalize()), [f"linkwise.{name}", *more])
+            pages[name] = (f"linkwise.{name}", [f"linkwise.{name}", *more])
     last = ("compat", "errors")
     return {name: pages[name] for name in (*(n for n in pages if n not in last), *last)}
 
@@ -291,10 +291,12 @@ def _pages() -> dict[str, str]:
     pages["examples/index.md"] = "\n".join([*head, *lines, ""])
     shown = reference_pages()
     index = [
-        f"| [{title}]({name}.md) | {', '.join(f'`{m}`' for m in modules)} |"
+        f"| [{title}]({name}.md) | {PACKAGES.get(name, ', '.join(f'`{m}`' for m in modules))} |"
         for name, (title, modules) in shown.items()
     ]
-    pages["api/index.md"] = "\n".join(["# Reference", "", "| page | of |", "|---|---|", *index, ""])
+    pages["api/index.md"] = "\n".join(
+        ["# Reference of the Python interface", "", "| page | about |", "|---|---|", *index, ""]
+    )
     for name, (title, modules) in shown.items():
         blocks = [f"::: {module}\n{_options(module)}" for module in modules]
         pages[f"api/{name}.md"] = f"# {title}\n\n" + "\n".join(blocks)

@@ -56,7 +56,9 @@ class Film:
     points: np.ndarray | None = None
     forces: np.ndarray | None = None
     result: Any = None
-    camera: dict[str, float] = field(default_factory=dict)  # yaw, pitch, distance
+    camera: dict[str, float] = field(
+        default_factory=dict
+    )  # yaw, pitch, distance; up [m]: how much higher it looks
     floor: float = 0.0  # [m]
     hidden: tuple[str, ...] = ()  # groups of solids; shapes that may touch are opaque then
     bodies: Sequence[tuple[str, Mesh, tuple[int, int, int]]] = ()  # solids that are fixed to frames
@@ -116,7 +118,7 @@ def walks() -> Film:
 def lifts() -> Film:
     """A gripper lifts a cube and holds it; slowed 2.5 times."""
     made = example("56_gripper_lifts_a_cube")
-    film = of_result(made["scene"], made["result"], 3.0, 0.4, distance=0.6, yaw=-0.5)
+    film = of_result(made["scene"], made["result"], 3.0, 0.4, distance=0.8, yaw=-0.5, up=0.06)
     palm = box((0.03, 0.16, 0.02)).moved(Transform.from_rpy((0.0, 0.0, -0.04)))
     film.hidden, film.bodies = ("skeleton", "joints"), [("hand", palm, GREY)]
     return film
@@ -127,7 +129,13 @@ def delta() -> Film:
     """A delta robot: closed loops."""
     made = example("30_delta_robot")
     result = made["found"]
-    return Film(made["robot"], at_times(result.t, np.asarray(result.q), 4.0), 4.0, camera={"distance": 0.6}, floor=-1.5)
+    return Film(
+        made["robot"],
+        at_times(result.t, np.asarray(result.q), 4.0),
+        4.0,
+        camera={"distance": 0.6},
+        floor=-1.5,
+    )
 
 
 @film
@@ -210,6 +218,7 @@ scene.shown.extra = true; scene.shown.arrows = true;
 if (camera.yaw !== undefined) scene.camera.yaw = camera.yaw;
 if (camera.pitch !== undefined) scene.camera.pitch = camera.pitch;
 if (camera.distance !== undefined) scene.camera.distance *= camera.distance;
+if (camera.up !== undefined) scene.camera.target[2] += camera.up;
 """
 SHOW = """
 const {scene, arm, data} = window.linkwise, [q, points, forces, ball, moved] = arguments;
