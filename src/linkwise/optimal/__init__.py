@@ -27,6 +27,8 @@ from linkwise.optimal.predictive.standard import reaching
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.result import Missed, Solution, Violated
 from linkwise.optimal.solver import solve
+from linkwise.optimal.through_contact import ThroughContact
+from linkwise.optimal.timings import Duration, Timings
 from linkwise.optimal.walking.controller import Walking
 from linkwise.optimal.walking.gait import Gait
 
@@ -36,6 +38,7 @@ __all__ = [
     "ContactForces",
     "ContactSchedule",
     "Cost",
+    "Duration",
     "Effort",
     "FrictionCone",
     "Gait",
@@ -56,6 +59,8 @@ __all__ = [
     "SphereAvoidance",
     "SphereClearance",
     "StateLimits",
+    "ThroughContact",
+    "Timings",
     "TipLimits",
     "TipTracking",
     "TipVelocity",
