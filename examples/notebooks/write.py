@@ -206,7 +206,8 @@ print(dynamics.n_nodes(), "nodes; Hessian", hessian.shape)
 --- text
 # Contact
 
-A quadruped stands on four feet, is pushed and stays where it is. Contact is rigid: impulses obey Signorini's and Coulomb's laws in every step.
+A quadruped stands on four feet, is pushed and stays where it is. Contact is rigid: impulses obey Signorini's and
+Coulomb's laws in every step.
 --- code
 import numpy as np
 
@@ -226,7 +227,7 @@ for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1)
 robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
 robot
 --- text
-Springs and dampers at the joints; the base has no motors. The law is traced and becomes part of the simulation's kernel.
+Springs and dampers at the joints; the base has no motors. The law is traced and becomes part of the simulation.
 --- code
 from linkwise import control
 from linkwise.simulate import Plant, Push, simulate
@@ -244,7 +245,8 @@ push = Push(wrench=(0.0, 0.0, 0.0, 0.0, 20.0, 0.0), frame="body", begin=1.0, end
 law = JointPD(robot, gains, 60.0)
 result = simulate(Plant(robot, push=push), law, stand, duration=2.0, step=0.002, every=10, q=stand)
 forces = result.contact_forces[-1, :, 2]
-print("weight", round(9.81 * sum(link.inertia.mass for link in robot.links), 2), "N; carried by the feet", forces.sum().round(2))
+weight = 9.81 * sum(link.inertia.mass for link in robot.links)
+print(f"weight {weight:.2f} N; carried by the feet {forces.sum():.1f} N")
 print("largest residual of the laws of contact below 1e-6:", bool(result.residual.max() < 1e-6))
 --- text
 The simulation in 3-D, with arrows for the forces: press *Play*. The page is stored in this notebook; no server runs.
@@ -255,7 +257,8 @@ robot.show(result=result)
 --- text
 # Whole bodies
 
-Tasks (the pose of the trunk, a posture) become torques of all motors, within friction cones and torque limits: one quadratic programme in every sample.
+Tasks (the pose of the trunk, a posture) become torques of all motors, within friction cones and torque limits: one
+quadratic programme in every sample.
 --- code
 import numpy as np
 
@@ -306,7 +309,8 @@ print("three feet carry it:", bool(lifted.residual < 1e-6))
 --- text
 # Optimal motion with contacts
 
-A trot of a quadruped: which feet stand when is a table of numbers, forces stay in Coulomb's cone, the solver is differential dynamic programming.
+A trot of a quadruped: which feet stand when is a table of numbers, forces stay in Coulomb's cone, the solver is
+differential dynamic programming.
 --- code
 import numpy as np
 
@@ -334,7 +338,8 @@ problem = gaits.trot(free, (0.4, 0.0, 0.0), feet=[f"foot{leg}" for leg in range(
 problem
 --- code
 solution = optimal.solve(problem)
-print(solution.converged, f"{solution.q[-1, 0]:.2f} m in {solution.t[-1]:.2f} s, largest violation of a limit below 1e-5: {solution.violation < 1e-5}")
+print(solution.converged, f"{solution.q[-1, 0]:.2f} m in {solution.t[-1]:.2f} s")
+print("largest violation of a limit below 1e-5:", bool(solution.violation < 1e-5))
 --- code
 solution.plot()
 --- text
@@ -348,8 +353,8 @@ print(found.converged, f"{found.q[-1, 1]:.2f} m to the left")
 --- text
 # Learning
 
-Many copies of a task side by side: control, physics, observation, reward and resets are one kernel. Here a small policy for a cart-pole is found by
-random search, without any other package; `examples/60_learn_to_walk.py` does it with PPO and PyTorch for a quadruped.
+Many copies of a task side by side: control, physics, observation, reward and resets are one kernel. Here a small
+policy for a cart-pole is found by random search; `examples/60_learn_to_walk.py` takes PPO and PyTorch for a quadruped.
 --- code
 import numpy as np
 
@@ -396,7 +401,8 @@ print(env.rollout(100, policy).observation.shape)
 --- text
 # Planning
 
-From one position to another around obstacles, in the shortest time that torques and speeds allow, with a clearance that was proved between samples, too.
+From one position to another around obstacles, in the shortest time that torques and speeds allow, with a clearance
+that was proved between samples, too.
 --- code
 import numpy as np
 
@@ -478,8 +484,8 @@ from linkwise import evidence
 robot = lw.load("two_link")
 certificate = evidence.certify(robot, "inverse_dynamics", velocity=2.0, acceleration=5.0)
 for output in certificate.outputs:
-    print(f"{output.name}: [{output.low:.3f}, {output.high:.3f}], found [{output.lowest.value:.3f}, {output.highest.value:.3f}]; "
-          f"rounding error at most {output.error:.1e}, worst found {output.worst.value:.1e}")
+    print(f"{output.name}: bounds {output.low:.3f} … {output.high:.3f}, rounding error at most {output.error:.1e}")
+    print(f"    found {output.lowest.value:.3f} … {output.highest.value:.3f}, worst error {output.worst.value:.1e}")
 print("finite for all states of the box:", certificate.holds)
 --- text
 Constants of the equation of motion, as proofs of controllers need them.
