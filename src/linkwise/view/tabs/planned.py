@@ -52,7 +52,7 @@ class PlannedTarget:
         if clearance is None:
             return World()
         room = clearance.room
-        floor = [] if room.floor is None else [HalfSpace(self.page.up, room.floor)]
+        floor = [] if room.floor is None else [HalfSpace(self.page.up.tolist(), room.floor)]
         return World([*room.forbidden, *floor])
 
     def switch(self) -> None:
