@@ -32,9 +32,8 @@ WEIGHTS = {TOOL: 1.0, POSTURE: 0.01}
 class WholeBodyTracking(Controller):
     """``WholeBody`` with the pose of a frame and a posture as tasks, whose targets are a motion of the joints.
 
-    Where no limit is active and the tool's pose leaves the joints free, errors decay like ë + k_d ė + k_p e = 0. Limits of
-    torques are never exceeded, those of velocities and positions as long as the torques allow it; what cannot be
-    followed is given up by the weights, the posture first.
+    Where no limit is active, errors decay like ë + k_d ė + k_p e = 0. Limits of torques are never exceeded, those of
+    velocities and positions as long as the torques allow it; what cannot be followed is given up by the weights.
 
     Args:
         robot: the model; joints with one coordinate each.
@@ -93,8 +92,9 @@ class WholeBodyTracking(Controller):
         return (self.frame, self.law.iterations)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        given = [array(list(x)) for x in (q, qd, reference.q, reference.qd, reference.qdd)]
-        tau = self.sample(*given, {name: list(gains[name]) for name in WEIGHTS}, period)
+        state, motion = (q, qd), (reference.q, reference.qd, reference.qdd)
+        q, qd, q_d, qd_d, qdd_d = (array(list(x)) for x in (*state, *motion))
+        tau = self.sample(q, qd, q_d, qd_d, qdd_d, {name: list(gains[name]) for name in WEIGHTS}, period)
         return [tau[k] for k in range(self.robot.dof)], []
 
     def sample(
@@ -193,7 +193,8 @@ class WholeBodyTracking(Controller):
                         constant_time=True,
                     )
                 )
-            return in_one_room(traced[0].program(precision), "tables")
+            program: Any = traced[0].program(precision)
+            return in_one_room(program, "tables")
 
         outputs = {"tau": (n,), "fault": (1,)} if fault else {"tau": (n,)}
         fixed = [(name, values.tolist()) for name, values in settings.items() if name not in tuned]
