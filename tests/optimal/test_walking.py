@@ -247,3 +247,66 @@ def test_stiff_friction_of_a_floating_robot_is_implicit():
         speeds.append(x[robot.nq + 8])
     assert abs(speeds[-1]) < 0.5 * abs(speeds[0])
     assert np.abs(speeds).max() <= 5.0
+
+
+def biped():
+    """Two legs of five joints with soles of four points: (robot, joints in which it stands)."""
+    links = [lw.Link("body", lw.Inertia.from_com(20.0, (0, 0, 0.15), (0.5, 0.4, 0.2)))]
+    joints, contacts, stand = [], [], []
+    parts = (
+        ("roll", (1, 0, 0), 0.0, 1.5, 0.0),
+        ("hip", (0, 1, 0), 0.35, 3.0, -0.35),
+        ("knee", (0, 1, 0), 0.35, 2.0, 0.7),
+        ("ankle", (0, 1, 0), 0.0, 0.3, -0.35),
+        ("foot", (1, 0, 0), 0.05, 1.0, 0.0),
+    )
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        parent, at = "body", (0.0, y, 0.0)
+        for part, axis, length, mass, angle in parts:
+            name = f"{side}_{part}"
+            links.append(lw.Link(name, lw.Inertia.from_com(mass, (0, 0, -0.5 * length), (0.01 * mass,) * 3)))
+            limits = lw.Limits(-2.5, 2.5, velocity=20.0, effort=200.0 if part != "foot" else 40.0)
+            place = lw.Transform.from_rpy(at)
+            joints.append(
+                lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits, rotor_inertia=0.02)
+            )
+            parent, at = name, (0.0, 0.0, -length)
+            stand.append(angle)
+        corners = [(x, y, -0.05) for x in (-0.06, 0.12) for y in (-0.04, 0.04)]
+        contacts.append(lw.Contact(parent, points=corners, radius=0.005, friction=0.8))
+    return lw.Robot("biped", links, joints).with_base("floating").with_contacts(contacts), np.array(stand)
+
+
+def test_a_biped_with_soles_steps_and_does_not_fall():
+    robot, stand = biped()
+    gait = optimal.Gait([[0], [1]], swing=0.36, stance=0.1)
+    walk = optimal.Walking(robot, gait, (0.15, 0.0, 0.0), stand=stand, begin=0.4, horizon=36)
+    feet = walk.feet
+    assert feet.names == ("left_foot sole", "right_foot sole")
+    assert np.allclose(feet.area, (0.09, 0.04))
+    assert np.allclose(feet.places[:, 2], 0.005)
+    q, lifted, seen = feet.stand, np.zeros(2), []
+
+    def controller(t, q, qd, reference):
+        tau = walk(t, q, qd)
+        seen.append(q)
+        for k, name in enumerate(feet.names):
+            lifted[k] = max(lifted[k], np.asarray(robot_with_soles.pose(q, name))[2, 3])
+        return tau
+
+    robot_with_soles = feet.robot
+    found = simulate(Plant(robot), controller, q, duration=1.6, step=0.001, every=10, q=q).q
+    assert (lifted > 0.05).all()  # both feet have swung
+    assert (1.0 - 2.0 * (found[:, 3] ** 2 + found[:, 4] ** 2)).min() > 0.98
+    assert np.abs(found[:, 2] - feet.stand[2]).max() < 0.08
+    assert found[-1, 0] > 0.03
+    assert walk.failures <= 0.1 * walk.plans
+    assert walk.follower.unsolved < 100
+
+
+def test_soles_must_have_the_same_number_of_corners():
+    robot, stand = biped()
+    first, second = robot.contacts
+    other = lw.Contact(second.frame, points=second.points[:3], radius=0.005)
+    with pytest.raises(optimal.ProblemError, match="other numbers of contacts"):
+        optimal.Walking(robot.with_contacts([first, other]), optimal.Gait([[0], [1]]), stand=stand)
