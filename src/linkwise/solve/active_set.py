@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from linkwise.language import array, dot, elementwise, empty, product, span, variable, zeros
+from linkwise.language import array, dot, elementwise, empty, needed, product, span, variable, zeros
 from linkwise.scalar import Scalar, all_of, sqrt, where
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
@@ -74,6 +74,7 @@ class ActiveSet:
         self.excess, self.chosen = empty(K), zeros(K)
         self.along: Any = None
         self.own, self.pending = variable(0.0), variable(0.0)
+        self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
 
     # -- the programme ------------------------------------------------------------------------------------------------
@@ -161,7 +162,11 @@ class ActiveSet:
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         for _ in span(self.steps):
-            self._step()
+            for _ in needed(self.still):
+                self._measure()
+                left = self._choose()
+                for _ in needed(self.still):
+                    self._step(left)
         self._refine()
 
     def _refine(self) -> None:
@@ -228,6 +233,7 @@ class ActiveSet:
         for part in parts[1:]:
             best = larger(best, part)
         held, least = self.pending.value > 0.0, where(best > 0.0, best, 1.0)
+        self.still.value = where(held, -1.0, where(best > 0.0, -1.0, 1.0))
         left: Any = 0.0
         for first, end in kinds:
             own = variable(0.0)
@@ -271,9 +277,8 @@ class ActiveSet:
                 total += self.B[i, k] * v[k]
             out[i] = total.value
 
-    def _step(self) -> None:
-        self._measure()
-        left = self._choose()
+    def _step(self, left: Any) -> None:
+        """Towards the chosen candidate. Where none is exceeded nothing changes, to the last bit."""
         n, right, give = self._normal()
         right = right - left
         left = larger(left - give * self.own.value, 0.0)
@@ -303,7 +308,7 @@ class ActiveSet:
             self.u[i] = larger(self.u[i] - t * r[i], 0.0)
         moved = self._solved(d)
         for j in span(N):
-            self.x[j] = self.x[j] - t * moved[j]
+            self.x[j] = where(left > 0.0, self.x[j] - t * moved[j], self.x[j])
         self._exchange(n, right, give, r, size, left, leaving.value)
 
     def _exchange(self, n: Any, right: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
