@@ -26,8 +26,8 @@ class Feet:
         radius: of the feet [m].
         stand: positions (nq,) in which it stands on the ground z = 0.
         places: centres of the feet in that position [m], (feet, 3).
-        corners: of the soles about their centres, in their frames, which are level while the robot stands [m], (feet, k,
-            3); None: feet like balls.
+        corners: of the soles about their centres, in their frames, which are level while the robot stands [m], shape
+            (feet, k, 3); None: feet like balls.
     """
 
     robot: Robot
@@ -116,7 +116,9 @@ def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[
         ], []
     counts = {len(points) for points in of_link.values()}
     if len(counts) > 1:
-        raise ProblemError(f"feet: soles have other numbers of contacts each: {sorted(counts)}; give them the same")
+        raise ProblemError(
+            f"feet: soles have other numbers of contacts each: {sorted(counts)}; give them the same"
+        )
     frames, corners = [], []
     for link, points in of_link.items():
         level = np.asarray(robot.pose(q, frame=link))[:3, :3].T  # axes of the world in those of the link

@@ -26,8 +26,8 @@ SMOOTH = 0.02  # [s]: dry friction that is compensated changes its direction as 
 SOLVED = 1e-6  # residual of the law above which its torques are not used
 FADED = 0.95  # of the torques of the last sample, where this one has none
 OF_SOLES = 16
-"""Iterations of the interior-point method for every level of a robot with soles: the active-set method does not find how
-corners share a wrench."""
+"""Iterations of the interior-point method for every level of a robot with soles: the active-set method often does not
+find how corners share a wrench."""
 SHARE = 1e-6  # weight of equal shares of the robot's weight
 
 
