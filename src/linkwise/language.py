@@ -73,7 +73,10 @@ def needed(still: Any) -> Iterable[Any]:
         still: a ``variable``.
     """
     tracer = current_tracer.get()
-    return range(1 if still.value < 0.0 else 0) if tracer is None else tracer.needed(still)
+    if tracer is not None:
+        return tracer.needed(still)
+    known = isinstance(still.value, (float, int))
+    return range(1 if not known or still.value < 0.0 else 0)
 
 
 def zeros(*shape: int) -> Any:

@@ -19,6 +19,7 @@ from linkwise.records.table import Table
 
 __all__ = [
     "Table",
+    "fraction_done",
     "jsonable",
     "number",
     "plain",
@@ -115,6 +116,29 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
         bar.update(
             task, completed=total, refresh=True
         )  # fewer steps than foreseen: the work is done all the same
+
+
+@contextlib.contextmanager
+def fraction_done(what: str) -> Iterator[Callable[[str, float], None] | None]:
+    """A progress bar with the time that is left, for work of which the fraction done is known; quiet in a pipe. The
+    block calls what it is given with a text and the fraction; None: nothing is shown."""
+    if not _shows_progress():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(_unmarked(what), total=1.0)
+
+        def advance(words: str, fraction: float) -> None:
+            if fraction == 0.0 and words:
+                console.print(_unmarked(f"{words} (Ctrl+C stops it)"), highlight=False)
+            bar.update(task, description=_unmarked(words), completed=fraction)
+
+        yield advance
 
 
 @contextlib.contextmanager

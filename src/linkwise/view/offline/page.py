@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import math
 import os
 import re
 from collections.abc import Iterable
@@ -246,8 +245,9 @@ def _controls(live: Live) -> dict[str, Any]:
                 "name": dial.name,
                 "unit": dial.symbol,
                 "factor": dial.unit,
-                "low": math.floor(dial.lower * dial.unit * 10) / 10,
-                "high": math.ceil(dial.upper * dial.unit * 10) / 10,
+                "low": dial.shown[0],
+                "high": dial.shown[1],
+                "inside": [dial.lower, dial.upper],
             }
             for dial in dials
         ],
