@@ -25,10 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler.emit import alike, turns
+from linkwise.compiler.emit import alike, packing, turns
 from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, literal
 from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
+from linkwise.compiler.ir.graph import Loop
 from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 
 # Row r of the copy is row min(r, last) of the source.
@@ -88,6 +89,8 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
         frame = _Dense(nest, lanes)
         if width > 1:
             parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
+        if frame.packed:
+            parts.append(packing.definitions(lanes))
     # for vectors kept on the stack
     aligned = lanes.width > 1 and not (isinstance(frame, _Spread) and nest.lanes == 1)
     attributes = f"alignstack({min(64, lanes.width * lanes.bytes)}) " if aligned else ""
@@ -135,17 +138,18 @@ class _Frame(ABC):
         self.nest, self.lanes = nest, lanes
         self.states = lanes.width if nest.lanes == 1 else 1  # of a block
         self.writer = Writer()
+        self.packed: set[Loop] = set()
 
     def lines(self) -> list[str]:
         writer = self.writer
         self.prepare()
-        end = writer.value("add i64 %first, %count")
+        writer.value("add i64 %first, %count", "%end")
         writer.effect("br label %blocks")
         writer.start_block("blocks")
         writer.value("phi i64 [ %first, %entry ], [ %following, %next ]", "%state")
-        left = writer.value(f"sub i64 {end}, %state")
+        left = writer.value("sub i64 %end, %state")
         more = writer.value(f"icmp sgt i64 {left}, 0")
-        writer.effect(f"br i1 {more}, label %place, label %done")
+        writer.effect(f"br i1 {more}, label %place, label %last")
 
         writer.start_block("place")
         self.block(left)
@@ -153,6 +157,8 @@ class _Frame(ABC):
         writer.start_block("next")
         writer.value(f"add i64 %state, {self.states}", "%following")
         writer.effect("br label %blocks")
+        writer.start_block("last")
+        self.finish()
         writer.start_block("done")
         writer.effect("ret void")
         return writer.first_lines + writer.lines
@@ -164,6 +170,10 @@ class _Frame(ABC):
     @abstractmethod
     def block(self, left: str) -> None:
         """One block; ``left`` states are still to be computed. Ends with a jump to ``next``."""
+
+    def finish(self) -> None:
+        """What is done after the last block. Ends with a jump to ``done``."""
+        self.writer.effect("br label %done")
 
     def renderer(self, used: int = 0) -> Renderer:
         """What writes the statements; ``used`` scalars of the scratch room are taken."""
@@ -274,10 +284,19 @@ class _RowsOf:
 
 
 class _Dense(_Frame):
-    """W rows one after the other, where they lie or copied."""
+    """W rows one after the other, where they lie or copied; some are computed again (``packing``)."""
+
+    def __init__(self, nest: Nest, lanes: Lanes):
+        super().__init__(nest, lanes)
+        self.packed = packing.uneven_loops(nest) if packing.few(lanes) else set()
 
     def prepare(self) -> None:
         writer = self.writer
+        if self.packed:
+            writer.first_lines.append("  %unfinished = alloca i64")
+            writer.first_lines.append(f"  %waiting = alloca [{2 * self.lanes.width + 1} x i64]")
+            self.counter = self.at("%waiting", str(2 * self.lanes.width), "i64")
+            writer.effect(f"store i64 0, ptr {self.counter}")
         outs, ins = ([a for a in self.nest.arrays if a.kind == kind] for kind in ("output", "input"))
         bases = [writer.argument("ptr", k) for k in range(len(outs) + len(ins))]
         strides = [writer.argument("i64", len(bases) + k) for k in range(len(ins))]
@@ -300,6 +319,7 @@ class _Dense(_Frame):
 
     def _statements(self, bases: Sequence[str]) -> None:
         renderer = self.renderer(self.scratch)
+        renderer.packed = self.packed
         memory: dict[str, Memory] = {
             rows.array.name: Rows(renderer, rows.array, base)
             for rows, base in zip((*self.ins, *self.outs), bases, strict=True)
@@ -342,14 +362,66 @@ class _Dense(_Frame):
         writer.effect("br label %block")
 
         writer.start_block("block")
-        ways = zip(here, copied, strict=True)
-        self._statements([writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]") for a, b in ways])
-        writer.effect(f"br i1 {full}, label %next, label %copy_back")
+        sources: list[str] = []
+        for a, b, rows in zip(here, copied, (*self.ins, *self.outs), strict=True):
+            again = f", [ {rows.room}, %gather ]" if self.packed else ""
+            sources.append(writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]{again}"))
+        if self.packed:
+            full = self._packed_block(left, sources)
+        else:
+            self._statements(sources)
+        following = "%check" if self.packed else "%next"
+        writer.effect(f"br i1 {full}, label {following}, label %copy_back")
 
         writer.start_block("copy_back")
         last = writer.value(f"sub i64 {left}, 1")
-        for rows, base in zip(self.outs, here[split:], strict=True):
+        for rows in self.outs:
             size = rows.array.columns
+            base = self.at(rows.base, writer.value(f"mul i64 %state, {rows.stride}"))
             arguments = f"ptr {base}, ptr {rows.room}, i64 {size}, i64 {size}, i64 {left}, i64 {last}"
             writer.effect(f"call void @copy_rows({arguments})")
-        writer.effect("br label %next")
+        writer.effect(f"br label {following}")
+        if self.packed:
+            self._compute_again()
+
+    def _packed_block(self, left: str, bases: Sequence[str]) -> str:
+        """A block of new states, or of states that are computed again; whether all rows are states."""
+        writer, most = self.writer, packing.few(self.lanes)
+        writer.value(f"phi i64 [ {most}, %place ], [ {most}, %copy ], [ 0, %gather ]", "%few")
+        gathered = writer.value("phi i1 [ false, %place ], [ false, %copy ], [ true, %gather ]")
+        writer.effect("store i64 0, ptr %unfinished")
+        self._statements(bases)
+        writer.effect(f"br i1 {gathered}, label %scatter, label %collect")
+        writer.start_block("collect")
+        mask = writer.value("load i64, ptr %unfinished")
+        writer.effect(f"call void @add_waiting(ptr %waiting, i64 {mask}, i64 %state, i64 %end)")
+        return writer.value(f"icmp sge i64 {left}, {self.lanes.width}")
+
+    def _compute_again(self) -> None:
+        """Compute W states of the list, as soon as there are so many."""
+        writer = self.writer
+        writer.start_block("check")
+        number = writer.value(f"load i64, ptr {self.counter}")
+        enough = writer.value(f"icmp sge i64 {number}, {self.lanes.width}")
+        writer.effect(f"br i1 {enough}, label %gather, label %next")
+
+        writer.start_block("gather")
+        for rows in self.ins:
+            given = f"ptr {rows.room}, ptr {rows.base}, i64 {rows.stride}, i64 {rows.array.columns}"
+            writer.effect(f"call void @gather_rows({given}, ptr %waiting)")
+        writer.effect("br label %block")
+
+        writer.start_block("scatter")
+        for rows in self.outs:
+            given = f"ptr {rows.base}, ptr {rows.room}, i64 {rows.array.columns}"
+            writer.effect(f"call void @scatter_rows({given}, ptr %waiting)")
+        writer.effect("call void @drop_waiting(ptr %waiting)")
+        writer.effect("br label %check")
+
+    def finish(self) -> None:
+        if not self.packed:
+            super().finish()
+            return
+        number = self.writer.value(f"load i64, ptr {self.counter}")
+        some = self.writer.value(f"icmp sgt i64 {number}, 0")
+        self.writer.effect(f"br i1 {some}, label %gather, label %done")

@@ -16,7 +16,7 @@ from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered, literal
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.turns import side_by_side
-from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.graph import CONDITIONS, Loop, Node
 from linkwise.compiler.ir.loops import (
     Barrier,
     Change,
@@ -89,6 +89,7 @@ class Arithmetic:
         self.names: dict[Node, str] = {}  # what the nodes written so far are called
         self.is_condition: dict[Node, bool] = {}  # for values that loops carry
         self.loops = 0  # written so far: their labels are numbered
+        self.packed: set[Loop] = set()  # those that end while few lanes are active, see ``packing``
         self._operations = 0
 
     def input(self, node: Node) -> str:
@@ -168,7 +169,12 @@ class Arithmetic:
         pending = list(region.body)
         while loop.active.op != "const" and holder(loop.active) not in self.names:
             self.item(pending.pop(0))
-        writer.effect(f"br i1 {self._any_lane(self.operand(loop.active))}, label %{body}, label %{end}")
+        active, mask = self.operand(loop.active), ""
+        if loop in self.packed:
+            goes_on, mask = self._more_than_few(active)
+        else:
+            goes_on = self._any_lane(active)
+        writer.effect(f"br i1 {goes_on}, label %{body}, label %{end}")
         writer.start_block(body)
         for item in pending:
             self.item(item)
@@ -180,8 +186,19 @@ class Arithmetic:
         ]
         writer.effect(f"br label %{head}")
         writer.start_block(end)
+        if mask:
+            others = writer.value("load i64, ptr %unfinished")
+            writer.effect(f"store i64 {writer.value(f'or i64 {others}, {mask}')}, ptr %unfinished")
         for phi in loop.phi:
             self.announce(phi)
+
+    def _more_than_few(self, active: str) -> tuple[str, str]:
+        """(Whether more lanes are active than ``packing`` computes again, which they are)."""
+        writer, width = self.writer, self.lanes.width
+        bits = writer.value(f"bitcast {self.condition} {active} to i{width}")
+        mask = writer.value(f"zext i{width} {bits} to i64")
+        number = writer.value(f"call i64 @llvm.ctpop.i64(i64 {mask})")
+        return writer.value(f"icmp sgt i64 {number}, %few"), mask
 
     def _any_lane(self, condition: str) -> str:
         width = self.lanes.width
