@@ -152,17 +152,10 @@ def step(
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     bias, compliance = recovery.biases(touches, scene.candidates, before, h)
     if effort.filtered is not None:
-        problem = Touching(
-            M,
-            rows,
-            bias[: 3 * contacts],
-            given.friction,
-            joints,
-            _places(joint_rows),
-            compliance,
-            _turning(links, axes.frames, scene.candidates, touches),
-            _patches(links, axes.frames, scene.candidates, touches),
-        )
+        turning = _turning(links, axes.frames, scene.candidates, touches)
+        patches = _patches(links, axes.frames, scene.candidates, touches)
+        own, places = bias[: 3 * contacts], _places(joint_rows)
+        problem = Touching(M, rows, own, given.friction, joints, places, compliance, turning, patches)
         few = carried.reduced(links, axes.frames, scene.candidates, problem)
         p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
         velocities = problem.velocities(after, biased=False)

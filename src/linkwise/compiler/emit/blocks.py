@@ -158,7 +158,9 @@ class _Frame(ABC):
         writer.value(f"add i64 %state, {self.states}", "%following")
         writer.effect("br label %blocks")
         writer.start_block("last")
-        self.finish()
+        if self.packed:
+            packing.finish(writer)
+        writer.effect("br label %done")
         writer.start_block("done")
         writer.effect("ret void")
         return writer.first_lines + writer.lines
@@ -170,10 +172,6 @@ class _Frame(ABC):
     @abstractmethod
     def block(self, left: str) -> None:
         """One block; ``left`` states are still to be computed. Ends with a jump to ``next``."""
-
-    def finish(self) -> None:
-        """What is done after the last block. Ends with a jump to ``done``."""
-        self.writer.effect("br label %done")
 
     def renderer(self, used: int = 0) -> Renderer:
         """What writes the statements; ``used`` scalars of the scratch room are taken."""
@@ -293,10 +291,7 @@ class _Dense(_Frame):
     def prepare(self) -> None:
         writer = self.writer
         if self.packed:
-            writer.first_lines.append("  %unfinished = alloca i64")
-            writer.first_lines.append(f"  %waiting = alloca [{2 * self.lanes.width + 1} x i64]")
-            self.counter = self.at("%waiting", str(2 * self.lanes.width), "i64")
-            writer.effect(f"store i64 0, ptr {self.counter}")
+            packing.begin(writer, self.lanes)
         outs, ins = ([a for a in self.nest.arrays if a.kind == kind] for kind in ("output", "input"))
         bases = [writer.argument("ptr", k) for k in range(len(outs) + len(ins))]
         strides = [writer.argument("i64", len(bases) + k) for k in range(len(ins))]
@@ -367,9 +362,10 @@ class _Dense(_Frame):
             again = f", [ {rows.room}, %gather ]" if self.packed else ""
             sources.append(writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]{again}"))
         if self.packed:
-            full = self._packed_block(left, sources)
-        else:
-            self._statements(sources)
+            packing.start_block(writer, self.lanes)
+        self._statements(sources)
+        if self.packed:
+            full = packing.end_block(writer, self.lanes, left)
         following = "%check" if self.packed else "%next"
         writer.effect(f"br i1 {full}, label {following}, label %copy_back")
 
@@ -382,46 +378,6 @@ class _Dense(_Frame):
             writer.effect(f"call void @copy_rows({arguments})")
         writer.effect(f"br label {following}")
         if self.packed:
-            self._compute_again()
-
-    def _packed_block(self, left: str, bases: Sequence[str]) -> str:
-        """A block of new states, or of states that are computed again; whether all rows are states."""
-        writer, most = self.writer, packing.few(self.lanes)
-        writer.value(f"phi i64 [ {most}, %place ], [ {most}, %copy ], [ 0, %gather ]", "%few")
-        gathered = writer.value("phi i1 [ false, %place ], [ false, %copy ], [ true, %gather ]")
-        writer.effect("store i64 0, ptr %unfinished")
-        self._statements(bases)
-        writer.effect(f"br i1 {gathered}, label %scatter, label %collect")
-        writer.start_block("collect")
-        mask = writer.value("load i64, ptr %unfinished")
-        writer.effect(f"call void @add_waiting(ptr %waiting, i64 {mask}, i64 %state, i64 %end)")
-        return writer.value(f"icmp sge i64 {left}, {self.lanes.width}")
-
-    def _compute_again(self) -> None:
-        """Compute W states of the list, as soon as there are so many."""
-        writer = self.writer
-        writer.start_block("check")
-        number = writer.value(f"load i64, ptr {self.counter}")
-        enough = writer.value(f"icmp sge i64 {number}, {self.lanes.width}")
-        writer.effect(f"br i1 {enough}, label %gather, label %next")
-
-        writer.start_block("gather")
-        for rows in self.ins:
-            given = f"ptr {rows.room}, ptr {rows.base}, i64 {rows.stride}, i64 {rows.array.columns}"
-            writer.effect(f"call void @gather_rows({given}, ptr %waiting)")
-        writer.effect("br label %block")
-
-        writer.start_block("scatter")
-        for rows in self.outs:
-            given = f"ptr {rows.base}, ptr {rows.room}, i64 {rows.array.columns}"
-            writer.effect(f"call void @scatter_rows({given}, ptr %waiting)")
-        writer.effect("call void @drop_waiting(ptr %waiting)")
-        writer.effect("br label %check")
-
-    def finish(self) -> None:
-        if not self.packed:
-            super().finish()
-            return
-        number = self.writer.value(f"load i64, ptr {self.counter}")
-        some = self.writer.value(f"icmp sgt i64 {number}, 0")
-        self.writer.effect(f"br i1 {some}, label %gather, label %done")
+            ins = [(rows.base, rows.room, rows.stride, rows.array.columns) for rows in self.ins]
+            outs = [(rows.base, rows.room, rows.array.columns) for rows in self.outs]
+            packing.compute_again(writer, self.lanes, ins, outs)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from linkwise.compiler.emit import alike
+from linkwise.compiler.emit import alike, packing
 from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered, literal
 from linkwise.compiler.emit.memory import Memory, Output, spread
@@ -171,7 +171,7 @@ class Arithmetic:
             self.item(pending.pop(0))
         active, mask = self.operand(loop.active), ""
         if loop in self.packed:
-            goes_on, mask = self._more_than_few(active)
+            goes_on, mask = packing.goes_on(writer, self.lanes, f"{self.condition} {active}")
         else:
             goes_on = self._any_lane(active)
         writer.effect(f"br i1 {goes_on}, label %{body}, label %{end}")
@@ -187,18 +187,9 @@ class Arithmetic:
         writer.effect(f"br label %{head}")
         writer.start_block(end)
         if mask:
-            others = writer.value("load i64, ptr %unfinished")
-            writer.effect(f"store i64 {writer.value(f'or i64 {others}, {mask}')}, ptr %unfinished")
+            packing.leave(writer, mask)
         for phi in loop.phi:
             self.announce(phi)
-
-    def _more_than_few(self, active: str) -> tuple[str, str]:
-        """(Whether more lanes are active than ``packing`` computes again, which they are)."""
-        writer, width = self.writer, self.lanes.width
-        bits = writer.value(f"bitcast {self.condition} {active} to i{width}")
-        mask = writer.value(f"zext i{width} {bits} to i64")
-        number = writer.value(f"call i64 @llvm.ctpop.i64(i64 {mask})")
-        return writer.value(f"icmp sgt i64 {number}, %few"), mask
 
     def _any_lane(self, condition: str) -> str:
         width = self.lanes.width

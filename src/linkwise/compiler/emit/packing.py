@@ -8,7 +8,9 @@ that the results are those of a block that waits.
 
 from __future__ import annotations
 
-from linkwise.compiler.emit.lanes import Lanes
+from collections.abc import Sequence
+
+from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.ir.graph import Loop
 from linkwise.compiler.ir.loops import Nest, Step
 from linkwise.compiler.ir.schedule import LoopRegion
@@ -28,6 +30,85 @@ def uneven_loops(nest: Nest) -> set[Loop]:
 def few(lanes: Lanes) -> int:
     """How many active states a block leaves to others."""
     return max(1, lanes.width // 8) if lanes.width >= 4 else 0
+
+
+def begin(writer: Writer, lanes: Lanes) -> None:
+    """An empty list."""
+    writer.first_lines.append("  %unfinished = alloca i64")
+    writer.first_lines.append(f"  %waiting = alloca [{2 * lanes.width + 1} x i64]")
+    writer.value(f"getelementptr i64, ptr %waiting, i64 {2 * lanes.width}", "%waiting_count")
+    writer.effect("store i64 0, ptr %waiting_count")
+
+
+def start_block(writer: Writer, lanes: Lanes) -> None:
+    """After the addresses of a block of new states, or of one that is computed again."""
+    most = few(lanes)
+    writer.value(f"phi i64 [ {most}, %place ], [ {most}, %copy ], [ 0, %gather ]", "%few")
+    writer.value("phi i1 [ false, %place ], [ false, %copy ], [ true, %gather ]", "%gathered")
+    writer.effect("store i64 0, ptr %unfinished")
+
+
+def end_block(writer: Writer, lanes: Lanes, left: str) -> str:
+    """After the statements of a block: its unfinished states go to the list. Whether all of its rows are states."""
+    writer.effect("br i1 %gathered, label %scatter, label %collect")
+    writer.start_block("collect")
+    mask = writer.value("load i64, ptr %unfinished")
+    writer.effect(f"call void @add_waiting(ptr %waiting, i64 {mask}, i64 %state, i64 %end)")
+    return writer.value(f"icmp sge i64 {left}, {lanes.width}")
+
+
+def compute_again(
+    writer: Writer,
+    lanes: Lanes,
+    ins: Sequence[tuple[str, str, str, int]],
+    outs: Sequence[tuple[str, str, int]],
+) -> None:
+    """Compute W states of the list as soon as there are so many.
+
+    Args:
+        writer: of the function.
+        lanes: of a block.
+        ins: of every input its address, room for W rows, the stride from state to state, and the size of a row.
+        outs: of every output its address, room for W rows, and the size of a row.
+    """
+    writer.start_block("check")
+    number = writer.value("load i64, ptr %waiting_count")
+    enough = writer.value(f"icmp sge i64 {number}, {lanes.width}")
+    writer.effect(f"br i1 {enough}, label %gather, label %next")
+
+    writer.start_block("gather")
+    for base, room, stride, size in ins:
+        given = f"ptr {room}, ptr {base}, i64 {stride}, i64 {size}, ptr %waiting"
+        writer.effect(f"call void @gather_rows({given})")
+    writer.effect("br label %block")
+
+    writer.start_block("scatter")
+    for base, room, size in outs:
+        writer.effect(f"call void @scatter_rows(ptr {base}, ptr {room}, i64 {size}, ptr %waiting)")
+    writer.effect("call void @drop_waiting(ptr %waiting)")
+    writer.effect("br label %check")
+
+
+def finish(writer: Writer) -> None:
+    """Compute what is left on the list."""
+    number = writer.value("load i64, ptr %waiting_count")
+    some = writer.value(f"icmp sgt i64 {number}, 0")
+    writer.effect(f"br i1 {some}, label %gather, label %rest")
+    writer.start_block("rest")
+
+
+def goes_on(writer: Writer, lanes: Lanes, active: str) -> tuple[str, str]:
+    """(Whether more lanes are active than are computed again, which they are)."""
+    bits = writer.value(f"bitcast {active} to i{lanes.width}")
+    mask = writer.value(f"zext i{lanes.width} {bits} to i64")
+    number = writer.value(f"call i64 @llvm.ctpop.i64(i64 {mask})")
+    return writer.value(f"icmp sgt i64 {number}, %few"), mask
+
+
+def leave(writer: Writer, mask: str) -> None:
+    """Note the lanes that a loop leaves unfinished."""
+    others = writer.value("load i64, ptr %unfinished")
+    writer.effect(f"store i64 {writer.value(f'or i64 {others}, {mask}')}, ptr %unfinished")
 
 
 def definitions(lanes: Lanes) -> str:
