@@ -46,6 +46,8 @@ from linkwise.identify.recordings.pose_tables import read_poses
 from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.identify.recordings.transmission import Transmission
 from linkwise.identify.result import Identification
+from linkwise.identify.walking.log import WalkingLog
+from linkwise.identify.walking.result import WalkingIdentification
 
 __all__ = [
     "ESTIMATORS",
@@ -85,6 +87,8 @@ __all__ = [
     "Tool",
     "Transmission",
     "Validation",
+    "WalkingIdentification",
+    "WalkingLog",
     "all_estimates",
     "base_by_rank",
     "base_values",

@@ -79,8 +79,13 @@ class Identification(Summarised):
     lag: Lag = field(default_factory=Lag)
     plain: tuple[Plain, ...] = ()
 
+    @property
+    def row_names(self) -> list[str]:
+        """Names of the rows of validations: the joints."""
+        return list(self.prior.joint_names)
+
     def _summary(self) -> Summary:
-        names, judged = self.prior.joint_names, self.validation
+        names, judged = self.row_names, self.validation
         parts = (judged.rms, judged.relative, self.of_prior[0].relative)
         columns = ("joint", ">rms residual", ">robot [%]", ">before [%]")
         title = f"{self.prior.name} identified from {', '.join(s.log.name for s in self.signals)}"
@@ -93,7 +98,7 @@ class Identification(Summarised):
         judged = self.validation
         from linkwise import report
 
-        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
+        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.row_names)
 
     @property
     def validation(self) -> Validation:
@@ -268,7 +273,7 @@ class Identification(Summarised):
         return {
             "robot": self.prior.name,
             "verdict": [row.plain() for row in self.verdict()],
-            "joints": list(self.prior.joint_names),
+            "joints": self.row_names,
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],
             "lag": self.lag.summary(),
