@@ -81,7 +81,7 @@ def _touching(robot: Robot) -> tuple[Foot, ...]:
     for contact in robot.contacts or ():
         if contact.other is not None or contact.nearest is not None:
             continue
-        body = robot.carrier(contact.frame)[0]
+        body = robot.locate(contact.frame)[0]
         if body <= 0:
             continue
         name = contact.name or contact.frame
@@ -101,7 +101,7 @@ def _by_name(robot: Robot) -> tuple[Foot, ...]:
     for pattern in (_FOOT, _SECOND):
         found: dict[int, str] = {}
         for name in robot.frame_names:
-            body = robot.carrier(name)[0]
+            body = robot.locate(name)[0]
             if body > 0 and body not in inner and re.search(pattern, name.lower()):
                 found.setdefault(body, name)
         if len(found) > 1:
@@ -111,7 +111,7 @@ def _by_name(robot: Robot) -> tuple[Foot, ...]:
 
 def _has_area(robot: Robot, frame: str) -> bool:
     """Whether a foot hangs on so many joints that it can be laid flat on the ground."""
-    body, joints = robot.carrier(frame)[0], 0
+    body, joints = robot.locate(frame)[0], 0
     while body > 0:
         joints += 1
         body = robot.carrier(robot.moving_joints[body].parent)[0]

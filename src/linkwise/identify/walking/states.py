@@ -83,8 +83,8 @@ def imu_frame(robot: Robot) -> str | None:
         robot: the robot.
     """
     for name in robot.frame_names:
-        if "imu" in name.lower() and robot.carrier(name)[0] == 0:
-            placed = robot.carrier(name)[1]
+        if "imu" in name.lower() and robot.locate(name)[0] == 0:
+            placed = robot.locate(name)[1]
             turned = np.abs(np.asarray(placed.rotation) - np.eye(3)).max() > 1e-9
             if turned or np.abs(np.asarray(placed.translation)).max() > 1e-9:
                 return name
@@ -168,7 +168,7 @@ class _Base:
             if key in self.values:
                 values, rates = self.values[key], self.rates[key]
                 if key == "gyro" and frame is not None:
-                    turn = np.asarray(self.robot.carrier(frame)[1].rotation)
+                    turn = np.asarray(self.robot.locate(frame)[1].rotation)
                     values, rates = rotations.turned(turn, values), rotations.turned(turn, rates)
                 return self._without_bias(values, rates)
         q, rate, bend = (part["base_orientation"] for part in (self.values, self.rates, self.bends))
@@ -195,7 +195,7 @@ class _Base:
             return rotations.turned_back(R, self.rates["base_velocity"]) - down
         felt = self.values["accelerometer"]
         if source == "accelerometer at imu":
-            placed = self.robot.carrier(imu_frame(self.robot) or "")[1]
+            placed = self.robot.locate(imu_frame(self.robot) or "")[1]
             felt = rotations.turned(np.asarray(placed.rotation), felt)
             arm = np.broadcast_to(np.asarray(placed.translation), felt.shape)
             felt = felt - np.cross(spin_rate, arm) - np.cross(spin, np.cross(spin, arm))
