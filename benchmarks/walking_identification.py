@@ -38,7 +38,9 @@ FRICTION = ("viscous_friction", "coulomb_friction", "rotor_inertia")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--go2", help="MJCF file")
     parser.add_argument("--g1", help="MJCF file")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each recording")
@@ -75,7 +77,9 @@ def compare(name: str, body: simulated.Body, arguments, folder: Path) -> None:
         found = identify.identify(prior, logs[0], validation=logs[1], friction=arguments.friction, feet=feet)
     spent = time.process_time() - begun
     table = Table(truth, found, logs[1], recordings[1], feet)
-    print(f"\n{name}: {truth.dof - BASE} joints, {len(found.base)} base parameters, condition {found.excitation.condition:.3g}")
+    print(
+        f"\n{name}: {truth.dof - BASE} joints, {len(found.base)} base parameters, condition {found.excitation.condition:.3g}"
+    )
     for line in found.signals[0].record:
         print(f"  {line}")
     table.row("robot before", prior)
@@ -131,7 +135,9 @@ class Table:
 
     def true_values(self, base) -> np.ndarray:
         known = dict(zip(self.truth.parameter_labels, self.truth.parameters.tolist(), strict=True))
-        return base.combination @ np.array([known.get(label, 0.0) for label in self.found.fit.regression.labels])
+        return base.combination @ np.array(
+            [known.get(label, 0.0) for label in self.found.fit.regression.labels]
+        )
 
     def row(self, name: str, robot: lw.Robot) -> None:
         judged = self.judge.robot(robot)
@@ -140,7 +146,9 @@ class Table:
         count = self.base.combination.shape[1]
         beta, true = (self.base.combination @ r.parameters[:count] for r in (robot, self.truth))
         error = np.linalg.norm((beta - true) * self.sizes) / np.linalg.norm(true * self.sizes)
-        mass = sum(b.mass for b in robot.labelled_bodies()) / sum(b.mass for b in self.truth.labelled_bodies())
+        mass = sum(b.mass for b in robot.labelled_bodies()) / sum(
+            b.mass for b in self.truth.labelled_bodies()
+        )
         shown = f"{100 * error:9.2f} %  {100 * (mass - 1):+9.2f} %  {judged.total:9.2f} %"
         print(f"| {name:44s} | {shown}  {100 * np.linalg.norm(off) / size:9.2f} % |")
 
@@ -162,7 +170,9 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
     spin = recording["true_spin"]
     acc = recording["true_acc"]
     linear = rotations.turned_back(R, acc[:, :3]) - np.cross(spin, v_base)
-    q = np.concatenate([recording["true_base_pos"], recording["true_base_quat"][:, [1, 2, 3, 0]], recording["q"]], axis=1)
+    q = np.concatenate(
+        [recording["true_base_pos"], recording["true_base_quat"][:, [1, 2, 3, 0]], recording["q"]], axis=1
+    )
     v = np.concatenate([v_base, spin, recording["dq"]], axis=1)
     a = np.concatenate([linear, acc[:, 3:6], acc[:, 6:]], axis=1)
     np.savez(
@@ -197,14 +207,21 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         spent = time.monotonic() - begun
         if name == "figaroh":
             print(f"  figaroh, joint rows of a free-flyer: {result['joint_rows']}")
-            table.row(f"figaroh, base rows, exact states and forces, {spent:.0f} s", from_theta(prior, result, True))
+            table.row(
+                f"figaroh, base rows, exact states and forces, {spent:.0f} s", from_theta(prior, result, True)
+            )
         else:
-            table.row(f"mujoco.sysid {result['version']}, rollouts, {spent:.0f} s", from_theta(prior, result, False))
+            table.row(
+                f"mujoco.sysid {result['version']}, rollouts, {spent:.0f} s", from_theta(prior, result, False)
+            )
 
 
 def base_wrench(truth, recording, R, q) -> np.ndarray:
     """Force and moment of all feet at the base, in its axes, (N, 6): exact, as force plates would show them."""
-    states = [q, np.concatenate([recording["true_spin"], np.zeros((len(q), 3)), recording["true_dq"]], axis=1)]
+    states = [
+        q,
+        np.concatenate([recording["true_spin"], np.zeros((len(q), 3)), recording["true_dq"]], axis=1),
+    ]
     acc = recording["true_acc"]
     a = np.concatenate([acc[:, 3:6], rotations.turned_back(R, acc[:, :3]), acc[:, 6:]], axis=1)
     q_true = q.copy()
@@ -215,7 +232,9 @@ def base_wrench(truth, recording, R, q) -> np.ndarray:
 
 def given_to_sysid(spec, prior) -> None:
     """Bodies of the robot before identification, and no friction, in MuJoCo's model."""
-    bodies = dict(zip((joint.body_link for joint in prior.moving_joints), prior.labelled_bodies(), strict=True))
+    bodies = dict(
+        zip((joint.body_link for joint in prior.moving_joints), prior.labelled_bodies(), strict=True)
+    )
     for name, own in bodies.items():
         link = spec.body(name)
         c = np.asarray(own.com)
@@ -237,9 +256,16 @@ def from_theta(prior, result, by_joint: bool) -> lw.Robot:
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = result["theta"][row]
         values = (m, hx, hy, hz, xx, xy, xz, yy, yz, zz)
         given |= dict(zip(prior.parameter_labels[10 * k : 10 * k + 10], values, strict=True))
-    for key, label in (("damping", "viscous_friction"), ("frictionloss", "coulomb_friction"), ("armature", "rotor_inertia")):
+    for key, label in (
+        ("damping", "viscous_friction"),
+        ("frictionloss", "coulomb_friction"),
+        ("armature", "rotor_inertia"),
+    ):
         if key in result:
-            given |= {f"{joint.name}.{label}": float(x) for joint, x in zip(prior.moving_joints[1:], result[key], strict=True)}
+            given |= {
+                f"{joint.name}.{label}": float(x)
+                for joint, x in zip(prior.moving_joints[1:], result[key], strict=True)
+            }
     return prior.with_parameters(given)
 
 

@@ -29,15 +29,29 @@ def figaroh(data) -> dict:
     Q[:, :7], V[:, :6], A[:, :6] = q[:, :7], v[:, :6], a[:, :6]
     for k, place in enumerate(order):
         Q[:, place + 1], V[:, place], A[:, place] = q[:, 7 + k], v[:, 6 + k], a[:, 6 + k]
-    settings = {"is_external_wrench": False, "is_joint_torques": True, "has_friction": True, "has_actuator_inertia": True}
-    settings |= {"has_joint_offset": True, "has_coupled_wrist": False, "force_torque": None, "act_idxv": order}
+    settings = {
+        "is_external_wrench": False,
+        "is_joint_torques": True,
+        "has_friction": True,
+        "has_actuator_inertia": True,
+    }
+    settings |= {
+        "has_joint_offset": True,
+        "has_coupled_wrist": False,
+        "force_torque": None,
+        "act_idxv": order,
+    }
     try:
         build_regressor_basic(robot, Q[:5], V[:5], A[:5], settings)
         joint_rows = "works"
     except Exception as error:
         joint_rows = f"{type(error).__name__}: {error}"
     wrench = settings | {"is_joint_torques": False, "is_external_wrench": True, "has_friction": False}
-    wrench |= {"has_actuator_inertia": False, "has_joint_offset": False, "force_torque": "Fx Fy Fz Mx My Mz".split()}
+    wrench |= {
+        "has_actuator_inertia": False,
+        "has_joint_offset": False,
+        "force_torque": ["Fx", "Fy", "Fz", "Mx", "My", "Mz"],
+    }
     W = build_regressor_basic(robot, Q, V, A, wrench)
     y = data["wrench"].T.reshape(-1)  # forces, then moments, as rows of the regressor
     bodies = [model.inertias[k] for k in range(1, model.njoints)]
@@ -46,7 +60,12 @@ def figaroh(data) -> dict:
     scale = np.where(scale > 1e-9, scale, 1.0)
     change = np.linalg.lstsq(W / scale, y - W @ prior, rcond=1e-6)[0] / scale
     theta = (prior + change).reshape(-1, 10)
-    return {"joint_rows": joint_rows, "theta": theta, "bodies": np.array(list(model.names)[1:]), "pin": pin.__version__}
+    return {
+        "joint_rows": joint_rows,
+        "theta": theta,
+        "bodies": np.array(list(model.names)[1:]),
+        "pin": pin.__version__,
+    }
 
 
 def sysid(data) -> dict:
@@ -90,10 +109,14 @@ def sysid(data) -> dict:
             def change(s, p, name=name, key=key):
                 joint = s.joint(name)
                 old = getattr(joint, key)
-                setattr(joint, key, np.full(np.shape(old), p.value[0]) if np.shape(old) else float(p.value[0]))
+                setattr(
+                    joint, key, np.full(np.shape(old), p.value[0]) if np.shape(old) else float(p.value[0])
+                )
 
             params.add(library.Parameter(f"{name}_{key}", 0.05 * top, 0.0, top, modifier=change))
-    sequences = library.ModelSequences("walk", spec, [f"w{k}" for k in range(WINDOWS)], states, controls, sensors)
+    sequences = library.ModelSequences(
+        "walk", spec, [f"w{k}" for k in range(WINDOWS)], states, controls, sensors
+    )
     residual = library.build_residual_fn(models_sequences=[sequences])
     best, result = library.optimize(
         initial_params=params, residual_fn=residual, optimizer="mujoco", verbose=False, max_iters=ITERATIONS

@@ -17,16 +17,18 @@ PLACE, TURN = 1e-3, 2e-3  # of a state estimator: standard deviations of positio
 WRONG = 0.05  # of the contact flags
 
 QUADRUPED = """
-<mujoco model="quadruped"><compiler angle="radian"/><option cone="elliptic"/><worldbody><body name="base" pos="0 0 0.32"><freejoint/>
-<inertial pos="0.01 0 0" mass="6" diaginertia="0.02 0.08 0.09"/><geom type="box" size="0.18 0.06 0.04" contype="0" conaffinity="0"/>
+<mujoco model="quadruped"><compiler angle="radian"/><option cone="elliptic"/>
+<default><joint damping="0.2" armature="0.005" frictionloss="0.1"/></default>
+<worldbody><body name="base" pos="0 0 0.32"><freejoint/>
+<inertial pos="0.01 0 0" mass="6" diaginertia="0.02 0.08 0.09"/>
 <site name="imu" pos="-0.02 0 0.03"/>{legs}</body></worldbody></mujoco>
 """
 LEG = """
-<body name="{n}_hip" pos="{x} {y} 0"><joint name="{n}_a" axis="1 0 0" range="-1 1" damping="0.2" armature="0.005" frictionloss="0.1"/>
+<body name="{n}_hip" pos="{x} {y} 0"><joint name="{n}_a" axis="1 0 0" range="-1 1"/>
 <inertial pos="0 {s} 0" mass="0.6" diaginertia="0.0006 0.0006 0.0005"/>
-<body name="{n}_thigh" pos="0 {w} 0"><joint name="{n}_b" axis="0 1 0" range="-1.5 3.4" damping="0.2" armature="0.005" frictionloss="0.1"/>
+<body name="{n}_thigh" pos="0 {w} 0"><joint name="{n}_b" axis="0 1 0" range="-1.5 3.4"/>
 <inertial pos="0 0 -0.04" mass="0.9" diaginertia="0.005 0.005 0.001"/>
-<body name="{n}_calf" pos="0 0 -0.2"><joint name="{n}_c" axis="0 1 0" range="-2.7 -0.6" damping="0.2" armature="0.005" frictionloss="0.1"/>
+<body name="{n}_calf" pos="0 0 -0.2"><joint name="{n}_c" axis="0 1 0" range="-2.7 -0.6"/>
 <inertial pos="0 0 -0.1" mass="0.2" diaginertia="0.0015 0.0015 0.0001"/>
 <geom name="{n}_ball" type="sphere" size="0.02" pos="0 0 -0.2"/></body></body></body>
 """
@@ -50,7 +52,7 @@ def without_meshes(path: str) -> str:
 
 @dataclass
 class Body:
-    """A robot in MuJoCo: its text, posture (joints), gains, and the points of its feet: {name: (body, place, radius)}."""
+    """A robot in MuJoCo: its text, posture, gains, and the points of its feet, {name: (body, place, radius)}."""
 
     text: str
     stand: np.ndarray
@@ -68,7 +70,11 @@ class Body:
         spec = mujoco.MjSpec.from_string(self.text)
         spec.option.timestep = STEP
         spec.worldbody.add_geom(
-            name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=[0.9, 0.02, 0.01], condim=3
+            name="floor",
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=[0, 0, 1],
+            friction=[0.9, 0.02, 0.01],
+            condim=3,
         )
         for actuator in list(spec.actuators):
             spec.delete(actuator)
@@ -107,7 +113,9 @@ def record(body: Body, seconds: float, seed: int) -> dict[str, np.ndarray]:
         t = count * STEP - SETTLE
         wanted, rate = motion.at(t)
         wanted = wanted + balance(body, data)
-        data.ctrl[:] = body.gains[0] * weights * (wanted - data.qpos[7:]) + body.gains[1] * (rate - data.qvel[6:])
+        data.ctrl[:] = body.gains[0] * weights * (wanted - data.qpos[7:]) + body.gains[1] * (
+            rate - data.qvel[6:]
+        )
         if t < 0 or count % EVERY:
             mujoco.mj_step(model, data)
             continue

@@ -113,7 +113,12 @@ def identify(
     if is_floating(robot):
         logs = as_logs(log)
         tests = as_logs(validation) if validation is not None else logs
-        chosen = {"cutoff": cutoff, "friction": friction, "estimator": estimator, "significance": significance}
+        chosen = {
+            "cutoff": cutoff,
+            "friction": friction,
+            "estimator": estimator,
+            "significance": significance,
+        }
         chosen |= {"strength": strength, "band": band, "lag": lag, "feet": feet}
         with one_thread():
             found = identify_walking(robot, logs, tests, **chosen, options=options, stages=given)
@@ -236,7 +241,8 @@ def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
     for each in logs:
         if isinstance(each, WalkingLog):
             raise LogError(
-                f'{each.name}: a recording of a moving base; the base of {robot.name} is fixed: load it with base="floating"'
+                f"{each.name}: a recording of a moving base; the base of {robot.name} is fixed: load it with "
+                'base="floating"'
             )
         if each.dof != robot.dof:
             raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")

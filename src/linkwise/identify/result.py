@@ -84,6 +84,21 @@ class Identification(Summarised):
         """Names of the rows of validations: the joints."""
         return list(self.prior.joint_names)
 
+    @property
+    def row_units(self) -> list[str]:
+        """Units of the rows of validations."""
+        return ["N·m" if joint.revolute else "N" for joint in self.prior.moving_joints]
+
+    @property
+    def walks(self) -> bool:
+        """Whether the base of the robot floats, see ``WalkingIdentification``."""
+        return False
+
+    @property
+    def poses(self) -> np.ndarray:
+        """Positions of all coordinates along the first fitted recording, (N, nq)."""
+        return self.signals[0].q
+
     def _summary(self) -> Summary:
         names, judged = self.row_names, self.validation
         parts = (judged.rms, judged.relative, self.of_prior[0].relative)

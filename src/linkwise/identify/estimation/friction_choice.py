@@ -179,7 +179,8 @@ class Trials:
     ):
         self.terms = list(terms)
         if columns.ndim == 3:
-            columns, wanted = (x.reshape(-1, x.shape[2]) for x in (columns * weights[:, None], (wanted * weights)[..., None]))
+            columns = (columns * weights[:, None]).reshape(-1, columns.shape[2])
+            wanted = (wanted * weights).reshape(-1, 1)
             folds = [np.repeat(inside, len(weights)) for inside in folds]
             weights = row = np.ones(1)
         importance = float(((weights * row) ** 2).sum())

@@ -43,7 +43,14 @@ from linkwise.identify.errors import LogError
 
 QUANTITIES = ("time", "position", "velocity", "torque", "current")
 BASE_QUANTITIES = (
-    *("base_position", "base_orientation", "base_velocity", "base_angular_velocity", "base_pose", "base_twist"),
+    *(
+        "base_position",
+        "base_orientation",
+        "base_velocity",
+        "base_angular_velocity",
+        "base_pose",
+        "base_twist",
+    ),
     *("gyro", "accelerometer", "contacts", "foot_forces"),
 )
 """Of robots with a floating base: see ``identify.walking``."""

@@ -1,8 +1,8 @@
-"""Which feet are held, how large the errors of the rows are, and which reading of the base, cut-off and lag predict best.
+"""Which feet are held, how large the errors of the rows are, and which reading of the base and lag predict best.
 
 All of it is decided on some samples of the recordings by plain least squares (links, rotors, viscous and smooth Coulomb
-friction, offsets). At first all feet count as held at all times, which is right whatever they touch. The force of a foot
-is needed where the rows that it alone can explain are not explained without it: that decides which feet are free.
+friction, offsets). At first all feet count as held at all times, which is right whatever they touch. The force of a
+foot is needed where the rows that it alone can explain are not explained without it: that decides which feet are free.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.errors import needed
 from linkwise.identify.estimation.friction import AxisSignals, friction_named
 from linkwise.identify.estimation.friction import column as term_column
+from linkwise.identify.walking import rotations
 from linkwise.identify.walking.contacts import Foot, jacobians, orthonormal, projected
 from linkwise.identify.walking.observer import BASE, floating_base_of, force_basis
 from linkwise.identify.walking.states import WalkingSignals
@@ -49,7 +51,9 @@ class Rows:
     torques: np.ndarray
 
     @classmethod
-    def of(cls, robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], base: PlainBase, most: int) -> Rows:
+    def of(
+        cls, robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], base: PlainBase, most: int
+    ) -> Rows:
         """At ``most`` samples of a recording, without its ends."""
         margin = min(int(2 * signals.rate / signals.cutoff), len(signals) // 10)
         where = np.unique(np.linspace(margin, len(signals) - margin - 1, most).astype(int))
@@ -68,7 +72,7 @@ class Rows:
 
     def basis(self, held: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Orthonormal columns of the forces that are held, (n, dof, k)."""
-        q, up = self.signals.states[0][self.where], self.signals.up[self.where]  # type: ignore[index]
+        q, up = self.signals.states[0][self.where], self.signals.up[self.where]
         return force_basis(self.robot, self.feet, q, up, held[self.where], scale)
 
 
@@ -86,12 +90,14 @@ class PlainBase:
         self.placed = [(axis, term) for axis, terms in enumerate(self.friction) for term in terms]
         self.links = 10 * len(robot.labelled_bodies())
 
-    def columns_of(self, signals: WalkingSignals, where: np.ndarray, states: Sequence[np.ndarray]) -> np.ndarray:
+    def columns_of(
+        self, signals: WalkingSignals, where: np.ndarray, states: Sequence[np.ndarray]
+    ) -> np.ndarray:
         """Columns (n, dof, p) of the base parameters at samples of a recording."""
         Y = np.zeros((len(where), self.robot.dof, self.links + len(self.placed)))
         Y[..., : self.links] = np.asarray(self.robot.regressor(*states))[..., : self.links]
         moved = [x[where] for x in (signals.q, signals.qd, signals.qdd)]
-        motion = AxisSignals.of(*moved, np.zeros_like(moved[0]), np.eye(self.joints))
+        motion = AxisSignals.of(moved[0], moved[1], moved[2], np.zeros_like(moved[0]), np.eye(self.joints))
         for k, (axis, term) in enumerate(self.placed, self.links):
             Y[:, BASE + axis, k] = term_column(motion, term)[:, axis]
         return Y[..., list(self.base.columns)]
@@ -103,7 +109,9 @@ def first_scale(robot: Robot, signals: Sequence[WalkingSignals]) -> np.ndarray:
     sizes = np.sqrt((tau**2).mean(axis=0))
     sizes = np.maximum(sizes, 0.1 * max(float(sizes.max()), 1e-300))
     bodies = robot.labelled_bodies()
-    weight = sum(max(body.mass, 0.0) for body in bodies) * float(np.sqrt((np.asarray(robot.gravity) ** 2).sum()))
+    weight = sum(max(body.mass, 0.0) for body in bodies) * float(
+        np.sqrt((np.asarray(robot.gravity) ** 2).sum())
+    )
     largest = max(float(sizes.max()), 1e-300)
     return FIRST * np.concatenate([np.full(3, largest), np.full(3, max(weight, largest)), sizes])
 
@@ -122,7 +130,9 @@ def fitted(rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray, 
             freedom = max(float(left.sum()) - len(x), 1.0) / max(float(left.sum()), 1e-300)
             grown = np.sqrt(errors / np.maximum(left * freedom, 1e-300))
             grown = np.where(left > 1e-9 * len(y), grown, 1.0)
-            grown[:3], grown[3:BASE] = (np.sqrt((grown[part] ** 2).mean()) for part in (slice(0, 3), slice(3, BASE)))
+            grown[:3], grown[3:BASE] = (
+                np.sqrt((grown[part] ** 2).mean()) for part in (slice(0, 3), slice(3, BASE))
+            )
             scale = np.clip(scale * np.clip(grown, 1e-3, 1e3), SMALLEST * start, LARGEST * start)
     return x, scale
 
@@ -170,7 +180,7 @@ def needed_forces(
 ) -> np.ndarray:
     """How much of the error (N, dof) [N·m or N] each foot alone can explain, in standard deviations, (N, feet)."""
     q, found = signals.states[0], []
-    columns = [jacobians(robot, foot, q, signals.up) / scale[:, None] for foot in feet]  # type: ignore[arg-type]
+    columns = [jacobians(robot, foot, q, signals.up) / scale[:, None] for foot in feet]
     whitened = error / scale
     for k, own in enumerate(columns):
         others = [c for j, c in enumerate(columns) if j != k]
@@ -203,7 +213,9 @@ def decide(robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], sizes: n
     if flags is not None:
         flags, order = _in_order(_majority(flags, max(1, round(MAJORITY * signals.rate))), sizes, feet)
         notes += order
-    limits = np.array([_limit(size, None if flags is None else flags[:, k]) for k, size in enumerate(sizes.T)])
+    limits = np.array(
+        [_limit(size, None if flags is None else flags[:, k]) for k, size in enumerate(sizes.T)]
+    )
     needs = sizes > limits
     if flags is None:
         notes.append("contacts: from the forces that the model needs")
@@ -211,8 +223,8 @@ def decide(robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], sizes: n
     else:
         missed, idle = float((needs & ~flags).mean()), float((flags & ~needs).mean())
         notes.append(
-            f"contacts: from the recording; at {100 * missed:.2g} % of the samples of a foot the model needs a force where "
-            f"the recording has no contact (taken as contact), at {100 * idle:.2g} % the other way round"
+            f"contacts: from the recording; at {100 * missed:.2g} % of the samples of a foot the model needs a force "
+            f"where the recording has no contact (taken as contact), at {100 * idle:.2g} % the other way round"
         )
         touching = needs | flags
     reach = max(1, int(np.ceil(AROUND * signals.rate / signals.cutoff)))
@@ -262,7 +274,9 @@ def _by_names(flags: np.ndarray, log, feet: Sequence[Foot]) -> np.ndarray:
 def _in_order(flags: np.ndarray, sizes: np.ndarray, feet: Sequence[Foot]) -> tuple[np.ndarray, list[str]]:
     """Flags in the order in which they agree with the forces that the model needs."""
     strong = sizes > np.exp(np.log(np.maximum(sizes, 1e-12)).mean(axis=0))
-    agree = np.array([[(flags[:, j] == strong[:, k]).mean() for j in range(len(feet))] for k in range(len(feet))])
+    agree = np.array(
+        [[(flags[:, j] == strong[:, k]).mean() for j in range(len(feet))] for k in range(len(feet))]
+    )
     best = _assigned(agree)
     own = float(np.trace(agree)) / len(feet)
     other = float(sum(agree[k, j] for k, j in enumerate(best))) / len(feet)
@@ -333,8 +347,6 @@ def _carried_by_others(
 ) -> tuple[np.ndarray, list[str]]:
     """Samples (N,) at which no foot touches and the base does not fall: something else holds it."""
     q, _, a = signals.states
-    from linkwise.identify.walking import rotations
-
     down = rotations.turned_back(rotations.matrices(q[:, 3:7]), np.broadcast_to(robot.gravity, (len(q), 3)))
     felt = np.sqrt(((a[:, 3:6] - down) ** 2).sum(axis=1))
     earth = float(np.sqrt((np.asarray(robot.gravity) ** 2).sum()))
@@ -343,13 +355,13 @@ def _carried_by_others(
         return np.zeros(len(q), bool), []
     share = 100 * float(alone.mean())
     said = f"something else than feet holds the base at {share:.3g} % of the samples: its rows are not used there"
-    return alone, [said]
+    return np.asarray(alone), [said]
 
 
-def lag_profile(rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray) -> tuple[float, float, float]:
+def lag_profile(
+    rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray
+) -> tuple[float, float, float]:
     """(lag [s], part by which it lowers the squared error, error without) of torques behind the motion."""
-    from linkwise.errors import needed
-
     spline = needed("scipy.interpolate", "identify").CubicSpline
     splines = [spline(r.signals.t, r.signals.tau, axis=0) for r in rows]
     bases = [r.basis(h, scale) for r, h in zip(rows, held, strict=True)]

@@ -40,7 +40,7 @@ _WIDTHS = {**BASE_FIELDS, "base_pose": 7, "base_twist": 6}
 _JOINTS = {
     "q": "(?:.*_)?(?:q|qpos|qj|joint_?(?:pos|positions?|angles?|q)|positions?|pos)",
     "qd": "(?:.*_)?(?:qd|dq|v|qvel|dqj|qjd|qdot|q_dot|joint_?(?:vels?|velocit(?:y|ies)|speeds?)|velocit(?:y|ies)|vel)",
-    "tau": "(?:.*_)?(?:tau|taus|torques?|tau_?(?:j|meas|measured|m)|(?:joint|motor)_?(?:torques?|efforts?|tau)|efforts?)",
+    "tau": "(?:.*_)?(?:taus?|torques?|tau_?(?:j|meas|measured|m)|(?:joint|motor)_?(?:torques?|efforts?|tau)|efforts?)",
 }
 """Names of arrays of all joints, with or without those of the base before them."""
 _AXES = "xyzw"
@@ -133,7 +133,9 @@ def _by_foot(table: NumberTable) -> tuple[tuple[str, ...], list[int]]:
     found = {}
     for k, name in enumerate(table.names or ()):
         words = plain(name)
-        match = re.fullmatch("(?:(.*?)_)?(?:foot_|leg_)?(?:in_)?contacts?(?:_(?:flag|state))?(?:_(.*))?", words)
+        match = re.fullmatch(
+            "(?:(.*?)_)?(?:foot_|leg_)?(?:in_)?contacts?(?:_(?:flag|state))?(?:_(.*))?", words
+        )
         if match and bool(match[1]) != bool(match[2]):
             found.setdefault(match[1] or match[2], k)
     return (tuple(found), list(found.values())) if len(found) > 1 else ((), [])
@@ -195,8 +197,8 @@ def refuse_moving_base(table: NumberTable, joints: int, robot: str) -> None:
     if moving:
         shown = ", ".join(f"{names[found.places[q][0]]} … ({q})" for q in moving[:3])
         raise LogError(
-            f'{table.path}: columns of a moving base: {shown}; the base of {robot} is fixed: load it with base="floating" '
-            "(--base floating) to identify it with them, or leave these columns out"
+            f"{table.path}: columns of a moving base: {shown}; the base of {robot} is fixed: load it with "
+            'base="floating" (--base floating) to identify it with them, or leave these columns out'
         )
 
 

@@ -23,7 +23,9 @@ from linkwise.robot.robot import Robot
 
 LARGE = 6  # joints between base and foot from which the foot has an area: moments act on it as well
 BLOCK = 40000  # numbers that are projected together
-DEPENDENT = 1e-9  # length of what is left of a column beside those before, relative to it, that counts as nothing
+DEPENDENT = (
+    1e-9  # length of what is left of a column beside those before, relative to it, that counts as nothing
+)
 _FOOT = "foot|feet|toe|sole|hoof|paw"
 _SECOND = "ankle|_tip$|contact"
 
@@ -34,7 +36,7 @@ class Foot:
 
     name: str
     frame: str
-    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    offset: tuple[float, ...] = (0.0, 0.0, 0.0)
     radius: float = 0.0
     area: bool = False
 
@@ -56,8 +58,8 @@ def feet_of(robot: Robot, given: Sequence[str] | None = None) -> tuple[Foot, ...
     found = _touching(robot) or _by_name(robot)
     if not found:
         raise IdentificationError(
-            f"{robot.name}: its feet are not known: no contacts with the ground, no frames that are called foot, toe, sole "
-            "or ankle; name them (feet=, --feet FRAME,FRAME:x,y,z,…)"
+            f"{robot.name}: its feet are not known: no contacts with the ground, no frames that are called foot, toe, "
+            'sole or ankle; name them (feet=["FRAME", "FRAME:x,y,z"], --feet)'
         )
     return found
 
@@ -85,7 +87,9 @@ def _touching(robot: Robot) -> tuple[Foot, ...]:
         if body <= 0:
             continue
         name = contact.name or contact.frame
-        spheres = [(shape.offset, shape.sizes[0] if shape.kind == "sphere" else 0.0) for shape in contact.shapes]
+        spheres = [
+            (shape.offset, shape.sizes[0] if shape.kind == "sphere" else 0.0) for shape in contact.shapes
+        ]
         spheres = spheres or [(point, contact.radius) for point in contact.points or ((0.0, 0.0, 0.0),)]
         area = contact.edges is not None or any(shape.kind != "sphere" for shape in contact.shapes)
         for place, radius in spheres:
@@ -96,7 +100,7 @@ def _touching(robot: Robot) -> tuple[Foot, ...]:
 
 
 def _by_name(robot: Robot) -> tuple[Foot, ...]:
-    """Feet by the names of frames, one for each body at an end of the tree, or for the lowest bodies with such names."""
+    """Feet by the names of frames, one for each body at an end of the tree."""
     inner = {robot.carrier(joint.parent)[0] for joint in robot.moving_joints}
     for pattern in (_FOOT, _SECOND):
         found: dict[int, str] = {}

@@ -112,7 +112,7 @@ class Readings:
         usual = ("x, y, z, w", False)
         best = min(errors, key=lambda key: (round(errors[key], 9), key[1], key != usual))
         order, inverse = best
-        direct = [key for key in errors if key[0] == order and not key[1]][0]
+        direct = next(key for key in errors if key[0] == order and not key[1])
         if inverse and errors[best] > SURE * errors[direct]:
             best, inverse = direct, False
         turned = ", from world to base" if inverse else ""
@@ -138,8 +138,8 @@ class Readings:
         ratio = float((gyro * spin).sum()) / max(size**2, 1e-300)
         if size / np.sqrt(len(spin)) > 0.01 and 0.5 < ratio / DEGREES < 2.0:
             raise LogError(
-                f"{self.path}: the gyroscope shows {ratio:.3g} times the angular velocity of the orientations: it looks "
-                "like deg/s; give rad/s"
+                f"{self.path}: the gyroscope shows {ratio:.3g} times the angular velocity of the orientations: it "
+                "looks like deg/s; give rad/s"
             )
 
     # -- velocities ---------------------------------------------------------------------------------------------------
@@ -182,7 +182,9 @@ class Readings:
         readings = {"base": w, "world": rotations.turned_back(R, w)}
         errors = {key: self._mismatch(self._smooth(value), spin) for key, value in readings.items()}
         best = "world" if errors["world"] < SURE * errors["base"] else "base"
-        self.notes.append(f"angular velocity of the base: in axes of the {best}, which agrees with orientations")
+        self.notes.append(
+            f"angular velocity of the base: in axes of the {best}, which agrees with orientations"
+        )
         return readings[best]
 
     def _twist(self, given: dict[str, np.ndarray], twist: np.ndarray) -> None:
@@ -200,7 +202,9 @@ class Readings:
             gyro = given.get("gyro")
             sizes = [1.0, 0.0] if gyro is None else [self._mismatch(half, gyro) for half in halves]
         angular = 0 if sizes[0] < SURE * sizes[1] else 1
-        self.notes.append(f"velocities of the base: {'angular, linear' if angular == 0 else 'linear, angular'}")
+        self.notes.append(
+            f"velocities of the base: {'angular, linear' if angular == 0 else 'linear, angular'}"
+        )
         given.setdefault("base_angular_velocity", halves[angular])
         given["base_angular_velocity"] = self._spin(given, given["base_angular_velocity"])
         if "base_orientation" in given:
@@ -217,8 +221,8 @@ class Readings:
         if "base_orientation" not in given:
             if earth and not 0.5 < size / earth < 2.0:
                 raise LogError(
-                    f"{self.path}: the accelerometer shows {size:.3g} m/s² on average; expected about {earth:.3g}, with "
-                    "gravity in it, in m/s²"
+                    f"{self.path}: the accelerometer shows {size:.3g} m/s² on average; expected about {earth:.3g}, "
+                    "with gravity in it, in m/s²"
                 )
             return felt
         R = rotations.matrices(given["base_orientation"])

@@ -1,4 +1,4 @@
-"""How well a robot with a floating base predicts a recording: rows of base and joints without the forces of the feet."""
+"""How well a robot with a floating base predicts a recording: rows of base and joints without foot forces."""
 
 from __future__ import annotations
 
@@ -25,14 +25,19 @@ class Judge:
     """
 
     def __init__(
-        self, robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], held: np.ndarray, band: float | None
+        self,
+        robot: Robot,
+        signals: WalkingSignals,
+        feet: Sequence[Foot],
+        held: np.ndarray,
+        band: float | None,
     ):
         self.signals, self.band = signals, band or signals.cutoff
         self.t, self.states = signals.states_at_stamps()
         at = np.clip(self.t - signals.lag, signals.t[0], signals.t[-1])
         near = np.searchsorted(0.5 * (signals.t[1:] + signals.t[:-1]), at)
         q, v, _ = self.states
-        up = signals.up[near]  # type: ignore[index]
+        up = signals.up[near]
         self.Q = force_basis(robot, feet, q, up, held[near], np.ones(robot.dof))
         tau = signals.log.tau
         self.measured = projected(self.Q, np.concatenate([np.zeros((len(tau), BASE)), tau], axis=1))

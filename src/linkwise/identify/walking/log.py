@@ -38,7 +38,7 @@ def joints_alone(robot: Robot) -> Robot:
     Args:
         robot: with a floating base.
     """
-    return robot.lock({robot.coordinate_joints[0].name: robot.neutral[:7]})
+    return robot.lock({robot.coordinate_joints[0].name: robot.neutral[:7]})  # type: ignore[dict-item]
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,6 +12,7 @@ from linkwise.identify.estimation.base import SHARED, in_order
 from linkwise.identify.estimation.friction import AxisSignals, Friction, Term, column
 from linkwise.identify.estimation.rank import STATES, independent, regrouping_order
 from linkwise.identify.estimation.regression import Carried, Observer, Regression
+from linkwise.identify.estimation.solvers import solve
 from linkwise.identify.recordings.derivatives import low_pass
 from linkwise.identify.walking.contacts import Foot, jacobians, orthonormal, projected
 from linkwise.identify.walking.states import WalkingSignals
@@ -21,6 +22,8 @@ from linkwise.robot.robot import Robot
 BASE = 6  # rows of the base: moments, then forces, in its axes
 CHUNK = 512  # samples whose columns are computed together
 REACH = 3.0  # periods of the cut-off, beyond which a filter has forgotten
+HUBER = 1.345  # times the typical error of a sample, from which it counts less
+TRUSTED = 3  # rounds in which that is decided
 SMOOTH = 0.02  # [rad/s or m/s] over which friction changes its direction where a law would remember
 ROW_NAMES = tuple(f"base {what} {axis}" for what in ("moment", "force") for axis in "xyz")
 
@@ -47,7 +50,10 @@ class WalkingObserver(Observer):
         scale: np.ndarray,
     ):
         self.robot, self.signals, self.feet = robot, list(signals), tuple(feet)
-        self.held, self.scale = [np.asarray(each, dtype=bool) for each in held], np.asarray(scale, dtype=float)
+        self.held, self.scale = (
+            [np.asarray(each, dtype=bool) for each in held],
+            np.asarray(scale, dtype=float),
+        )
         self.joints = robot.dof - BASE
         self.axes = np.eye(self.joints)
         self.names = list(robot.joint_names[1:])
@@ -57,6 +63,7 @@ class WalkingObserver(Observer):
             AxisSignals.of(s.q, s.qd, s.qdd, np.zeros((1, self.joints)), self.axes, s.signs(self.axes))
             for s in self.signals
         ]
+        self._shares: list[np.ndarray] | None = None
         self._bases = [self._forces(s, h) for s, h in zip(self.signals, self.held, strict=True)]
         self._filtered = [self._reduced(k, self._links(k, count)) for k in range(len(self.signals))]
         self.tau = self.torques()
@@ -69,8 +76,31 @@ class WalkingObserver(Observer):
             parts.append(self._reduced(k, lambda part, full=full: full[part, :, None])[..., 0])
         return np.concatenate(parts)
 
+    def trust(self, friction: Friction, base: BaseParameters) -> float:
+        """Make samples that least squares explain badly count less, as in Huber's estimator.
+
+        They are impacts, and feet that touch where nothing says so. Returns the share of the samples that count less.
+
+        Args:
+            friction: terms of every joint.
+            base: the columns that are used.
+        """
+        regression = self.regression(friction).pick(base.columns)
+        shares = np.ones(len(regression))
+        for _ in range(TRUSTED):
+            left = np.sqrt((regression.residuals(solve(*_stacked(regression, shares))) ** 2).sum(axis=1))
+            typical = float(np.median(left))
+            shares = np.minimum(1.0, HUBER * typical / np.maximum(left, 1e-300)) if typical > 0 else shares
+        ends = np.cumsum([len(part) for part in self._filtered])[:-1]
+        self._shares = np.split(np.sqrt(shares), ends)
+        self._filtered = [
+            part * w[:, None, None] for part, w in zip(self._filtered, self._shares, strict=True)
+        ]
+        self.tau = self.tau * np.sqrt(shares)[:, None]
+        return float((shares < 1.0).mean())
+
     def _links(self, k: int, count: int) -> Callable[[slice], np.ndarray]:
-        q, v, a = self.signals[k].states  # type: ignore[attr-defined]
+        q, v, a = self.signals[k].states
         return lambda part: np.asarray(self.robot.regressor(q[part], v[part], a[part]))[..., :count]
 
     def _forces(self, signals: WalkingSignals, held: np.ndarray) -> np.ndarray:
@@ -93,7 +123,8 @@ class WalkingObserver(Observer):
             part = slice(max(0, first - reach), min(len(s), first + CHUNK + reach))
             left = rows(part) if ready else projected(Q[part], rows(part) / self.scale[:, None])
             parts.append(low_pass(left, s.rate, s.cutoff)[own - part.start])
-        return np.concatenate(parts)
+        found = np.concatenate(parts)
+        return found if self._shares is None else found * self._shares[k][:, None, None]
 
     def axis_signals(self, carried: Carried | None) -> list[AxisSignals]:
         """The motion of the joints; what they carry is not known where feet touch, and no term asks for it."""
@@ -103,7 +134,9 @@ class WalkingObserver(Observer):
         """Laws without a memory and without loads: forces of feet load the gears, and nobody measured them."""
         found = []
         for terms in friction:
-            smooth = [replace(term, width=0.0, blur=term.blur or SMOOTH) if term.width else term for term in terms]
+            smooth = [
+                replace(term, width=0.0, blur=term.blur or SMOOTH) if term.width else term for term in terms
+            ]
             found.append(tuple(term for term in smooth if self.allows(term)))
         return tuple(found)
 
@@ -172,6 +205,13 @@ class WalkingObserver(Observer):
         return np.concatenate(shares).mean(axis=0)
 
 
+def _stacked(regression: Regression, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(W, y) of all rows, each sample by the root of its share."""
+    root = np.sqrt(shares)
+    W = regression.Y * root[:, None, None]
+    return W.reshape(-1, W.shape[2]), (regression.tau * root[:, None]).reshape(-1)
+
+
 def force_basis(
     robot: Robot, feet: Sequence[Foot], q: np.ndarray, up: np.ndarray, held: np.ndarray, scale: np.ndarray
 ) -> np.ndarray:
@@ -186,7 +226,9 @@ def force_basis(
         scale: (dof,).
     """
     columns = [
-        jacobians(robot, foot, q, up) * held[:, k, None, None] for k, foot in enumerate(feet) if held[:, k].any()
+        jacobians(robot, foot, q, up) * held[:, k, None, None]
+        for k, foot in enumerate(feet)
+        if held[:, k].any()
     ]
     if held[:, -1].any():
         columns.insert(0, np.eye(robot.dof)[:, :BASE] * held[:, -1, None, None])

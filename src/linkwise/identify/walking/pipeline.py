@@ -52,7 +52,7 @@ PASSES = 2  # in which contacts and errors of rows are decided
 
 @dataclass(frozen=True)
 class Reading:
-    """How recordings are read: source of the base's motion, cut-off [Hz], whether the robot hangs; and its error [%]."""
+    """How recordings are read: source of the base's motion, cut-off [Hz], whether the robot hangs; its error [%]."""
 
     source: str
     cutoff: float
@@ -75,7 +75,9 @@ def walking_logs(robot: Robot, logs: Sequence[Log]) -> list[WalkingLog]:
                 "give identify.WalkingLog with the motion of the base"
             )
         if log.dof != robot.dof - BASE:
-            raise LogError(f"{log.name}: {log.dof} joints; {robot.name} has {robot.dof - BASE} and a floating base")
+            raise LogError(
+                f"{log.name}: {log.dof} joints; {robot.name} has {robot.dof - BASE} and a floating base"
+            )
         if not log.tau.any():
             raise LogError(f"{log.name}: all torques are zero")
         found.append(log)
@@ -117,7 +119,9 @@ class Choice:
         predicted[:, BASE:] -= signals.tau
         return predicted
 
-    def predicted(self, signals: WalkingSignals, states: Sequence[np.ndarray], most: int = 2000) -> np.ndarray:
+    def predicted(
+        self, signals: WalkingSignals, states: Sequence[np.ndarray], most: int = 2000
+    ) -> np.ndarray:
         """Generalised forces of plain least squares along states, (N, dof)."""
         count = len(states[0])
         parts = []
@@ -245,6 +249,9 @@ def identify_walking(
         signals.append(replace(made, record=(*made.record, *own.notes, *_why(choice))))
         held.append(own.held)
     observer = WalkingObserver(robot, signals, feet_found, held, choice.scale)
+    less = observer.trust(choice.base.friction, choice.base.base)
+    note = f"{100 * less:.2g} % of the samples count less: the model leaves more of them than of others"
+    signals[0] = observer.signals[0] = replace(signals[0], record=(*signals[0].record, note))
     prior = prior_bodies(robot)
     found = _fitted(observer, friction, prior, strength, stages)
     base = floating_base_of(robot, found.friction)
@@ -254,12 +261,15 @@ def identify_walking(
     estimated = replace(estimated, sigma=estimated.sigma * choice.scale)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
-    reduction = reduce(observer, found, identified, base, rule(independent, estimated, chosen), prior, strength)
+    reduction = reduce(
+        observer, found, identified, base, rule(independent, estimated, chosen), prior, strength
+    )
     judges = []
     for log in judged_on:
         place = next((k for k, each in enumerate(fits) if each is log), None)
         made = signals[place] if place is not None else choice.signals(log)
-        judges.append(Judge(robot, made, feet_found, held[place] if place is not None else choice.held(made).held, band))
+        touching = held[place] if place is not None else choice.held(made).held
+        judges.append(Judge(robot, made, feet_found, touching, band))
     models = (identified, robot, reduction.robot)
     judged = [tuple(judge.robot(model) for judge in judges) for model in models]
     plain = tuple(judge.of(choice.predicted(judge.signals, judge.states)) for judge in judges)
@@ -295,13 +305,17 @@ def _why(choice: Choice) -> list[str]:
     return [f"{said}; {', '.join(others)})"] if others else []
 
 
-def _fitted(observer: WalkingObserver, friction: str | Friction, prior: np.ndarray, strength: float, stages: Any) -> Fit:
+def _fitted(
+    observer: WalkingObserver, friction: str | Friction, prior: np.ndarray, strength: float, stages: Any
+) -> Fit:
     if friction == "auto":
         return stages.choose_friction(observer, prior, strength=strength)
     given = friction_named(friction, observer.joints) if isinstance(friction, str) else friction
     usable = observer.adapted(given)
     if isinstance(friction, str) and friction == "presliding":
-        raise IdentificationError("friction: laws with a memory are not for robots that walk; use smooth or coulomb")
+        raise IdentificationError(
+            "friction: laws with a memory are not for robots that walk; use smooth or coulomb"
+        )
     return stages.fit(observer, usable, prior, strength=strength)
 
 

@@ -36,6 +36,22 @@ class WalkingIdentification(Identification):
         return [*ROW_NAMES, *self.prior.joint_names[1:]]
 
     @property
+    def row_units(self) -> list[str]:
+        """Units of the rows of validations."""
+        joints = self.prior.moving_joints[1:]
+        return [*["N·m"] * 3, *["N"] * 3, *("N·m" if joint.revolute else "N" for joint in joints)]
+
+    @property
+    def walks(self) -> bool:
+        """Whether the base of the robot floats: it does."""
+        return True
+
+    @property
+    def poses(self) -> np.ndarray:
+        """Positions of all coordinates along the first fitted recording, (N, nq)."""
+        return self.signals[0].states[0]  # type: ignore[attr-defined]
+
+    @property
     def axes(self) -> np.ndarray:
         """Axes with friction of their own: the joints, (joints, joints)."""
         return np.eye(len(self.prior.joint_names) - 1)
@@ -52,7 +68,9 @@ class WalkingIdentification(Identification):
 
     def replay(self, place: int = 0, window: float = WINDOW) -> tuple[Replay, Replay | None]:
         """Not for robots that walk: foot forces, which drive them, were not measured."""
-        raise IdentificationError("replay: not for a floating base: the forces that drive it were not measured")
+        raise IdentificationError(
+            "replay: not for a floating base: the forces that drive it were not measured"
+        )
 
     def summary(self) -> dict[str, Any]:
         """Everything in plain types, for JSON."""

@@ -30,6 +30,7 @@ SOURCES = {
     "position": "bend of the base's positions",
 }
 """Where the acceleration of the base comes from."""
+NOTHING = np.zeros((0, 0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,16 +38,15 @@ class WalkingSignals(Signals):
     """Signals of the joints, with the states of the whole robot: ``positions`` (N, nq), ``velocities`` and
     ``accelerations`` (N, dof), and ``up`` (N, 3), the direction against gravity in the world of ``positions``."""
 
-    positions: np.ndarray | None = None
-    velocities: np.ndarray | None = None
-    accelerations: np.ndarray | None = None
-    up: np.ndarray | None = None
+    positions: np.ndarray = NOTHING
+    velocities: np.ndarray = NOTHING
+    accelerations: np.ndarray = NOTHING
+    up: np.ndarray = NOTHING
     source: str = ""
 
     @property
     def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions (N, nq), velocities (N, dof) and accelerations (N, dof) of all coordinates."""
-        assert self.positions is not None and self.velocities is not None and self.accelerations is not None
         return self.positions, self.velocities, self.accelerations
 
     def states_at_stamps(self) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -116,7 +116,8 @@ def condition_walking(
     q, v, a, up = base.states(source)
     record = [*joints.record, f"acceleration of the base: {SOURCES[source]}", *base.notes]
     own = {key: getattr(joints, key) for key in Signals.__dataclass_fields__}
-    return WalkingSignals(**own | {"record": tuple(record)}, positions=q, velocities=v, accelerations=a, up=up, source=source)
+    own |= {"record": tuple(record), "positions": q, "velocities": v, "accelerations": a}
+    return WalkingSignals(**own, up=up, source=source)
 
 
 class _Base:
@@ -135,7 +136,8 @@ class _Base:
         if len(smooth.t) != len(joints.t):
             raise LogError(f"{log.name}: the clock of joints and base could not be read alike")
         self.values, self.rates, self.bends = (
-            dict(zip(given, np.split(x, ends, axis=1), strict=True)) for x in (smooth.q, smooth.qd, smooth.qdd)
+            dict(zip(given, np.split(x, ends, axis=1), strict=True))
+            for x in (smooth.q, smooth.qd, smooth.qdd)
         )
 
     def states(self, source: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
