@@ -21,6 +21,7 @@ import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
@@ -87,33 +88,66 @@ INTERNAL = {"frameworks", "gpu", "joint_laws", "model", "tables"}  # documented 
 
 # Extras of pages that do not name theirs as linkwise[…]. Pages that are missing here need none.
 EXTRAS = {
-    "tutorials/identify.md": ["identify"],
-    "tutorials/view.md": ["view"],
-    "tutorials/other_libraries.md": [],
-    "tutorials/million_robots.md": ["gpu"],
-    "closed_loop.md": ["identify"],
+    "identify.md": ["identify"],
     "calibration.md": ["identify"],
-    "casadi_scipy_notebooks.md": ["frameworks"],
+    "identification.md": ["identify"],
+    "view.md": ["view"],
+    "payload.md": [],
+    "which_library.md": [],
+    "five_minutes.md": [],
+    "your_own_robot.md": [],
+    "troubleshooting.md": [],
+    "cheat_sheet.md": [],
+    "gpu.md": ["gpu"],
+    "frameworks.md": ["frameworks"],
     "api/identify.md": ["identify"],
     "api/study.md": ["cluster"],
     "api/view.md": ["view"],
 }
-WITHOUT = ("index.md", "changelog.md", "contributing.md")  # pages that are about no part
+# pages that are about no part
+WITHOUT = (
+    "index",
+    "changelog",
+    "contributing",
+    "old_pages",
+    "promises",
+    "records",
+    "refuted",
+    "gallery",
+    "faq",
+)
+# how much the pages of a tab count in the search
+BOOST = {"Start": 3.0, "Do": 4.0, "Understand": 1.5, "Reference": 1.0, "Project": 0.5}
+API_BOOST = 0.5  # of generated pages: a word of a user leads to a guide first
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Guides that the navigation does not name stand behind those that it does; all pages of the reference follow."""
+    """Pages that the navigation does not name go to the end of the tab Do; the reference lists its own."""
     config.repo_url = os.environ.get("LINKWISE_REPOSITORY") or None
     named = re.findall(r"'([\w/]+\.md)'", repr(config.nav))
-    nav = config.nav or []
-    guides = next(part["Guides"] for part in nav if "Guides" in part)
-    guides += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
-    reference = next(part for part in nav if part.get("Reference") == "api/index.md")
-    reference["Reference"] = [
+    tabs = {title: pages for part in config.nav or [] for title, pages in part.items()}
+    tabs["Do"] += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
+    reference = next(part for part in tabs["Reference"] if part.get("Python") == "api/index.md")
+    reference["Python"] = [
         {"Overview": "api/index.md"},
         *({title: f"api/{name}.md"} for name, (title, _) in reference_pages().items()),
     ]
     return config
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """How much a page counts in the search follows from its tab."""
+    for tab in nav.items:
+        for page in _pages_below(tab):
+            generated = page.file.src_uri.startswith(("api/", "examples/"))
+            page.meta_boost = API_BOOST if generated else BOOST.get(str(tab.title), 1.0)
+    return nav
+
+
+def _pages_below(item: Any) -> list[Page]:
+    if isinstance(item, Page):
+        return [item]
+    return [page for child in getattr(item, "children", None) or [] for page in _pages_below(child)]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -123,6 +157,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    page.meta.setdefault("search", {"boost": getattr(page, "meta_boost", 1.0)})
     here = Path(page.file.src_uri).parent
 
     def moved(match: re.Match) -> str:
@@ -196,7 +231,7 @@ def extras_of(name: str, text: str) -> list[str]:
 def _with_extras(text: str, name: str) -> str:
     """The page with a line under its heading that says which extra it needs."""
     heading = re.match(r"\s*# .+\n", text)
-    if name in WITHOUT or heading is None:
+    if name.removesuffix(".md") in WITHOUT or heading is None:
         return text
     found = extras_of(name, text)
     commands = " or ".join(f'`pip install "linkwise[{extra}]"`' for extra in found)

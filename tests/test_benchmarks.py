@@ -123,7 +123,11 @@ SMOKE = {  # script -> command lines
     "whole_body_processors.py": ["--robot two_link --states 1"],
     "whole_body_quadruped.py": [""],
 }
-ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}
+ELSEWHERE = {
+    "habits.py": "tests/test_habits.py",
+    "mutation.py": "tests/test_mutation.py",
+    "release.py": "tests/test_distribution.py",
+}
 PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "frameworks.py": ["jax", "torch"],

@@ -31,6 +31,8 @@ class FastMotion:
     tau: np.ndarray
     bounded_by: str
     """The joint and the limit that it reaches; empty where the file has no limits."""
+    trajectory: Trajectory
+    """The motion itself, of the robot that moves."""
 
     @property
     def duration(self) -> float:
@@ -101,4 +103,4 @@ def _sampled(arm: Robot, trajectory: Trajectory, how: str) -> FastMotion:
             share = np.where(np.isfinite(limits) & (limits > 0), np.abs(values).max(axis=0) / limits, 0.0)
         shares += [(float(share[k]), f"{what} of {name}") for k, name in enumerate(arm.joint_names)]
     most = max(shares)
-    return FastMotion(arm, how, t - t[0], q, qd, tau, most[1] if most[0] > 0 else "")
+    return FastMotion(arm, how, t - t[0], q, qd, tau, most[1] if most[0] > 0 else "", trajectory)
