@@ -2,9 +2,9 @@
 
     python benchmarks/walking_identification.py --go2 go2.xml --g1 g1.xml --peers PYTHON
 
-The robot in the file is the truth. What is identified starts from masses that are wrong by up to 30 %, centres that are
-wrong by up to 15 mm and no friction. Recorded are joints, torques, an inertial measurement unit and a state estimator at
-500 Hz, all with noise; 5 % of the contact flags are wrong. Columns:
+The robot in the file is the truth. What is identified starts from masses that are wrong by up to 30 %, centres that
+are wrong by up to 15 mm and no friction. Recorded are joints, torques, an inertial measurement unit and a state
+estimator at 500 Hz, all with noise; 5 % of the contact flags are wrong. Columns:
 
     parameters   ‖β − β*‖ of base parameters of links, each in units of what it causes along the second recording
     held out     residual without foot forces on a second recording, as recorded, in % of the torques without them
@@ -77,9 +77,8 @@ def compare(name: str, body: simulated.Body, arguments, folder: Path) -> None:
         found = identify.identify(prior, logs[0], validation=logs[1], friction=arguments.friction, feet=feet)
     spent = time.process_time() - begun
     table = Table(truth, found, logs[1], recordings[1], feet)
-    print(
-        f"\n{name}: {truth.dof - BASE} joints, {len(found.base)} base parameters, condition {found.excitation.condition:.3g}"
-    )
+    condition = found.excitation.condition
+    print(f"\n{name}: {truth.dof - BASE} joints, {len(found.base)} base parameters, condition {condition:.3g}")
     for line in found.signals[0].record:
         print(f"  {line}")
     table.row("robot before", prior)

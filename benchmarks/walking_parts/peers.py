@@ -69,7 +69,7 @@ def figaroh(data) -> dict:
 
 
 def sysid(data) -> dict:
-    """Bodies as (m, m c, inertia (xx, xy, yy, xz, yz, zz) about the origin), damping, friction and armature of joints."""
+    """Bodies as (m, m c, inertia (xx, xy, yy, xz, yz, zz) about the origin), damping, friction and rotors of joints."""
     import mujoco
     from mujoco import sysid as library
 
@@ -118,7 +118,7 @@ def sysid(data) -> dict:
         "walk", spec, [f"w{k}" for k in range(WINDOWS)], states, controls, sensors
     )
     residual = library.build_residual_fn(models_sequences=[sequences])
-    best, result = library.optimize(
+    best, _ = library.optimize(
         initial_params=params, residual_fn=residual, optimizer="mujoco", verbose=False, max_iters=ITERATIONS
     )
     fitted = spec.copy()

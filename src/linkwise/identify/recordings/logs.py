@@ -111,7 +111,8 @@ def _with_base(
     try:
         return WalkingLog(**vars(log), **readings.decide(), feet=base.feet).noted(*readings.notes)  # type: ignore
     except LogError as error:
-        seen = f"; found: {', '.join(given)}" if given else "; no columns of a base were found"
+        of_base = [key for key in given if key not in ("contacts", "foot_forces")]
+        seen = f"; found: {', '.join(of_base)}" if of_base else "; no columns of a base were found"
         raise LogError(f"{error}{seen if 'does not follow' in str(error) else ''}") from None
 
 

@@ -123,10 +123,10 @@ class Readings:
         return readings[best]
 
     def _tilt(self, q: np.ndarray, felt: np.ndarray) -> float:
-        """How far the accelerometer's mean is from up, as orientations have it; 0 to 2."""
+        """How far the accelerometer is from up, as orientations have it: squared, in parts of gravity; 0 to 4."""
         up = rotations.turned_back(rotations.matrices(q), np.broadcast_to(-self.gravity, (len(q), 3)))
-        a, b = felt.mean(axis=0), up.mean(axis=0)
-        return 1.0 - float((a * b).sum() / max(np.sqrt((a * a).sum() * (b * b).sum()), 1e-300))
+        a, b = (x / np.sqrt(np.maximum((x**2).sum(axis=1, keepdims=True), 1e-300)) for x in (self._smooth(felt), up))
+        return float(((a - b) ** 2).sum(axis=1).mean())
 
     def _check_gyro(self, given: dict[str, np.ndarray]) -> None:
         """Units of the gyroscope against the orientations."""

@@ -10,7 +10,7 @@ predicts best.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,7 +30,10 @@ SOURCES = {
     "position": "bend of the base's positions",
 }
 """Where the acceleration of the base comes from."""
-NOTHING = np.zeros((0, 0))
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros((0, 0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,10 +41,10 @@ class WalkingSignals(Signals):
     """Signals of the joints, with the states of the whole robot: ``positions`` (N, nq), ``velocities`` and
     ``accelerations`` (N, dof), and ``up`` (N, 3), the direction against gravity in the world of ``positions``."""
 
-    positions: np.ndarray = NOTHING
-    velocities: np.ndarray = NOTHING
-    accelerations: np.ndarray = NOTHING
-    up: np.ndarray = NOTHING
+    positions: np.ndarray = field(default_factory=_nothing)
+    velocities: np.ndarray = field(default_factory=_nothing)
+    accelerations: np.ndarray = field(default_factory=_nothing)
+    up: np.ndarray = field(default_factory=_nothing)
     source: str = ""
 
     @property
