@@ -78,7 +78,9 @@ def compare(name: str, body: simulated.Body, arguments, folder: Path) -> None:
     spent = time.process_time() - begun
     table = Table(truth, found, logs[1], recordings[1], feet)
     condition = found.excitation.condition
-    print(f"\n{name}: {truth.dof - BASE} joints, {len(found.base)} base parameters, condition {condition:.3g}")
+    print(
+        f"\n{name}: {truth.dof - BASE} joints, {len(found.base)} base parameters, condition {condition:.3g}"
+    )
     for line in found.signals[0].record:
         print(f"  {line}")
     table.row("robot before", prior)
@@ -231,6 +233,8 @@ def base_wrench(truth, recording, R, q) -> np.ndarray:
 
 def given_to_sysid(spec, prior) -> None:
     """Bodies of the robot before identification, and no friction, in MuJoCo's model."""
+    import mujoco
+
     bodies = dict(
         zip((joint.body_link for joint in prior.moving_joints), prior.labelled_bodies(), strict=True)
     )
@@ -240,9 +244,17 @@ def given_to_sysid(spec, prior) -> None:
         xx, xy, xz, yy, yz, zz = own.parameters[4:]
         J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         about = J - own.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        values, axes = np.linalg.eigh(about)
+        axes = axes * np.linalg.det(axes)
+        quaternion = np.zeros(4)
+        mujoco.mju_mat2Quat(quaternion, axes.reshape(-1))
         link.explicitinertial = True
-        link.mass, link.ipos, link.iquat = own.mass, c, [1, 0, 0, 0]
-        link.fullinertia = [about[0, 0], about[1, 1], about[2, 2], about[0, 1], about[0, 2], about[1, 2]]
+        link.mass, link.ipos, link.iquat, link.inertia = own.mass, c, quaternion, values
+    for joint in spec.joints:
+        if joint.type == mujoco.mjtJoint.mjJNT_HINGE:
+            for key in ("damping", "frictionloss", "armature"):
+                old = getattr(joint, key)
+                setattr(joint, key, np.zeros_like(old) if np.shape(old) else 0.0)
 
 
 def from_theta(prior, result, by_joint: bool) -> lw.Robot:

@@ -428,7 +428,8 @@ def test_identified_from_noise_and_wrong_flags(found, truth):
     assert np.linalg.norm(now - wanted) < 0.35 * np.linalg.norm(before - wanted)
     lower, upper = found.estimate.interval()
     assert ((wanted >= lower) & (wanted <= upper)).mean() > 0.8
-    assert found.validation.total < 0.4 * found.of_prior[0].total
+    assert found.validation.total < 0.6 * found.of_prior[0].total
+    assert found.validation.total_in_band < 0.35 * found.of_prior[0].total_in_band
     assert (
         abs(
             sum(b.mass for b in found.robot.labelled_bodies()) / sum(b.mass for b in truth.labelled_bodies())

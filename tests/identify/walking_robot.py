@@ -18,8 +18,8 @@ LEG = """
 <axis xyz="1 0 0"/><limit lower="-2" upper="2" effort="50" velocity="20"/></joint><link name="{n}_thigh">{thigh}</link>
 <joint name="{n}_knee" type="revolute"><parent link="{n}_thigh"/><child link="{n}_shank"/><origin xyz="0 0 -0.2"/>
 <axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="50" velocity="20"/></joint><link name="{n}_shank">{shank}</link>
-<joint name="{n}_ankle" type="fixed"><parent link="{n}_shank"/><child link="{n}_foot"/><origin xyz="0.02 0 -0.22"/></joint>
-<link name="{n}_foot"/>
+<joint name="{n}_ankle" type="fixed"><parent link="{n}_shank"/><child link="{n}_foot"/><origin xyz="0.02 0 -0.22"/>
+</joint><link name="{n}_foot"/>
 """
 FEET = ("FL", "FR", "RL", "RR")
 

@@ -35,6 +35,7 @@ MAJORITY = 0.015  # [s] before and after a sample, in which most flags decide
 AROUND = 0.6  # periods of the cut-off before and after a touch in which a foot counts as held as well
 FALLING = 0.3  # of gravity, felt by the base: less is a flight
 LATEST, STEP = 0.03, 0.002  # [s] lags that are tried, and how far apart
+SHARP = 4.0  # times the least error, from which errors one step away are no parabola
 FORCE = 0.1  # of the weight, from which a measured force is a contact
 AGREED = 0.8  # of the samples at which flags and forces agree, below which another order of the feet is tried
 
@@ -387,6 +388,7 @@ def lag_profile(
     if 0 < best < len(lags) - 1:
         before, here, after = values[best - 1 : best + 2]
         bend = before - 2 * here + after
-        shift = 0.5 * (before - after) / bend if bend > 0 else 0.0
+        smooth = min(before, after) < SHARP * here  # else the minimum is where it is
+        shift = 0.5 * (before - after) / bend if bend > 0 and smooth else 0.0
         return float(lags[best] + STEP * shift), 1.0 - float(here) / max(none, 1e-300), none
     return float(lags[best]), 1.0 - float(values[best]) / max(none, 1e-300), none

@@ -125,7 +125,10 @@ class Readings:
     def _tilt(self, q: np.ndarray, felt: np.ndarray) -> float:
         """How far the accelerometer is from up, as orientations have it: squared, in parts of gravity; 0 to 4."""
         up = rotations.turned_back(rotations.matrices(q), np.broadcast_to(-self.gravity, (len(q), 3)))
-        a, b = (x / np.sqrt(np.maximum((x**2).sum(axis=1, keepdims=True), 1e-300)) for x in (self._smooth(felt), up))
+        a, b = (
+            x / np.sqrt(np.maximum((x**2).sum(axis=1, keepdims=True), 1e-300))
+            for x in (self._smooth(felt), up)
+        )
         return float(((a - b) ** 2).sum(axis=1).mean())
 
     def _check_gyro(self, given: dict[str, np.ndarray]) -> None:
