@@ -35,6 +35,7 @@ from linkwise.identify.estimation.regression import Observer, Regression
 from linkwise.identify.estimation.significance import by_contribution, by_statistics
 from linkwise.identify.excitation.limits import MotionLimits
 from linkwise.identify.excitation.motions import Excited, excite
+from linkwise.identify.excitation.standing import StandingMotion, excite_standing
 from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.loop.closed_loop import ClosedLoopIdentification, cloe, didim
 from linkwise.identify.payload import DriveGains, Payload, drive_gains, identify_payload
@@ -83,6 +84,7 @@ __all__ = [
     "Room",
     "Signals",
     "Stages",
+    "StandingMotion",
     "Term",
     "Tool",
     "Transmission",
@@ -104,6 +106,7 @@ __all__ = [
     "elastic_joints",
     "estimate_lag",
     "excite",
+    "excite_standing",
     "fit",
     "friction_named",
     "identify",
