@@ -16,6 +16,7 @@ estimator at 500 Hz, all with noise; 5 % of the contact flags are wrong. Columns
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import tempfile
 import time
@@ -164,7 +165,11 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
     given_to_sysid(spec, prior)
     xml.write_text(spec.to_xml())
     urdf = folder / "prior.urdf"
-    prior.save(urdf)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prior.save(urdf)
+    text = re.sub(r'<joint[^>]*type="floating".*?</joint>', "", urdf.read_text(), flags=re.DOTALL)
+    urdf.write_text(re.sub(r'<link name="world"\s*/>|<link name="world">\s*</link>', "", text))
     R = rotations.matrices(recording["true_base_quat"][:, [1, 2, 3, 0]])
     every = slice(None, None, 5)
     v_base = rotations.turned_back(R, np.gradient(recording["true_base_pos"], recording["t"], axis=0))
@@ -202,7 +207,7 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
             timeout=900,
         )
         if done.returncode:
-            print(f"| {name:44s} | failed: {done.stderr.strip().splitlines()[-1][:90]}")
+            print(f"| {name:44s} | failed: {' / '.join(done.stderr.strip().splitlines()[-3:])[:300]}")
             continue
         result = dict(np.load(folder / f"{name}.npz", allow_pickle=False))
         spent = time.monotonic() - begun
@@ -244,12 +249,10 @@ def given_to_sysid(spec, prior) -> None:
         xx, xy, xz, yy, yz, zz = own.parameters[4:]
         J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         about = J - own.mass * (c @ c * np.eye(3) - np.outer(c, c))
-        values, axes = np.linalg.eigh(about)
-        axes = axes * np.linalg.det(axes)
-        quaternion = np.zeros(4)
-        mujoco.mju_mat2Quat(quaternion, axes.reshape(-1))
         link.explicitinertial = True
-        link.mass, link.ipos, link.iquat, link.inertia = own.mass, c, quaternion, values
+        link.mass, link.ipos = own.mass, c
+        link.inertia[:], link.iquat[:] = 0.0, np.nan  # so the full matrix counts
+        link.fullinertia[:] = about[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
     for joint in spec.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_HINGE:
             for key in ("damping", "frictionloss", "armature"):
@@ -263,7 +266,9 @@ def from_theta(prior, result, by_joint: bool) -> lw.Robot:
     given = {}
     for k, joint in enumerate(prior.moving_joints):
         wanted = joint.name if by_joint else joint.body_link
-        row = names.index(wanted) if wanted in names else k
+        row = (
+            names.index(wanted) if wanted in names else k
+        )  # the first joint is the free-flyer, whatever its name
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = result["theta"][row]
         values = (m, hx, hy, hz, xx, xy, xz, yy, yz, zz)
         given |= dict(zip(prior.parameter_labels[10 * k : 10 * k + 10], values, strict=True))

@@ -46,8 +46,8 @@ class StandingMotion(Summarised):
     """A motion on standing feet and how good it is.
 
     t (N,) [s]; q (N, nq), qd and qdd (N, dof) of all coordinates; ``torque`` (joints,) the largest ones, ``push`` the
-    least vertical force of a foot [N] and ``slope`` the largest ratio of horizontal and vertical force. ``condition`` is
-    that of the base parameters, of those that standing shows; ``random`` that of the first random motion.
+    least vertical force of a foot [N] and ``slope`` the largest ratio of horizontal and vertical force. ``condition``
+    is that of the base parameters, of those that standing shows; ``random`` that of the first random motion.
     """
 
     robot: Robot
@@ -69,10 +69,10 @@ class StandingMotion(Summarised):
         low, high = self.q[:, 7:].min(axis=0), self.q[:, 7:].max(axis=0)
         rows = list(zip(names, low, high, np.abs(self.qd[:, BASE:]).max(axis=0), self.torque, strict=True))
         said = [
-            f"{self.t[-1]:g} s on {len(self.feet)} feet: each pushes with at least {self.push:.3g} N, forces lean by at "
-            f"most {self.slope:.2g}",
-            f"condition number {self.condition:.4g} of {self.parameters} base parameters ({self.random:.4g} for a random "
-            "motion)",
+            f"{self.t[-1]:g} s on {len(self.feet)} feet: each pushes with at least {self.push:.3g} N, forces lean by "
+            f"at most {self.slope:.2g}",
+            f"condition number {self.condition:.4g} of {self.parameters} base parameters ({self.random:.4g} for a "
+            "random motion)",
         ]
         title = f"An exciting motion of {self.robot.name} on its feet"
         return Summary(title, ("joint", ">from", ">to", ">speed", ">torque"), rows, said)
@@ -135,8 +135,9 @@ def excite_standing(
     step = 0.5
     for number in range(iterations):
         tried = search.feasible(theta + step * search.random(rng))
-        if tried is not None and (new := search.value(tried[1])) < value:
-            (theta, motion), value, step = tried, new, min(1.2 * step, 1.0)
+        new = search.value(tried[1])
+        if new < value:
+            theta, value, step = tried[0], new, min(1.2 * step, 1.0)
         else:
             step = max(0.93 * step, 0.05)
         if progress is not None:
@@ -243,7 +244,7 @@ class _Search:
         theta[0] = 0.0
         return theta
 
-    def feasible(self, theta: np.ndarray) -> tuple[np.ndarray, Motion] | None:
+    def feasible(self, theta: np.ndarray) -> tuple[np.ndarray, Motion]:
         """The motion with amplitudes that keep all limits at the points of the search; an error names what is hit."""
         why = ""
         for share in 0.8 ** np.arange(14):
@@ -380,14 +381,12 @@ class _Search:
 
     def judged(self, theta: np.ndarray, first: float, seconds: float) -> StandingMotion:
         """The motion on a fine grid, smaller where it must be."""
-        for share in 0.95 ** np.arange(40):
+        share, motion = 1.0, self.motion(theta, FINE)
+        while why := self.broken(motion):
+            share *= 0.95
+            if share < 0.1:
+                raise IdentificationError(f"{self.robot.name}: no motion on its feet keeps all limits: {why}")
             motion = self.motion(share * theta, FINE)
-            if not self.broken(motion):
-                break
-        else:
-            raise IdentificationError(
-                f"{self.robot.name}: {self.broken(motion)} between the points of the search"
-            )
         torque, push, slope = self.forces(motion)
         condition, count = self.condition(self.motion(share * theta, POINTS))
         t, q, v, a = motion
