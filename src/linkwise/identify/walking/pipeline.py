@@ -242,59 +242,74 @@ def identify_walking(
     fits, judged_on = walking_logs(robot, logs), walking_logs(robot, tests)
     feet_found = feet_of(robot, feet)
     choice = choose(robot, fits, feet_found, cutoff, lag, options)
-    signals, held = [], []
-    for log in fits:
-        made = choice.signals(log)
-        own = choice.held(made)
-        signals.append(replace(made, record=(*made.record, *own.notes, *_why(choice))))
-        held.append(own.held)
-    observer = WalkingObserver(robot, signals, feet_found, held, choice.scale)
-    less = observer.trust(choice.base.friction, choice.base.base)
-    note = f"{100 * less:.2g} % of the samples count less: the model leaves more of them than of others"
-    signals[0] = observer.signals[0] = replace(signals[0], record=(*signals[0].record, note))
+    observer = _observer(choice, fits)
     prior = prior_bodies(robot)
     found = _fitted(observer, friction, prior, strength, stages)
     base = floating_base_of(robot, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
     estimated = chosen(independent)
-    estimated = replace(estimated, sigma=estimated.sigma * choice.scale)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
     reduction = reduce(
         observer, found, identified, base, rule(independent, estimated, chosen), prior, strength
     )
-    judges = []
-    for log in judged_on:
-        place = next((k for k, each in enumerate(fits) if each is log), None)
-        made = signals[place] if place is not None else choice.signals(log)
-        touching = held[place] if place is not None else choice.held(made).held
-        judges.append(Judge(robot, made, feet_found, touching, band))
-    models = (identified, robot, reduction.robot)
-    judged = [tuple(judge.robot(model) for judge in judges) for model in models]
+    judges = _judges(choice, observer, fits, judged_on, band)
+    judged = [tuple(judge.robot(model) for judge in judges) for model in (identified, robot, reduction.robot)]
     plain = tuple(judge.of(choice.predicted(judge.signals, judge.states)) for judge in judges)
     excitation = excitation_of(independent, estimated.weights)
-    doubts = (excitation.words(), choice.lag.doubt)
     return WalkingIdentification(
         prior=robot,
         robot=identified,
         fit=found,
         base=base,
-        estimate=estimated,
+        estimate=replace(estimated, sigma=estimated.sigma * choice.scale),
         excitation=excitation,
         reduction=reduction,
-        signals=tuple(signals),
+        signals=tuple(observer.signals),
         validations=judged[0],
         of_prior=judged[1],
         of_reduced=judged[2],
-        warnings=tuple(filter(None, doubts)),
+        warnings=tuple(filter(None, (excitation.words(), choice.lag.doubt))),
         lag=choice.lag,
         plain=choice.tried,
         feet=feet_found,
-        held=tuple(held),
+        held=tuple(observer.held),
         scale=choice.scale,
         plain_fits=(Competitor("smooth", choice.reading.cutoff, plain),),
     )
+
+
+def _observer(choice: Choice, logs: Sequence[WalkingLog]) -> WalkingObserver:
+    """Rows of the recordings that are fitted, read as was decided; what was done is in the records of their signals."""
+    signals, held = [], []
+    for log in logs:
+        made = choice.signals(log)
+        own = choice.held(made)
+        signals.append(replace(made, record=(*made.record, *own.notes, *_why(choice))))
+        held.append(own.held)
+    observer = WalkingObserver(choice.robot, signals, choice.feet, held, choice.scale)
+    less = observer.trust(choice.base.friction, choice.base.base)
+    note = f"{100 * less:.2g} % of the samples count less: the model leaves more of them than of others"
+    observer.signals = [replace(each, record=(*each.record, note)) for each in signals]
+    return observer
+
+
+def _judges(
+    choice: Choice,
+    observer: WalkingObserver,
+    fits: Sequence[WalkingLog],
+    logs: Sequence[WalkingLog],
+    band: float | None,
+) -> list[Judge]:
+    """Judges of recordings, those that were fitted with the feet that were held there."""
+    found = []
+    for log in logs:
+        place = next((k for k, each in enumerate(fits) if each is log), None)
+        made = choice.signals(log) if place is None else observer.signals[place]
+        held = choice.held(made).held if place is None else observer.held[place]
+        found.append(Judge(choice.robot, made, choice.feet, held, band))
+    return found
 
 
 def _why(choice: Choice) -> list[str]:

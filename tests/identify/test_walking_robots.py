@@ -494,3 +494,43 @@ def test_the_lag_of_torques_is_found(walker, truth):
     seconds, gain, _ = lag_profile(rows, held, scale)
     assert seconds == pytest.approx(0.006, abs=5e-4)
     assert gain > 0.5
+
+
+# -- exciting motions -------------------------------------------------------------------------------------------------
+
+
+def test_a_motion_on_standing_feet(walker):
+    solo = example("solo12")
+    found = identify.excite_standing(solo, iterations=4, seed=1)
+    again = identify.excite_standing(solo, iterations=4, seed=1)
+    assert np.array_equal(found.q, again.q)
+    for foot in found.feet:
+        place = np.asarray(solo.pose(found.q, frame=foot.frame))[:, :3, 3]
+        assert np.ptp(place, axis=0).max() < 2e-5
+    assert found.push > 0
+    assert found.slope <= 0.5
+    assert found.condition <= 1.5 * found.random
+    table = found.table(100.0)
+    assert table["t"][-1] == pytest.approx(10.0)
+    quaternion = np.stack([table[f"base_quat_{axis}"] for axis in "xyzw"], axis=1)
+    assert np.allclose((quaternion**2).sum(axis=1), 1.0)
+    slope = np.gradient(table["q3"], table["t"])
+    assert np.allclose(slope[1:-1], table["qd3"][1:-1], atol=0.02)
+    # two joints a leg cannot hold three coordinates of a foot
+    with pytest.raises(identify.IdentificationError, match="feet move by"):
+        identify.excite_standing(walker, iterations=1)
+
+
+def test_a_motion_of_a_hanging_robot(tmp_path, capsys):
+    from linkwise.cli import main
+
+    (tmp_path / "walker.urdf").write_text(urdf())
+    command = ["excite", str(tmp_path / "walker.urdf"), "--base", "floating", "--stance"]
+    quick = ["--starts", "1", "--iterations", "2", "--links-may-touch"]
+    assert main([*command, "hanging", *quick, "--out", str(tmp_path / "legs.csv")]) == 0
+    assert (tmp_path / "legs.csv").read_text().startswith("t,q1,q2")
+    capsys.readouterr()
+    assert main([*command, "hanging", "--stand", "0,0"]) == 2
+    assert "--stand is for --stance standing" in capsys.readouterr().err
+    assert main(["excite", "two_link", "--stance", "hanging"]) == 2
+    assert "is for robots with a floating base" in capsys.readouterr().err
