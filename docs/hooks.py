@@ -11,6 +11,7 @@ import copy
 import html
 import importlib
 import inspect
+import json
 import os
 import re
 from pathlib import Path
@@ -68,7 +69,7 @@ REFERENCE = {
     "compat": ("Names of other libraries", ["linkwise.compat"]),
     "errors": ("Errors", ["linkwise.errors"]),
 }
-PACKAGES = {  # titles of the packages' pages
+PACKAGES = {  # what packages are about, in the order of their pages
     "motion": "Motions",
     "optimal": "Optimal motion",
     "collision": "Collisions",
@@ -139,7 +140,7 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
     """How much a page counts in the search follows from its tab."""
     for tab in nav.items:
         for page in _pages_below(tab):
-            generated = page.file.src_uri.startswith(("api/", "examples/"))
+            generated = page.file.src_uri.startswith(("api/", "examples/", "notebooks/"))
             page.meta_boost = API_BOOST if generated else BOOST.get(str(tab.title), 1.0)
     return nav
 
@@ -179,12 +180,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """A script of our own in place of the one that the offline plugin loads from the network to run workers from files;
-    and a name for the search."""
+    a name for the search; KaTeX where there are formulas."""
     up = "../" * page.url.count("/")
     output = output.replace(
         'data-md-component="search" role="dialog"',
         'data-md-component="search" role="dialog" aria-label="Search"',
     )
+    if 'class="arithmatex"' in output:
+        style = f'<link rel="stylesheet" href="{up}figures/katex/katex.min.css">'
+        scripts = [
+            f'<script src="{up}figures/{name}"></script>' for name in ("katex/katex.min.js", "formulas.js")
+        ]
+        output = output.replace("</head>", f"{style}</head>").replace("</body>", f"{''.join(scripts)}</body>")
     shim = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')
     return shim.sub(f'<script src="{up}figures/file_search.js"></script>', output)
 
@@ -245,6 +252,7 @@ def _shown_as(path: Path) -> str | None:
         return f"examples/{path.stem}.md"
     known = {
         "examples": "examples/index.md",
+        "examples/notebooks": "notebooks/index.md",
         "CONTRIBUTING.md": "contributing.md",
         "CHANGELOG.md": "changelog.md",
     }
@@ -259,7 +267,7 @@ def reference_pages() -> dict[str, tuple[str, list[str]]]:
         if name not in INTERNAL and _public(f"linkwise.{name}"):
             more = {"report": ["linkwise.report.sections"], "study": ["linkwise.open_study"]}.get(name, [])
             more += [f"linkwise.{name}.{each}.{each}" for each in _hidden(f"linkwise.{name}")]
-            pages[name] = (PACKAGES.get(name, name.capitalize()), [f"linkwise.{name}", *more])
+            pages[name] = (f"linkwise.{name}", [f"linkwise.{name}", *more])
     last = ("compat", "errors")
     return {name: pages[name] for name in (*(n for n in pages if n not in last), *last)}
 
@@ -278,18 +286,60 @@ def _pages() -> dict[str, str]:
         summary = first_sentence(ast.get_docstring(ast.parse(text)) or script.stem)
         pages[f"examples/{script.stem}.md"] = f"# {script.name}\n\n```python\n{text}```\n"
         lines.append(f"| [{script.name}]({script.stem}.md) | {summary} |")
+    pages |= _notebooks()
     head = ["# Examples", "", "Scripts that check themselves.", "", "| script | what it shows |", "|---|---|"]
     pages["examples/index.md"] = "\n".join([*head, *lines, ""])
     shown = reference_pages()
     index = [
-        f"| [{title}]({name}.md) | {', '.join(f'`{m}`' for m in modules)} |"
+        f"| [{title}]({name}.md) | {PACKAGES.get(name, ', '.join(f'`{m}`' for m in modules))} |"
         for name, (title, modules) in shown.items()
     ]
-    pages["api/index.md"] = "\n".join(["# Reference", "", "| page | of |", "|---|---|", *index, ""])
+    pages["api/index.md"] = "\n".join(
+        ["# Reference of the Python interface", "", "| page | about |", "|---|---|", *index, ""]
+    )
     for name, (title, modules) in shown.items():
         blocks = [f"::: {module}\n{_options(module)}" for module in modules]
         pages[f"api/{name}.md"] = f"# {title}\n\n" + "\n".join(blocks)
     return pages
+
+
+def _notebooks() -> dict[str, str]:
+    """The stored notebooks with their outputs as pages, and a list of them."""
+    pages, lines = {}, []
+    folder = ROOT / "examples" / "notebooks"
+    for path in sorted(folder.glob("*.ipynb"), key=lambda path: int(path.stem.partition("_")[0])):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        pages[f"notebooks/{path.stem}.md"] = "\n\n".join(_cell(cell) for cell in cells) + "\n"
+        title, _, summary = "".join(cells[0]["source"]).removeprefix("# ").partition("\n")
+        lines.append(f"| [{title}]({path.stem}.md) | {first_sentence(summary.strip())} |")
+    head = "# Notebooks\n\nThe files of `examples/notebooks`, with their results. Pages in frames need no server.\n"
+    pages["notebooks/index.md"] = "\n".join([head, "| notebook | what it shows |", "|---|---|", *lines, ""])
+    return pages
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    """A cell of a notebook as Markdown: its text, or its code and what that gave."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    parts = [f"```python\n{source}\n```"]
+    for output in cell["outputs"]:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        for kind in ("text/html", "image/svg+xml"):
+            if kind in data:
+                parts.append(f'<div class="output">{_one_line("".join(data[kind]))}</div>')
+                break
+        else:
+            parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    return "\n\n".join(parts)
+
+
+def _one_line(markup: str) -> str:
+    """Markup without line ends, which Markdown would read as its own; lines of a page inside a frame stay."""
+    frame = re.search(r'srcdoc="[^"]*"', markup)
+    if frame:
+        return markup.replace(frame[0], frame[0].replace("\n", "&#10;"))
+    return " ".join(line.strip() for line in markup.splitlines())
 
 
 def first_sentence(text: str) -> str:

@@ -179,6 +179,21 @@ def test_skipped_blocks_say_why():
 
 def test_pages_of_the_site_exist():
     text = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    made = ("api/", "examples/", "contributing.md", "changelog.md")
+    made = ("api/", "examples/", "notebooks/", "contributing.md", "changelog.md")
     for name in re.findall(r": ([\w/]+\.md)$", text, re.MULTILINE):
         assert name.startswith(made) or (DOCS / name).exists(), name
+
+
+def test_messages_of_troubleshooting_are_those_of_the_source():
+    """Every message in the first column is a text that the package can print."""
+    source = "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted((DOCS.parent / "src").rglob("*.py"))
+    )
+    plain = re.sub(r'"\s+f?"', "", source)  # texts over several lines
+    text = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    cells = [row.split(" | ")[0] for row in re.findall(r"^\| (.+) \|$", text, re.MULTILINE)]
+    messages = [piece for cell in cells for piece in re.findall(r"`([^`]+)`", cell)]
+    assert len(messages) > 20
+    for message in messages:
+        for piece in message.split("…"):
+            assert piece.strip() in plain, message

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import traced_kernel
 from linkwise.control.whole_body.limits import (
@@ -338,14 +339,18 @@ class WholeBody(Summarised):
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
-    def kernel(self, dtype: str = "float64") -> Kernel:
+    def kernel(self, dtype: str = "float64", *, constant_time: bool = False) -> Kernel:
         """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
         ``errors``, ``report`` (residual, slip), ``active`` and ``next_start``.
 
         Args:
             dtype: "float64" or "float32".
+            constant_time: whether steps of the solver that change nothing any more are computed all the same: the time
+                does not depend on the data then, and the results are the same.
         """
-        if dtype not in self._kernels:
+        constant_time = flag("constant_time", constant_time)
+        key = f"{dtype} constant" if constant_time else dtype
+        if key not in self._kernels:
             from linkwise.compiler.trace.room import in_one_room
             from linkwise.compiler.trace.traced_function import TracedFunction
 
@@ -355,15 +360,23 @@ class WholeBody(Summarised):
             def build(precision: Any) -> Any:
                 if not traced:
                     traced.append(
-                        TracedFunction(self._run, inputs, "whole_body", longest=WRITTEN_OUT, loops=True)
+                        TracedFunction(
+                            self._run,
+                            inputs,
+                            "whole_body",
+                            longest=WRITTEN_OUT,
+                            loops=True,
+                            constant_time=constant_time,
+                        )
                     )
                 return in_one_room(traced[0].program(precision), "tables")
 
             sizes = {name: int(np.prod(shape)) for name, shape in inputs.items()}
-            made = Kernel("whole_body", sizes.items(), self.output_shapes().items(), dtype, build, self.key())
+            own = self.key() + (b"constant time" if constant_time else b"")
+            made = Kernel("whole_body", sizes.items(), self.output_shapes().items(), dtype, build, own)
             made.shapes = {name: shape for name, shape in inputs.items() if len(shape) > 1}
-            self._kernels[dtype] = made
-        return self._kernels[dtype]
+            self._kernels[key] = made
+        return self._kernels[key]
 
     def key(self) -> bytes:
         """Stands for all that the kernel computes."""
