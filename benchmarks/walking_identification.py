@@ -162,7 +162,6 @@ def print_header() -> None:
 def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -> None:
     """Other packages, in a process of their own."""
     xml = folder / "prior.xml"
-    given_to_sysid(spec, prior)
     xml.write_text(spec.to_xml())
     urdf = folder / "prior.urdf"
     with warnings.catch_warnings():
@@ -187,6 +186,7 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         xml=xml.read_text(),
         joints=np.array(prior.joint_names[1:]),
         bodies=np.array([joint.body_link for joint in prior.moving_joints]),
+        before=np.array([body.parameters for body in prior.labelled_bodies()]),
         q=q[every],
         v=v[every],
         a=a[every],
@@ -234,30 +234,6 @@ def base_wrench(truth, recording, R, q) -> np.ndarray:
     q_true[:, 7:] = recording["true_q"]
     rows = np.asarray(truth.inverse_dynamics(q_true, states[1], a))[:, :BASE]
     return np.concatenate([rows[:, 3:], rows[:, :3]], axis=1)
-
-
-def given_to_sysid(spec, prior) -> None:
-    """Bodies of the robot before identification, and no friction, in MuJoCo's model."""
-    import mujoco
-
-    bodies = dict(
-        zip((joint.body_link for joint in prior.moving_joints), prior.labelled_bodies(), strict=True)
-    )
-    for name, own in bodies.items():
-        link = spec.body(name)
-        c = np.asarray(own.com)
-        xx, xy, xz, yy, yz, zz = own.parameters[4:]
-        J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        about = J - own.mass * (c @ c * np.eye(3) - np.outer(c, c))
-        link.explicitinertial = True
-        link.mass, link.ipos = own.mass, c
-        link.inertia[:], link.iquat[:] = 0.0, np.nan  # so the full matrix counts
-        link.fullinertia[:] = about[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    for joint in spec.joints:
-        if joint.type == mujoco.mjtJoint.mjJNT_HINGE:
-            for key in ("damping", "frictionloss", "armature"):
-                old = getattr(joint, key)
-                setattr(joint, key, np.zeros_like(old) if np.shape(old) else 0.0)
 
 
 def from_theta(prior, result, by_joint: bool) -> lw.Robot:

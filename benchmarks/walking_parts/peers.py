@@ -72,6 +72,7 @@ def sysid(data) -> dict:
     """Bodies as (m, m c, inertia (xx, xy, yy, xz, yz, zz) about the origin), damping, friction and rotors of joints."""
     import mujoco
     from mujoco import sysid as library
+    from mujoco.sysid._src import model_modifier as modifier
 
     spec = mujoco.MjSpec.from_string(str(data["xml"]))
     names = [str(name) for name in data["joints"]]
@@ -101,8 +102,12 @@ def sysid(data) -> dict:
         sensors.append(library.TimeSeries.from_names(t[part] - t[s], joint_columns[part], model))
     params = library.ParameterDict()
     bodies = [str(name) for name in data["bodies"]]
-    for name in bodies:
+    for name, (m, hx, hy, hz, xx, xy, xz, yy, yz, zz) in zip(bodies, data["before"], strict=True):
         params.add(library.body_inertia_param(spec, model, name, library.InertiaType.Pseudo))
+        own = np.array([m, hx, hy, hz, xx, xy, xz, xy, yy, yz, xz, yz, zz])
+        start = modifier.theta_from_pseudoinertia(modifier.pseudoinertia_from_pi(own))
+        known = params[f"{name}_inertia"]
+        known.value[:] = np.clip(start, known.min_value, known.max_value)
     for name in names:
         for key, top in (("damping", 5.0), ("frictionloss", 2.0), ("armature", 0.1)):
 
