@@ -169,17 +169,10 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         prior.save(urdf)
     text = re.sub(r'<joint[^>]*type="floating".*?</joint>', "", urdf.read_text(), flags=re.DOTALL)
     urdf.write_text(re.sub(r'<link name="world"\s*/>|<link name="world">\s*</link>', "", text))
-    R = rotations.matrices(recording["true_base_quat"][:, [1, 2, 3, 0]])
-    every = slice(None, None, 5)
-    v_base = rotations.turned_back(R, np.gradient(recording["true_base_pos"], recording["t"], axis=0))
-    spin = recording["true_spin"]
-    acc = recording["true_acc"]
-    linear = rotations.turned_back(R, acc[:, :3]) - np.cross(spin, v_base)
-    q = np.concatenate(
-        [recording["true_base_pos"], recording["true_base_quat"][:, [1, 2, 3, 0]], recording["q"]], axis=1
-    )
-    v = np.concatenate([v_base, spin, recording["dq"]], axis=1)
-    a = np.concatenate([linear, acc[:, 3:6], acc[:, 6:]], axis=1)
+    signals = table.found.signals[0]
+    q, v, a = (x[::4] for x in signals.states)
+    near = np.searchsorted(recording["t"], signals.t[::4])
+    order = [3, 4, 5, 0, 1, 2, *range(BASE, prior.dof)]  # linear before angular
     np.savez(
         folder / "data.npz",
         urdf=str(urdf),
@@ -187,10 +180,10 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         joints=np.array(prior.joint_names[1:]),
         bodies=np.array([joint.body_link for joint in prior.moving_joints]),
         before=np.array([body.parameters for body in prior.labelled_bodies()]),
-        q=q[every],
-        v=v[every],
-        a=a[every],
-        wrench=base_wrench(table.truth, recording, R, q)[every],
+        q=q,
+        v=v[:, order],
+        a=a[:, order],
+        wrench=base_wrench(table.truth, recording)[near],
         t=recording["t"],
         qpos=np.concatenate([recording["base_pos"], recording["base_quat"], recording["q"]], axis=1),
         qvel=np.concatenate([recording["base_vel"], recording["imu_gyro"], recording["dq"]], axis=1),
@@ -214,25 +207,22 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         if name == "figaroh":
             print(f"  figaroh, joint rows of a free-flyer: {result['joint_rows']}")
             table.row(
-                f"figaroh, base rows, exact states and forces, {spent:.0f} s", from_theta(prior, result, True)
+                f"figaroh, base rows, exact foot forces, {spent:.0f} s", from_theta(prior, result, True)
             )
         else:
             table.row(
-                f"mujoco.sysid {result['version']}, rollouts, {spent:.0f} s", from_theta(prior, result, False)
+                f"mujoco.sysid, MuJoCo {result['version']}, {spent:.0f} s", from_theta(prior, result, False)
             )
 
 
-def base_wrench(truth, recording, R, q) -> np.ndarray:
+def base_wrench(truth, recording) -> np.ndarray:
     """Force and moment of all feet at the base, in its axes, (N, 6): exact, as force plates would show them."""
-    states = [
-        q,
-        np.concatenate([recording["true_spin"], np.zeros((len(q), 3)), recording["true_dq"]], axis=1),
-    ]
-    acc = recording["true_acc"]
+    quaternion = recording["true_base_quat"][:, [1, 2, 3, 0]]
+    R, acc, spin = rotations.matrices(quaternion), recording["true_acc"], recording["true_spin"]
+    q = np.concatenate([recording["true_base_pos"], quaternion, recording["true_q"]], axis=1)
+    v = np.concatenate([spin, np.zeros((len(q), 3)), recording["true_dq"]], axis=1)
     a = np.concatenate([acc[:, 3:6], rotations.turned_back(R, acc[:, :3]), acc[:, 6:]], axis=1)
-    q_true = q.copy()
-    q_true[:, 7:] = recording["true_q"]
-    rows = np.asarray(truth.inverse_dynamics(q_true, states[1], a))[:, :BASE]
+    rows = np.asarray(truth.inverse_dynamics(q, v, a))[:, :BASE]
     return np.concatenate([rows[:, 3:], rows[:, :3]], axis=1)
 
 

@@ -2,7 +2,7 @@
 
 ``figaroh``: its regressor of joint torques and its regressor of the six rows of the base, which needs the forces of the
 feet. ``mujoco.sysid``: rollouts of MuJoCo, the simulator that made the recordings, over short windows that begin at
-recorded states, with contact, inertias and friction of all bodies and joints as unknowns.
+recorded states, with contact; masses, centres and friction of all bodies and joints are unknown.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ def sysid(data) -> dict:
     """Bodies as (m, m c, inertia (xx, xy, yy, xz, yz, zz) about the origin), damping, friction and rotors of joints."""
     import mujoco
     from mujoco import sysid as library
-    from mujoco.sysid._src import model_modifier as modifier
 
     spec = mujoco.MjSpec.from_string(str(data["xml"]))
     names = [str(name) for name in data["joints"]]
@@ -102,12 +101,11 @@ def sysid(data) -> dict:
         sensors.append(library.TimeSeries.from_names(t[part] - t[s], joint_columns[part], model))
     params = library.ParameterDict()
     bodies = [str(name) for name in data["bodies"]]
-    for name, (m, hx, hy, hz, xx, xy, xz, yy, yz, zz) in zip(bodies, data["before"], strict=True):
-        params.add(library.body_inertia_param(spec, model, name, library.InertiaType.Pseudo))
-        own = np.array([m, hx, hy, hz, xx, xy, xz, xy, yy, yz, xz, yz, zz])
-        start = modifier.theta_from_pseudoinertia(modifier.pseudoinertia_from_pi(own))
-        known = params[f"{name}_inertia"]
-        known.value[:] = np.clip(start, known.min_value, known.max_value)
+    # Its pseudo-inertias do not compile with MuJoCo 4.0.0, even at the values of the file ("mass and inertia of moving
+    # bodies must be larger than mjMINVAL"). So masses and centres are unknown; rotational inertias are the true ones.
+    for name, (m, hx, hy, hz, *_) in zip(bodies, data["before"], strict=True):
+        params.add(library.body_inertia_param(spec, model, name, library.InertiaType.MassIpos))
+        params[f"{name}_inertia"].value[:] = (m, hx / m, hy / m, hz / m)
     for name in names:
         for key, top in (("damping", 5.0), ("frictionloss", 2.0), ("armature", 0.1)):
 

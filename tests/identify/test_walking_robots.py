@@ -401,7 +401,7 @@ def test_wrong_flags_do_not_decide(walker, truth):
 
 
 def test_a_hanging_robot_is_recognised(walker, truth):
-    run = recording(truth, hanging=True, seconds=4.0, rate=200.0)
+    run = recording(truth, hanging=True, seconds=5.0, rate=200.0, noise=0.005)
     log = identify.WalkingLog(
         run["t"], run["q"], run["tau"], run["dq"], base_orientation=run["base_quat"], gyro=run["imu_gyro"],
         accelerometer=run["imu_acc"],
