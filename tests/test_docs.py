@@ -179,7 +179,7 @@ def test_skipped_blocks_say_why():
 
 def test_pages_of_the_site_exist():
     text = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    made = ("api/", "examples/", "notebooks/", "contributing.md", "changelog.md")
+    made = ("api/", "examples/", "notebooks/", "contributing.md", "changelog.md", "promises.md")
     for name in re.findall(r": ([\w/]+\.md)$", text, re.MULTILINE):
         assert name.startswith(made) or (DOCS / name).exists(), name
 
