@@ -91,7 +91,7 @@ def test_a_layout_that_names_its_files_is_a_recording(linkwise, recordings, tmp_
     exact = linkwise("payload", "two_link", *torques, "--json", "--gain-deviation", "0").json
     widths = [row["upper"] - row["lower"] for row in (facts["rows"][0], exact["rows"][0])]
     assert widths[0] > 2 * widths[1]
-    (tmp_path / "none.toml").write_text("[units]\nposition = \"rad\"\n", encoding="utf-8")
+    (tmp_path / "none.toml").write_text('[units]\nposition = "rad"\n', encoding="utf-8")
     failed = linkwise("payload", "two_link", tmp_path / "none.toml", torques[1])
     assert failed.status == 2
     assert "a layout without files" in failed.err
