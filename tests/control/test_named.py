@@ -74,7 +74,9 @@ def test_what_a_frequency_means(robot):
     inertia = np.diag(robot.mass_matrix(np.zeros(6)))
     torque = control.named("gravity_pd", robot, frequency=10.0).gains
     assert (torque["kp"] >= 100.0 * inertia).all()
-    assert (torque["kp"] < 130.0 * inertia).all()  # lying at zero, the arm has nearly its largest inertias there
+    assert (
+        torque["kp"] < 130.0 * inertia
+    ).all()  # lying at zero, the arm has nearly its largest inertias there
     np.testing.assert_allclose(torque["kd"], 0.2 * torque["kp"], rtol=1e-14)
     upright = lw.load("iiwa14")  # at zero its first joint carries next to nothing
     zero = control.GravityPD.gains_for(upright, 10.0, q=upright.neutral).kp
