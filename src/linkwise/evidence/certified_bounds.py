@@ -24,6 +24,8 @@ from linkwise.robot.robot import Robot
 
 _RANDOM = 20000
 """Random states of a search."""
+_STARTS = 16
+"""The best of them, from which it goes on."""
 
 
 @dataclass(frozen=True)
@@ -370,7 +372,7 @@ class _Search:
         given = [{name: x[None].astype(self.kind) for name, x in s.items()} for s in starts]
         found = []
         for sign in (-1.0, 1.0):
-            order = np.argsort(-sign * self._values[output][:, index], kind="stable")[:8]
+            order = np.argsort(-sign * self._values[output][:, index], kind="stable")[:_STARTS]
             begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
             best = search.climb(
                 lambda s, g=sign: g * self.computed(s)[output][:, index].astype(float),
@@ -379,13 +381,12 @@ class _Search:
                 self.rng,
             )
             found.append(Reached(sign * best.value, best.state))
-        order = np.argsort(-self._differences[output][:, index], kind="stable")[:8]
+        order = np.argsort(-self._differences[output][:, index], kind="stable")[:_STARTS]
         begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
         worst = search.climb(
             lambda s: self.errors(s)[output][:, index].astype(float),
             self.forms.box,
             begin,
             self.rng,
-            rounds=6,
         )
         return found[0], found[1], worst
