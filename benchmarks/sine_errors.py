@@ -56,7 +56,10 @@ def main() -> None:
             lambda x: [x[0].sin(), x[0].cos()], {"x": 1}, {"y": (2,)}, dtype="float32", fused=fused
         )
         with tempfile.TemporaryDirectory() as folder:
-            text = c.source(program, function_name="turn") + MAIN % {"to": repr(options.to), "every": options.every}
+            text = c.source(program, function_name="turn") + MAIN % {
+                "to": repr(options.to),
+                "every": options.every,
+            }
             Path(folder, "turn.c").write_text(text, encoding="utf-8")
             command = ["gcc", "-O2", "-march=native", "-ffp-contract=off", "turn.c", "-o", "turn", "-lm"]
             subprocess.run(command, cwd=folder, check=True)

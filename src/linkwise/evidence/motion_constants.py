@@ -167,6 +167,8 @@ def _coriolis(robot: Robot) -> float:
     n = robot.dof
     symbols = _series(forms)
     region, variables = Region(*forms.angle_bounds()), len(forms.variables)
-    known = {id(s): largest(s, region, variables, 0.3) for s in symbols}  # a symbol and its mirror image are one node
+    known = {
+        id(s): largest(s, region, variables, 0.3) for s in symbols
+    }  # a symbol and its mirror image are one node
     table = np.array([known[id(s)] for s in symbols]).reshape(n, n * n)
     return float(np.linalg.norm(table, 2)) * (1 + 1e-9)

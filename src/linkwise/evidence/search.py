@@ -33,8 +33,12 @@ _BINARY: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
+_WIDTH, _ROUNDS, _MANY = 64, 4, 1000
+"""Of ``climb``: steps, rounds, and from how many coordinates of all states there are fewer."""
+
+
 def exact(program: Program, states: States) -> list[np.ndarray]:
-    """The outputs in long double (of a float32 program in float64): sines and cosines as functions, constants not rounded.
+    """The outputs in long double, of a float32 program in float64: sines are functions, constants not rounded.
 
     Args:
         program: straight-line.
@@ -105,9 +109,6 @@ def climb(
     box: Box,
     starts: States,
     rng: np.random.Generator,
-    *,
-    rounds: int = 4,
-    width: int = 64,
 ) -> Reached:
     """The state with the largest value of an objective that a search along one coordinate after another finds.
 
@@ -119,13 +120,15 @@ def climb(
         box: where the states are.
         starts: states to begin with.
         rng: the source of random steps.
-        rounds: over all coordinates.
-        width: steps that are tried for each state and coordinate.
     """
     best = {name: np.array(values) for name, values in starts.items()}
     values = _finite(objective(best))
     count = len(values)
+    # steps of each state along each coordinate, and rounds over all coordinates
+    width, rounds = _WIDTH, _ROUNDS
     free = [(n, k) for n, (low, high) in box.bounds.items() for k in np.flatnonzero(low < high)]
+    if len(free) * count > _MANY:
+        width, rounds = _WIDTH // 4, 1
     for _ in range(rounds):
         for place in rng.permutation(len(free)):
             name, k = free[place]

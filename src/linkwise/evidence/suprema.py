@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,9 @@ _SIGNS = 8
 """Variables whose signs are enumerated at most."""
 _SLAB = 1 << 15
 """Points that are evaluated at a time."""
-_ROUNDING = 2.0**-36
-"""Of sums of a million products, relative to the sum of the sizes of the coefficients: more than rounding can be."""
+_ROUNDING = {np.float64: 2.0**-36, np.float32: 2.0**-13}
+"""Relative to the sum of the sizes of the coefficients: more than rounding can be. A value is a sum over the monomials of
+up to 15 nested sums of at most 31 products, and real coefficients are up to 2^7 times as large as complex ones."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,8 @@ def largest(series: Series, region: Region, variables: int, tolerance: float) ->
     """
     if not series.parts or series.count == 1:
         return series.norm
-    return min(_bounded(_Grid(series, region, variables), tolerance, _SECONDS * _OPERATIONS).size, series.norm)
+    grid = _Grid(series, region, variables, np.float32)
+    return min(_bounded(grid, tolerance, _SECONDS * _OPERATIONS).size, series.norm)
 
 
 def curvatures(series: Series, region: Region, variables: int) -> np.ndarray:
@@ -152,12 +155,12 @@ def curvatures(series: Series, region: Region, variables: int) -> np.ndarray:
 class _Grid:
     """One function on grids over one box."""
 
-    def __init__(self, series: Series, region: Region, variables: int):
-        self.series, self.region = series, region
+    def __init__(self, series: Series, region: Region, variables: int, real: Any = np.float64):
+        self.series, self.region, self.rounding = series, region, _ROUNDING[real]
         self.used = series.angles()
         self.widths = region.widths[self.used]
         self.signs = _Variables(list(series.parts), variables)
-        self.table = Lattice(series, self.used)
+        self.table = Lattice(series, self.used, real)
         # sums of |c|·k_j² and of |c|·k_j²·k_k²
         count = len(self.used)
         self.second, self.fourth = np.zeros(count), np.zeros((count, count))
@@ -212,7 +215,7 @@ class _Grid:
     def curvatures(self, cells: np.ndarray) -> np.ndarray:
         """Bounds of the absolute second derivatives by every angle, from a grid."""
         axes = [self.region.points(j, n) for j, n in zip(self.used, cells, strict=True)]
-        beyond = self.fourth @ self._steps(cells) + self.second * _ROUNDING
+        beyond = self.fourth @ self._steps(cells) + self.second * self.rounding
         found = np.zeros(len(self.used))
         for k in range(len(self.used)):
             for _, values in self.table.values(axes, twice=k):
@@ -236,14 +239,14 @@ class _Grid:
             if high[m] > most:
                 most = float(high[m])
                 at_most = (self.table.point(axes, places, m), self.signs.at(values[:, m], True))
-        slack = self.between(cells, curvatures) + self.series.error + self.series.norm * _ROUNDING
+        slack = self.between(cells, curvatures) + self.series.error + self.series.norm * self.rounding
         return Supremum(least - slack, most + slack, points, at_least, at_most)
 
 
 class Lattice:
     """Coefficient functions of all monomials on grids: real arrays over 1, cos θ, sin θ, cos 2θ, … of each angle."""
 
-    def __init__(self, series: Series, used: Sequence[int]):
+    def __init__(self, series: Series, used: Sequence[int], real: Any = np.float64):
         self.used, self.angles = list(used), series.packing.angles
         degree = series.true_degree()
         self.degrees = [int(degree[j]) for j in used]
@@ -257,7 +260,7 @@ class Lattice:
             for axis, d in enumerate(self.degrees):
                 dense = np.moveaxis(np.tensordot(_to_real(d), dense, axes=(1, axis)), 0, axis)
             parts.append(np.real(dense))
-        self.parts = np.array(parts).reshape(len(parts), *shape)
+        self.parts = np.array(parts, dtype=real).reshape(len(parts), *shape)
 
     def values(
         self, axes: Sequence[np.ndarray], *, twice: int | None = None
@@ -268,7 +271,10 @@ class Lattice:
             axes: points of every angle [rad].
             twice: number of the angle by which the functions are derived twice; None: not derived.
         """
-        bases = [_basis(a, d, k == twice) for k, (a, d) in enumerate(zip(axes, self.degrees, strict=True))]
+        bases = [
+            _basis(a, d, k == twice).astype(self.parts.dtype)
+            for k, (a, d) in enumerate(zip(axes, self.degrees, strict=True))
+        ]
         yield from self._contracted(self.parts, bases, (), 0)
 
     def _contracted(
@@ -358,7 +364,7 @@ class _Variables:
         low = base - free + np.minimum(values[self.squares], 0.0).sum(axis=0)
         high = base + free + np.maximum(values[self.squares], 0.0).sum(axis=0)
         if self.signed:
-            signed = self.table.astype(float) @ values[self.signed]
+            signed = self.table.astype(values.dtype) @ values[self.signed]
             low, high = low + signed.min(axis=0), high + signed.max(axis=0)
         return low, high
 
