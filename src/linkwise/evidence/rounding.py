@@ -1,11 +1,11 @@
 """Sound bounds of |computed − exact| of a program in float32 or float64, operation by operation as it is emitted.
 
 Exact are the operations of the program on real numbers, with the constants of the model in float64. The result of an
-operation is rounded by at most half a unit in the last place of its largest value. In a program of sums and products the
-errors ε obey ε_ab = a·ε_b + b·ε_a + ε_a·ε_b + δ, which is linear but for the product of two errors: the error of an output is
-Σ_n ∂output/∂n·(δ_n + ε_a·ε_b) with the derivatives of the exact program. These have normal forms, so that what
-cancels in them is gone; errors of second order are bounded by running forward. Sines and cosines count with the error
-of the project's polynomials.
+operation is rounded by at most half a unit in the last place of its largest value. In a program of sums and products
+the errors ε obey ε_ab = a·ε_b + b·ε_a + ε_a·ε_b + δ, which is linear but for the product of two errors: the error of an
+output is Σ_n ∂output/∂n·(δ_n + ε_a·ε_b) with the derivatives of the exact program. These have normal forms, so that
+what cancels in them is gone; errors of second order are bounded by running forward. Sines and cosines count with the
+error of the project's polynomials.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ _SIGNS = 8
 _SLAB = 1 << 15
 """Points that are evaluated at a time."""
 _ROUNDING = {np.float64: 2.0**-36, np.float32: 2.0**-13}
-"""Relative to the sum of the sizes of the coefficients: more than rounding can be. A value is a sum over the monomials of
-up to 15 nested sums of at most 31 products, and real coefficients are up to 2^7 times as large as complex ones."""
+"""Relative to the sum of the sizes of the coefficients: more than rounding can be. A value is a sum over the monomials
+of up to 15 nested sums of at most 31 products, and real coefficients are up to 2^7 times as large as complex ones."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.compiler.ir import loops, operations
 from linkwise.compiler.ir.graph import Graph, Node
-from linkwise.compiler.ir.interpret import _Lane
+from linkwise.compiler.ir.interpret import Lane
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.ir.schedule import LoopRegion
 from linkwise.errors import LinkwiseError
@@ -44,7 +44,7 @@ def unrolled(nest: loops.Nest, numbers: Mapping[str, int] | None = None) -> Prog
         raise UnrollError(f"{nest.name}: several lanes work on one state")
     graph = Graph()
     memory: dict[str, np.ndarray] = {}
-    inputs = []
+    inputs: list[tuple[str, int]] = []
     for array in nest.arrays:
         size = int(given.get(str(array.rows), array.rows)) * array.columns
         if array.kind == "constant":
@@ -76,7 +76,7 @@ def unrolled(nest: loops.Nest, numbers: Mapping[str, int] | None = None) -> Prog
     )
 
 
-class _Written(_Lane):
+class _Written(Lane):
     """Executes statements on nodes in place of numbers."""
 
     def __init__(self, nest: loops.Nest, graph: Graph, memory: dict[str, np.ndarray], names: dict[str, int]):
