@@ -29,7 +29,7 @@ endif
 # tests that run every example, every page of docs/ and every script of benchmarks/: as long as a quarter of the others
 SCRIPTS := tests/test_examples.py tests/test_docs.py tests/test_benchmarks.py
 
-.PHONY: demo shell test test-scripts test-frameworks lint types format bench docs package release clean
+.PHONY: demo shell test test-scripts test-frameworks lint types format bench docs docs-version package release clean
 
 # ROBOT=arm.urdf looks at another robot
 ROBOT ?= panda
@@ -77,8 +77,14 @@ package: $(VENV)/.with-test
 	@$(BIN)/python benchmarks/distribution.py
 
 # Builds, checks and signs (KEY=...) the files of a release into dist; uploads nothing. RELEASE=--rehearse: as far as possible.
+# REPOSITORY=https://… first writes that address into all files that state it.
 release: $(VENV)/.with-test
-	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(RELEASE)
+	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(RELEASE)
+
+# The pages of one version beside those of the others, on the branch gh-pages, which is pushed.
+docs-version: $(VENV)/.with-docs
+	@$(INSTALL) mike
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --push --update-aliases $(VERSION:v%=%) latest
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) linkwise-demo .pytest_cache .ruff_cache .hypothesis

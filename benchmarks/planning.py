@@ -154,10 +154,13 @@ def _plans(name: str, robot: lw.Robot, scene: str, options: argparse.Namespace) 
         if not status:  # compile everything once
             plan(robot, given.start, given.goal, given.world, acceleration=20.0)
         plan(robot, given.start, given.start, given.world, timing=False)  # the tables of this world
-        begin = time.perf_counter()
-        found = plan(robot, given.start, given.goal, given.world, acceleration=20.0)
-        wholes.append(time.perf_counter() - begin)
-        searches.append(found.seconds["search"])
+        taken = []
+        for _ in range(3):  # the same result; the quickest is the least disturbed by other work
+            begin = time.perf_counter()
+            found = plan(robot, given.start, given.goal, given.world, acceleration=20.0)
+            taken.append((time.perf_counter() - begin, found.seconds["search"]))
+        wholes.append(min(whole for whole, _ in taken))
+        searches.append(min(search for _, search in taken))
         status[found.status] += 1
         if not found:
             print(f"  {name} {scene} {number}: {found.status}: {found.message}")

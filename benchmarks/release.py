@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import email
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -36,12 +37,20 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the files; must be empty")
     parser.add_argument("--key", help="sign with this key of GnuPG")
     parser.add_argument("--rehearse", action="store_true", help="report only: changelog, changed files")
+    parser.add_argument(
+        "--repository", help="address of the repository: write it into all files that state it, and stop"
+    )
     given = parser.parse_args()
+    if given.repository:
+        changed = state_repository(given.repository)
+        print(f"{given.repository} is in {', '.join(changed)}: commit that, then make the release")
+        return 0
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = [
         *changelog_problems(changelog, project["version"]),
         *version_problems(project["version"]),
+        *repository_problems(),
         *changed_files(),
     ]
     for line in found:
@@ -56,6 +65,8 @@ def main() -> int:
     found = metadata_problems(checked(wheel), project)
     if found:
         raise SystemExit(f"{wheel.name}: " + "; ".join(found))
+    for path in files:
+        print(f"{path.name} in an empty environment: {installed(path)}")
     if given.key:
         for path in files:
             run("gpg", "--batch", "--yes", "--local-user", given.key, "--armor", "--detach-sign", path)
@@ -89,12 +100,82 @@ def version_problems(version: str, root: Path = ROOT) -> list[str]:
         "src/linkwise/version.py": f'__version__ = "{version}"',
         "CITATION.cff": f"version: {version}",
         "recipe/recipe.yaml": f'version: "{version}"',
+        "recipe/meta.yaml": f'set version = "{version}"',
+        ".zenodo.json": f'"version": "{version}"',
     }
     return [
         f"{name}: expected {line!r}"
         for name, line in places.items()
         if line not in (root / name).read_text(encoding="utf-8")
     ]
+
+
+def repository() -> str:
+    """The address in ``[tool.linkwise]`` of pyproject.toml; empty as long as there is none."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["linkwise"]
+    return settings["repository"]
+
+
+def repository_problems() -> list[str]:
+    """Whether the files of a release state where the project is."""
+    if not repository():
+        return [
+            "pyproject.toml: [tool.linkwise] has no repository; make release REPOSITORY=https://… sets it"
+        ]
+    return [
+        f"{name}: it does not state {repository()}"
+        for name in ADDRESSED
+        if repository() not in (ROOT / name).read_text(encoding="utf-8")
+    ]
+
+
+ADDRESSED = ("pyproject.toml", "CITATION.cff", "recipe/meta.yaml", "mkdocs.yml", ".zenodo.json")
+_URLS = """[project.urls]
+Homepage = "{0}"
+Source = "{0}"
+Issues = "{0}/issues"
+Changelog = "{0}/blob/main/CHANGELOG.md"
+
+"""
+
+
+def state_repository(address: str, root: Path = ROOT) -> list[str]:
+    """Write the address of the repository into all files that state it; a second call replaces the first address.
+
+    Args:
+        address: such as https://example.org/linkwise.
+        root: of the checkout.
+
+    Returns:
+        Names of the files.
+    """
+    if not re.fullmatch(r"https://[\w.\-]+(/[\w.\-]+)+", address):
+        raise SystemExit(f"{address}: expected an address such as https://example.org/people/linkwise")
+    old = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["linkwise"][
+        "repository"
+    ]
+    for name in ADDRESSED:
+        path = root / name
+        text = path.read_text(encoding="utf-8")
+        if old:
+            text = text.replace(old, address)
+        elif name == "pyproject.toml":
+            text = text.replace('repository = ""', f'repository = "{address}"')
+            text = text.replace("[project.scripts]\n", _URLS.format(address) + "[project.scripts]\n")
+        elif name == "CITATION.cff":
+            text += f"repository-code: {address}\n"
+        elif name == "recipe/meta.yaml":
+            text = text.replace("https://example.org/linkwise", address)
+        elif name == "mkdocs.yml":
+            text = text.replace("docs_dir: docs\n", f"repo_url: {address}\ndocs_dir: docs\n")
+        else:
+            known = json.loads(text)
+            known["related_identifiers"] = [
+                {"identifier": address, "relation": "isSupplementTo", "scheme": "url"}
+            ]
+            text = json.dumps(known, indent=2, ensure_ascii=False) + "\n"
+        path.write_text(text, encoding="utf-8")
+    return list(ADDRESSED)
 
 
 def changed_files() -> list[str]:
@@ -119,6 +200,19 @@ def built(out: Path) -> list[Path]:
         files = sorted(out.iterdir())
         print(run(python, "-m", "twine", "check", "--strict", *(path.resolve() for path in files)), end="")
     return files
+
+
+def installed(file: Path) -> str:
+    """Install a file of the release into an empty environment, run a tour there, and give the version it states."""
+    with tempfile.TemporaryDirectory() as name:
+        venv.create(name, with_pip=True)
+        python = Path(name) / "bin" / "python"
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", file.resolve())
+        command = python.with_name("linkwise")
+        page = Path(name) / "tour.html"
+        run(command, "tour", "two_link", "--out", page, "--no-open")
+        assert page.stat().st_size > 10_000
+        return run(command, "--version").strip()
 
 
 def metadata_problems(wheel: Path, project: dict) -> list[str]:

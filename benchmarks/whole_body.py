@@ -1,6 +1,7 @@
-"""Whole-body control beside TSID: the same problem, the same solution, and how long it takes.
+"""Whole-body control beside other libraries: the same problem, the same solution, and how long it takes.
 
     python benchmarks/whole_body.py --urdf GO2.urdf --tsid PYTHON       # an interpreter that has tsid
+    python benchmarks/whole_body.py --peer placo=PYTHON --peer pink=PYTHON      # for the mobile arm
     python benchmarks/whole_body.py --quick                             # no other library, a robot made here
 
 Prints for every robot: how far torques and accelerations are from TSID's (largest, relative to the largest torque and
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from whole_body_parts.mobile_arm import LIBRARIES, LIMIT, MobileArm
 
 import linkwise as lw
 from linkwise import control
@@ -70,7 +72,7 @@ class Problem:
         states: int,
         torque,
         velocity: float,
-        iterations: int = 12,
+        iterations: int | None = None,
     ):
         rng = np.random.default_rng(1)
         self.robot, self.spec, self.states = robot, spec, states
@@ -157,6 +159,32 @@ def least(function, seconds: float) -> float:
     return best
 
 
+def timed(law: control.WholeBody, problem: Problem | MobileArm, seconds: float) -> tuple[np.ndarray, float]:
+    """(processor times for one state, of several states; for a state of a batch) [s]."""
+    kernel, batch = law.kernel(), problem.arguments()
+    for width in (1, host.lanes("float64")):
+        kernel.native("float64", width)  # else the first calls run code that was compiled quickly
+    results = tuple(np.empty(shape) for _, shape in kernel.outputs)
+    one = []
+    for k in range(min(problem.states, 32)):
+        single = [np.ascontiguousarray(x[k]) for x in batch]
+        one.append(least(lambda given=single: kernel(*given, out=results), seconds / 8))
+    one = np.array(one)
+    many = least(lambda: kernel(*batch, threads=1), seconds) / problem.states
+    print(
+        f"  one state {1e6 * np.median(one):.1f} µs median, {1e6 * one.max():.1f} largest of {len(one)} ",
+        end="",
+    )
+    print(f"(called from Python), in a batch of {problem.states} {1e6 * many:.2f} µs, one core")
+    always = law.kernel(constant_time=True)
+    always.native("float64", 1)
+    single = [np.ascontiguousarray(x[0]) for x in batch]
+    print(
+        f"  in constant time {1e6 * least(lambda: always(*single, out=results), seconds):.1f} µs for one state"
+    )
+    return one, many
+
+
 def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seconds: float) -> None:
     """All that is printed about a robot."""
     law, rows = problem.law, problem.law.rows
@@ -176,23 +204,33 @@ def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seco
     print(f"  largest torque over its limit {torque.max():.9f}, ", end="")
     print(f"tangential force beyond the pyramid {(across - FRICTION * normal).max():.1e} N, ", end="")
     print(f"normal forces {normal.min():.3f} to {normal.max():.1f} N")
-    kernel, batch = law.kernel(), problem.arguments()
-    single = [np.ascontiguousarray(x[0]) for x in batch]
-    for width in (1, host.lanes("float64")):
-        kernel.native("float64", width)  # else the first calls run code that was compiled quickly
-    results = tuple(np.empty(shape) for _, shape in kernel.outputs)
-    one = least(lambda: kernel(*single, out=results), seconds)
-    many = least(lambda: kernel(*batch, threads=1), seconds) / problem.states
-    print(f"  one state {1e6 * one:.1f} µs (called from Python), ", end="")
-    print(f"in a batch of {problem.states} {1e6 * many:.2f} µs, one core")
+    one, many = timed(law, problem, seconds)
     if not interpreter:
         print("  TSID: not asked; give --tsid PYTHON, an interpreter that has it")
     elif (found := by_tsid(problem, urdf, interpreter)) is not None:
         compare(law, solution, found, one, many)
 
 
+def report_arm(states: int, peers: dict[str, str], seconds: float) -> None:
+    """The mobile arm."""
+    arm = MobileArm(states)
+    law = arm.law
+    solution, _ = law.solve(arm.q, np.zeros((states, arm.robot.dof)), arm.targets)
+    active = solution.active.sum(axis=1)
+    print(
+        f"mobile Panda: {law.rows.unknowns} unknowns, {law.rows.count} inequalities, {law.iterations} iterations"
+    )
+    print(
+        f"  residual: largest {solution.residual.max():.1e}; active limits: {active.mean():.1f} on average; ",
+        end="",
+    )
+    print(f"largest acceleration over its bound {(np.abs(solution.qdd) / LIMIT).max():.9f}")
+    one, many = timed(law, arm, seconds)
+    arm.compare(solution, float(np.median(one)), many, peers)
+
+
 def compare(
-    law: control.WholeBody, solution: control.WholeBodySolution, found: dict, one: float, many: float
+    law: control.WholeBody, solution: control.WholeBodySolution, found: dict, one: np.ndarray, many: float
 ) -> None:
     """Our solutions and times beside those of TSID."""
     solved = found["status"] == 0
@@ -200,6 +238,7 @@ def compare(
     tau = np.abs(solution.tau[:, law.motors] - found["tau"])[good].max() / np.abs(found["tau"][good]).max()
     qdd = np.abs(solution.qdd - found["qdd"])[good].max() / np.abs(found["qdd"][good]).max()
     times = 1e6 * found["times"]
+    one = np.median(one)
     print(
         f"  TSID solved {solved.sum()} of {len(solved)}; compared where our residual is below 1e-6 ", end=""
     )
@@ -208,8 +247,8 @@ def compare(
         f"  TSID: {times.min():.1f} µs least, {np.median(times):.1f} µs median, {times.max():.1f} µs largest; ",
         end="",
     )
-    print(f"least over ours: {1e-6 * times.min() / one:.1f} for one state, ", end="")
-    print(f"{1e-6 * times.min() / many:.1f} in a batch")
+    print(f"its median over ours {1e-6 * np.median(times) / one:.1f} for one state, ", end="")
+    print(f"its mean over ours {1e-6 * times.mean() / many:.1f} in a batch")
 
 
 def main() -> int:
@@ -220,7 +259,14 @@ def main() -> int:
         "--urdf", action="append", default=[], help="file of a robot whose name has go2 or talos in it"
     )
     parser.add_argument("--tsid", help="Python interpreter that has tsid")
-    parser.add_argument("--iterations", type=int, default=12)
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="LIBRARY=PYTHON",
+        help=f"an interpreter that has one of {', '.join(LIBRARIES)}, for the mobile arm",
+    )
+    parser.add_argument("--iterations", type=int, help="steps of the solver; by default those of WholeBody")
     parser.add_argument("--states", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each timing")
     parser.add_argument("--quick", action="store_true", help="8 states, short timings")
@@ -231,6 +277,7 @@ def main() -> int:
         report(
             "legs", Problem(small_quadruped(), ROBOTS["go2"], stand, states, 40.0, 20.0), "", None, seconds
         )
+    report_arm(states, dict(peer.split("=", 1) for peer in chosen.peer), seconds)
     for urdf in chosen.urdf:
         name = next((name for name in ROBOTS if name in Path(urdf).name), None)
         if name is None:

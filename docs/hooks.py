@@ -11,6 +11,7 @@ import copy
 import html
 import importlib
 import inspect
+import json
 import os
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +69,7 @@ REFERENCE = {
     "compat": ("Names of other libraries", ["linkwise.compat"]),
     "errors": ("Errors", ["linkwise.errors"]),
 }
-PACKAGES = {  # titles of the packages' pages
+PACKAGES = {  # what packages are about, in the order of their pages
     "motion": "Motions",
     "optimal": "Optimal motion",
     "collision": "Collisions",
@@ -87,33 +89,66 @@ INTERNAL = {"frameworks", "gpu", "joint_laws", "model", "tables"}  # documented 
 
 # Extras of pages that do not name theirs as linkwise[…]. Pages that are missing here need none.
 EXTRAS = {
-    "tutorials/identify.md": ["identify"],
-    "tutorials/view.md": ["view"],
-    "tutorials/other_libraries.md": [],
-    "tutorials/million_robots.md": ["gpu"],
-    "closed_loop.md": ["identify"],
+    "identify.md": ["identify"],
     "calibration.md": ["identify"],
-    "casadi_scipy_notebooks.md": ["frameworks"],
+    "identification.md": ["identify"],
+    "view.md": ["view"],
+    "payload.md": [],
+    "which_library.md": [],
+    "five_minutes.md": [],
+    "your_own_robot.md": [],
+    "troubleshooting.md": [],
+    "cheat_sheet.md": [],
+    "gpu.md": ["gpu"],
+    "frameworks.md": ["frameworks"],
     "api/identify.md": ["identify"],
     "api/study.md": ["cluster"],
     "api/view.md": ["view"],
 }
-WITHOUT = ("index.md", "changelog.md", "contributing.md")  # pages that are about no part
+# pages that are about no part
+WITHOUT = (
+    "index",
+    "changelog",
+    "contributing",
+    "old_pages",
+    "promises",
+    "records",
+    "refuted",
+    "gallery",
+    "faq",
+)
+# how much the pages of a tab count in the search
+BOOST = {"Start": 3.0, "Do": 4.0, "Understand": 1.5, "Reference": 1.0, "Project": 0.5}
+API_BOOST = 0.5  # of generated pages: a word of a user leads to a guide first
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Guides that the navigation does not name stand behind those that it does; all pages of the reference follow."""
+    """Pages that the navigation does not name go to the end of the tab Do; the reference lists its own."""
     config.repo_url = os.environ.get("LINKWISE_REPOSITORY") or None
     named = re.findall(r"'([\w/]+\.md)'", repr(config.nav))
-    nav = config.nav or []
-    guides = next(part["Guides"] for part in nav if "Guides" in part)
-    guides += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
-    reference = next(part for part in nav if part.get("Reference") == "api/index.md")
-    reference["Reference"] = [
+    tabs = {title: pages for part in config.nav or [] for title, pages in part.items()}
+    tabs["Do"] += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
+    reference = next(part for part in tabs["Reference"] if part.get("Python") == "api/index.md")
+    reference["Python"] = [
         {"Overview": "api/index.md"},
         *({title: f"api/{name}.md"} for name, (title, _) in reference_pages().items()),
     ]
     return config
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """How much a page counts in the search follows from its tab."""
+    for tab in nav.items:
+        for page in _pages_below(tab):
+            generated = page.file.src_uri.startswith(("api/", "examples/", "notebooks/"))
+            page.meta_boost = API_BOOST if generated else BOOST.get(str(tab.title), 1.0)
+    return nav
+
+
+def _pages_below(item: Any) -> list[Page]:
+    if isinstance(item, Page):
+        return [item]
+    return [page for child in getattr(item, "children", None) or [] for page in _pages_below(child)]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -123,6 +158,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    page.meta.setdefault("search", {"boost": getattr(page, "meta_boost", 1.0)})
     here = Path(page.file.src_uri).parent
 
     def moved(match: re.Match) -> str:
@@ -144,12 +180,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """A script of our own in place of the one that the offline plugin loads from the network to run workers from files;
-    and a name for the search."""
+    a name for the search; KaTeX where there are formulas."""
     up = "../" * page.url.count("/")
     output = output.replace(
         'data-md-component="search" role="dialog"',
         'data-md-component="search" role="dialog" aria-label="Search"',
     )
+    if 'class="arithmatex"' in output:
+        style = f'<link rel="stylesheet" href="{up}figures/katex/katex.min.css">'
+        scripts = [
+            f'<script src="{up}figures/{name}"></script>' for name in ("katex/katex.min.js", "formulas.js")
+        ]
+        output = output.replace("</head>", f"{style}</head>").replace("</body>", f"{''.join(scripts)}</body>")
     shim = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')
     return shim.sub(f'<script src="{up}figures/file_search.js"></script>', output)
 
@@ -196,7 +238,7 @@ def extras_of(name: str, text: str) -> list[str]:
 def _with_extras(text: str, name: str) -> str:
     """The page with a line under its heading that says which extra it needs."""
     heading = re.match(r"\s*# .+\n", text)
-    if name in WITHOUT or heading is None:
+    if name.removesuffix(".md") in WITHOUT or heading is None:
         return text
     found = extras_of(name, text)
     commands = " or ".join(f'`pip install "linkwise[{extra}]"`' for extra in found)
@@ -210,6 +252,7 @@ def _shown_as(path: Path) -> str | None:
         return f"examples/{path.stem}.md"
     known = {
         "examples": "examples/index.md",
+        "examples/notebooks": "notebooks/index.md",
         "CONTRIBUTING.md": "contributing.md",
         "CHANGELOG.md": "changelog.md",
     }
@@ -224,7 +267,7 @@ def reference_pages() -> dict[str, tuple[str, list[str]]]:
         if name not in INTERNAL and _public(f"linkwise.{name}"):
             more = {"report": ["linkwise.report.sections"], "study": ["linkwise.open_study"]}.get(name, [])
             more += [f"linkwise.{name}.{each}.{each}" for each in _hidden(f"linkwise.{name}")]
-            pages[name] = (PACKAGES.get(name, name.capitalize()), [f"linkwise.{name}", *more])
+            pages[name] = (f"linkwise.{name}", [f"linkwise.{name}", *more])
     last = ("compat", "errors")
     return {name: pages[name] for name in (*(n for n in pages if n not in last), *last)}
 
@@ -243,18 +286,60 @@ def _pages() -> dict[str, str]:
         summary = first_sentence(ast.get_docstring(ast.parse(text)) or script.stem)
         pages[f"examples/{script.stem}.md"] = f"# {script.name}\n\n```python\n{text}```\n"
         lines.append(f"| [{script.name}]({script.stem}.md) | {summary} |")
+    pages |= _notebooks()
     head = ["# Examples", "", "Scripts that check themselves.", "", "| script | what it shows |", "|---|---|"]
     pages["examples/index.md"] = "\n".join([*head, *lines, ""])
     shown = reference_pages()
     index = [
-        f"| [{title}]({name}.md) | {', '.join(f'`{m}`' for m in modules)} |"
+        f"| [{title}]({name}.md) | {PACKAGES.get(name, ', '.join(f'`{m}`' for m in modules))} |"
         for name, (title, modules) in shown.items()
     ]
-    pages["api/index.md"] = "\n".join(["# Reference", "", "| page | of |", "|---|---|", *index, ""])
+    pages["api/index.md"] = "\n".join(
+        ["# Reference of the Python interface", "", "| page | about |", "|---|---|", *index, ""]
+    )
     for name, (title, modules) in shown.items():
         blocks = [f"::: {module}\n{_options(module)}" for module in modules]
         pages[f"api/{name}.md"] = f"# {title}\n\n" + "\n".join(blocks)
     return pages
+
+
+def _notebooks() -> dict[str, str]:
+    """The stored notebooks with their outputs as pages, and a list of them."""
+    pages, lines = {}, []
+    folder = ROOT / "examples" / "notebooks"
+    for path in sorted(folder.glob("*.ipynb"), key=lambda path: int(path.stem.partition("_")[0])):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        pages[f"notebooks/{path.stem}.md"] = "\n\n".join(_cell(cell) for cell in cells) + "\n"
+        title, _, summary = "".join(cells[0]["source"]).removeprefix("# ").partition("\n")
+        lines.append(f"| [{title}]({path.stem}.md) | {first_sentence(summary.strip())} |")
+    head = "# Notebooks\n\nThe files of `examples/notebooks`, with their results. Pages in frames need no server.\n"
+    pages["notebooks/index.md"] = "\n".join([head, "| notebook | what it shows |", "|---|---|", *lines, ""])
+    return pages
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    """A cell of a notebook as Markdown: its text, or its code and what that gave."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    parts = [f"```python\n{source}\n```"]
+    for output in cell["outputs"]:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        for kind in ("text/html", "image/svg+xml"):
+            if kind in data:
+                parts.append(f'<div class="output">{_one_line("".join(data[kind]))}</div>')
+                break
+        else:
+            parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    return "\n\n".join(parts)
+
+
+def _one_line(markup: str) -> str:
+    """Markup without line ends, which Markdown would read as its own; lines of a page inside a frame stay."""
+    frame = re.search(r'srcdoc="[^"]*"', markup)
+    if frame:
+        return markup.replace(frame[0], frame[0].replace("\n", "&#10;"))
+    return " ".join(line.strip() for line in markup.splitlines())
 
 
 def first_sentence(text: str) -> str:

@@ -3,7 +3,11 @@
 Every 20 ms a new plan of the next 0.6 s is made by one iteration; every 2 ms whole-body control follows it. Which feet
 stand when is a number of each stage of the plan, so one program has all phases of the gait. The push of 0.4 m/s to the
 side is answered by where the next feet come down.
+
+    python examples/59_quadruped_walks.py walk.html          writes the walk as one page that needs no network
 """
+
+import sys
 
 import numpy as np
 
@@ -12,7 +16,7 @@ from linkwise import optimal
 from linkwise.simulate import Plant, Push, simulate
 
 links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-joints, contacts = [], []
+joints, contacts, feet = [], [], []
 for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
     parent, at = "body", (x, y, 0.0)
     for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
@@ -22,7 +26,8 @@ for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1)
         joints.append(lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits))
         parent, at = name, (0.0, 0.0, -length)
     contacts.append(lw.Contact(parent, offset=at, radius=0.02, friction=0.8, name=f"foot{leg}"))
-robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(contacts)
+    feet.append(lw.Frame(f"end{leg}", parent, lw.Transform.from_rpy(at)))
+robot = lw.Robot("legs", links, joints, frames=feet).with_base("floating").with_contacts(contacts)
 walk = optimal.Walking(robot, "trot", (0.5, 0.0, 0.0), stand=[0.0, 0.7, -1.4] * 4)
 print(walk)
 
@@ -54,3 +59,5 @@ print(f"cosine of the tilt at least {upright.min():.4f}; {walk.plans} plans, {wa
 assert upright.min() > 0.98, "it fell"
 assert heading[-1] > 20.0
 assert speed[-1] < 0.05, "it stands at the end"
+if len(sys.argv) > 1:
+    print(f"{lw.view.write_page(robot, sys.argv[1], result=result)}: the walk, to be played in a browser")

@@ -26,7 +26,13 @@ WORDS = re.compile(
 )
 STRONG = re.compile(WORDS.pattern.replace("|every", ""), re.I)  # "every" in docstrings is about shapes
 # written by programs and compared with their output by tests, or this list itself
-GENERATED = ("docs/records.md", "docs/processors.md", "docs/refuted.md", "docs/promises.md")
+GENERATED = (
+    "docs/records.md",
+    "docs/processors.md",
+    "docs/refuted.md",
+    "docs/promises.md",
+    "docs/robot_files.md",
+)
 DOCSTRINGS = "linkwise."  # before the names of classes and functions
 LENGTH = 90  # of the text by which a sentence is known
 

@@ -27,6 +27,7 @@ SMOKE = {  # script -> command lines
     "controllers.py": ["--quick --robots two_link --controllers computed_torque,cartesian_impedance"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
+    "wrong_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
     "contact_physics.py": ["--quick --only sticks slides spins"],
     "contact_solutions.py": ["--robots box stack --problems 40 --sweeps 20"],
@@ -124,7 +125,11 @@ SMOKE = {  # script -> command lines
     "whole_body_processors.py": ["--robot two_link --states 1"],
     "whole_body_quadruped.py": [""],
 }
-ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}
+ELSEWHERE = {
+    "habits.py": "tests/test_habits.py",
+    "mutation.py": "tests/test_mutation.py",
+    "release.py": "tests/test_distribution.py",
+}
 PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "frameworks.py": ["jax", "torch"],

@@ -1,12 +1,14 @@
 """What a distribution must contain besides code: licences of bundled data, and pinned versions of what tests need."""
 
 import importlib
+import json
 import re
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import linkwise as lw
 
@@ -92,7 +94,7 @@ def test_a_release_needs_its_changelog(release, change, problem):
 
 def test_every_file_states_the_version(release, tmp_path):
     assert release.version_problems(PROJECT["version"]) == []
-    assert len(release.version_problems("9.9.9")) == 3
+    assert len(release.version_problems("9.9.9")) == 5
 
 
 def test_the_citation_has_what_is_needed():
@@ -137,9 +139,72 @@ def test_numpy_for_new_versions_of_python():
     assert "numpy>=2.1; python_version >= '3.13'" in PROJECT["dependencies"]
 
 
-def test_the_conda_recipe_agrees_with_the_project():
-    recipe = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
-    assert f'version: "{PROJECT["version"]}"' in recipe
+def test_one_setting_states_the_repository_everywhere(release, tmp_path):
+    for name in release.ADDRESSED:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    for address in ("https://example.org/people/linkwise", "https://example.com/others/linkwise"):
+        assert release.state_repository(address, tmp_path) == list(release.ADDRESSED)
+        texts = {name: (tmp_path / name).read_text(encoding="utf-8") for name in release.ADDRESSED}
+        assert all(address in text for text in texts.values())
+        project = tomllib.loads(texts["pyproject.toml"])
+        assert project["tool"]["linkwise"]["repository"] == project["project"]["urls"]["Source"] == address
+        assert project["project"]["scripts"] == PROJECT["scripts"]
+        assert json.loads(texts[".zenodo.json"])["related_identifiers"][0]["identifier"] == address
+    assert "example.org/people" not in "".join(texts.values())
+    with pytest.raises(SystemExit, match="expected an address"):
+        release.state_repository("github.com/linkwise", tmp_path)
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_workflows_are_valid_and_every_command_in_them_exists():
+    targets = set(
+        re.findall(r"^([a-z\-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    )
+    seen = set()
+    assert len(WORKFLOWS) >= 2
+    for path in WORKFLOWS:
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert {"name", True, "permissions", "jobs"} <= set(workflow)  # YAML 1.1 reads "on" as true
+        for job in workflow["jobs"].values():
+            assert job["runs-on"]
+            assert set([job["needs"]] if "needs" in job else []) <= set(workflow["jobs"])
+            for step in job["steps"]:
+                assert ("uses" in step) != ("run" in step)
+                assert re.fullmatch(r"[\w\-]+/[\w\-]+@[\w./]+", step.get("uses", "a/b@c"))
+                for line in step.get("run", "").splitlines():
+                    command, *words = line.split()
+                    seen.add(command)
+                    if command == "make":
+                        assert words[0] in targets
+                    elif command == "python":
+                        assert words[:2] in (["-m", "pip"], ["-m", "pytest"])
+                        assert all((ROOT / each).exists() for each in words if each.startswith("tests/"))
+                    elif command != "rm":
+                        assert (ROOT / command).stat().st_mode & 0o111
+    assert {"make", "python", ".ci/run"} <= seen
+
+
+def test_the_paper_has_what_a_journal_asks_for():
+    text = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+    _, head, body = text.split("---\n", 2)
+    assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} <= set(yaml.safe_load(head))
+    assert 250 < len(body.split()) < 1100
+    cited = set(re.findall(r"@([a-z]+\d*)", body))
+    listed = set(
+        re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert cited == listed
+    for figure in re.findall(r"\]\(([^)]+\.svg)\)", body):
+        assert (ROOT / "paper" / figure).exists()
+
+
+@pytest.mark.parametrize("name", ["recipe.yaml", "meta.yaml"])
+def test_the_conda_recipe_agrees_with_the_project(name):
+    recipe = (ROOT / "recipe" / name).read_text(encoding="utf-8")
+    assert re.search(rf'version(:| =) "{re.escape(PROJECT["version"])}"', recipe)
     assert f"python {PROJECT['requires-python']}" in recipe
     wanted = [each.partition(";")[0] for each in PROJECT["dependencies"] if "python_version >=" not in each]
     for each in wanted:
@@ -149,3 +214,16 @@ def test_the_conda_recipe_agrees_with_the_project():
     assert run.count("\n") == len(wanted)
     assert f"linkwise = {PROJECT['scripts']['linkwise']}" in recipe
     assert PROJECT["description"] in recipe
+
+
+def test_the_recipe_of_conda_build_is_read_as_conda_reads_it():
+    """A template of Jinja that becomes YAML, with a source at an address and a checksum."""
+    import jinja2
+
+    text = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+    recipe = yaml.safe_load(
+        jinja2.Template(text).render(PYTHON="python", environ={"LINKWISE_SHA256": "ab" * 32})
+    )
+    assert recipe["source"]["url"].endswith(f"/linkwise-{PROJECT['version']}.tar.gz")
+    assert recipe["source"]["sha256"] == "ab" * 32
+    assert recipe["build"]["noarch"] == "python"

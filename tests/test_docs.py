@@ -5,7 +5,8 @@ block that follows. A ``toml`` block is a robot, a layout of recordings or a stu
 with a comment with a file's name is written to that file first. ``<!-- skip: reason -->`` on the line before a block
 leaves it out.
 
-A ``python`` block that imports one of ``OTHERS`` is left out where that library is not installed.
+A ``python`` block that imports one of ``OTHERS`` is left out where that library is not installed, and one that needs a
+GPU where there is none.
 
 ``LINKWISE_UPDATE_DOCS=1`` writes what is printed into the pages instead of comparing it.
 """
@@ -31,10 +32,7 @@ from linkwise import identify
 
 DOCS = Path(__file__).parents[1] / "docs"
 UPDATE = bool(os.environ.get("LINKWISE_UPDATE_DOCS"))
-RUN_ELSEWHERE = {
-    "python",
-    "py",
-}  # of the pages directly in docs: by tests/test_readme.py, tests/frameworks/test_pages.py
+RUN_ELSEWHERE = "py"  # blocks of this language: by tests/frameworks/test_pages.py
 BLOCK = re.compile(r"(?:<!-- skip: ([^>]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OTHERS = ("pinocchio", "mujoco", "roboticstoolbox", "pybullet", "pydrake", "casadi", "torch")
 FILE = re.compile(r"(?:#|//|/\*|%) ?([\w./-]+\.\w+)(?: \*/)?\n")
@@ -68,7 +66,9 @@ def has_gpu() -> bool:
 
 
 def is_runnable(block: Block) -> bool:
-    """Whether the libraries that the block imports are installed."""
+    """Whether the libraries that the block imports are installed, and the GPU that it uses is there."""
+    if block.language == "python" and re.search(r'import cupy|device="cuda"', block.code) and not has_gpu():
+        return False
     wanted = re.findall(r"^(?:import|from) (\w+)", block.code, re.MULTILINE)
     return all(find_spec(name) is not None for name in wanted if name in OTHERS)
 
@@ -78,7 +78,7 @@ class Runner:
 
     def __init__(self, page: Path):
         self.page = page
-        self.names: dict = {}
+        self.names: dict = {"__name__": "__main__"}  # as where a reader types it
         self.printed = ""
         binaries = Path(sys.executable).parent
         self.environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "COLUMNS": "120"}
@@ -92,8 +92,6 @@ class Runner:
             and shutil.which("gcc") is None
         ):
             pytest.skip("no gcc")
-        if block.language == "python" and "import cupy" in block.code and not has_gpu():
-            pytest.skip("no GPU, or no CuPy")
         if file and block.language != "python":
             Path(file[1]).write_text(block.code, encoding="utf-8")
         match block.language:
@@ -137,7 +135,7 @@ class Runner:
 def test_blocks(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = blocks(path)
-    wanted = [b for b in found if not (path.parent == DOCS and b.language in RUN_ELSEWHERE)]
+    wanted = [b for b in found if b.language != RUN_ELSEWHERE]
     if not any(b.language not in ("text", "") for b in wanted):
         pytest.skip("no code that is not run elsewhere")
     runner = Runner(path)
@@ -181,6 +179,21 @@ def test_skipped_blocks_say_why():
 
 def test_pages_of_the_site_exist():
     text = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    made = ("api/", "examples/", "contributing.md", "changelog.md")
+    made = ("api/", "examples/", "notebooks/", "contributing.md", "changelog.md")
     for name in re.findall(r": ([\w/]+\.md)$", text, re.MULTILINE):
         assert name.startswith(made) or (DOCS / name).exists(), name
+
+
+def test_messages_of_troubleshooting_are_those_of_the_source():
+    """Every message in the first column is a text that the package can print."""
+    source = "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted((DOCS.parent / "src").rglob("*.py"))
+    )
+    plain = re.sub(r'"\s+f?"', "", source)  # texts over several lines
+    text = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    cells = [row.split(" | ")[0] for row in re.findall(r"^\| (.+) \|$", text, re.MULTILINE)]
+    messages = [piece for cell in cells for piece in re.findall(r"`([^`]+)`", cell)]
+    assert len(messages) > 20
+    for message in messages:
+        for piece in message.split("…"):
+            assert piece.strip() in plain, message

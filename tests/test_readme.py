@@ -1,4 +1,4 @@
-"""What README and docs show is what happens: Python blocks are run and compared with the output shown after them."""
+"""What the README shows is what happens: its Python blocks are run and compared with the output shown after them."""
 
 import contextlib
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
@@ -18,39 +18,47 @@ def blocks(path: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(path.read_text(encoding="utf-8"))
 
 
-def has_gpu() -> bool:
-    try:
-        import cupy
-
-        return cupy.cuda.runtime.getDeviceCount() > 0
-    except Exception:  # not installed, no driver, no device
-        return False
-
-
-@pytest.mark.parametrize(
-    "path", [page for page in PAGES if "```python" in page.read_text()], ids=lambda path: path.name
-)
-def test_python_blocks_print_what_the_page_shows(path, tmp_path, monkeypatch):
+def test_python_blocks_print_what_the_readme_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "__main__"}  # as where a reader types it
-    found = blocks(path)
+    found = blocks(README)
     for (language, code), (following, shown) in zip(found, [*found[1:], ("", "")], strict=True):
         if language != "python":
             continue
-        if "import cupy" in code and not has_gpu():
-            pytest.skip(f"{path.name} needs a GPU and CuPy")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, path.name, "exec"), names)
+            exec(compile(code, README.name, "exec"), names)
         if following == "text":
             assert printed.getvalue() == shown
 
 
 def test_readme_shows_output():
-    languages = [language for language, _ in blocks(ROOT / "README.md")]
-    assert languages[:5] == ["sh", "sh", "sh", "python", "text"]
-    code = blocks(ROOT / "README.md")[3][1]
-    assert len(code.strip().splitlines()) <= 12, "ten lines of use, not more"
+    """The two commands come first, then the command of the picture, then three lines of code with their output."""
+    found = blocks(README)
+    assert [language for language, _ in found[:4]] == ["sh", "sh", "python", "text"]
+    assert re.findall(r"^make \w+", found[0][1], re.MULTILINE) == ["make demo", "make test"]
+    assert len(found[2][1].strip().splitlines()) == 3
+
+
+def test_the_picture_of_the_readme_is_that_of_the_command_beside_it():
+    """The example writes the page, and the script that takes the picture opens this page."""
+    text = README.read_text(encoding="utf-8")
+    example = re.search(r"^python (examples/\w+)\.py walk\.html$", text, re.MULTILINE)
+    assert example
+    assert "write_page" in (ROOT / f"{example[1]}.py").read_text(encoding="utf-8")
+    script = (ROOT / "docs" / "figures" / "moving_pictures.py").read_text(encoding="utf-8")
+    assert f'example("{Path(example[1]).name}")' in script
+    assert (ROOT / "docs" / "figures" / "walk.gif").stat().st_size < 1_000_000
+
+
+def test_the_sentence_about_operation_counts():
+    rows = (ROOT / "docs" / "records.md").read_text(encoding="utf-8").split("## Which robots")[0]
+    last = re.findall(r"\| (yes|no|equal) \|$", rows, re.MULTILINE)
+    sentence = (
+        f"in {last.count('yes')} of {len(last)} rows of [docs/records.md](docs/records.md), and equal in one."
+    )
+    assert last.count("equal") == 1
+    assert sentence in README.read_text(encoding="utf-8")
 
 
 def test_readme_commands_are_in_the_makefile():
@@ -67,7 +75,7 @@ def test_every_command_is_described():
         assert f"`linkwise {command}" in text
 
 
-@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [README, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
     for target in LINK.findall(path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
@@ -76,7 +84,7 @@ def test_links_lead_somewhere(path):
 def test_every_algorithm_is_in_the_papers_table():
     import linkwise as lw
 
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     robot = lw.load("two_link")
     for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix"):
         for algorithm in robot.algorithms(function):

@@ -11,15 +11,12 @@ from linkwise.collision import Box, Cuboid, HalfSpace, Rod, Sphere, World, valid
 from linkwise.collision.clearance import position_range
 
 SCENES = ("boxes", "table", "shelves", "cage")
-HOME = {"ur": (0.0, -1.57, 1.57, -1.57, -1.57, 0.0)}
-"""Postures around which starts and goals are drawn, by how a robot's name begins; others use their whole range."""
-AROUND = 1.3  # [rad]
 APART = 0.012  # [m] clearance of start and goal
 
 
 @dataclass(frozen=True)
 class PlanningProblem:
-    """A world, a start and a goal."""
+    """A world, a start (n,), and a goal: all positions (k, n) with the same posture, whole turns of joints apart."""
 
     scene: str
     world: World
@@ -45,9 +42,6 @@ def problem(robot: lw.Robot, scene: str, number: int, reach: float) -> PlanningP
     rng = np.random.default_rng([number, SCENES.index(scene)])
     world, low, high = _WORLDS[scene](rng, reach)
     lower, upper = position_range(robot, None, None)
-    home = next((np.array(q) for name, q in HOME.items() if robot.name.startswith(name)), None)
-    if home is not None:
-        lower, upper = np.maximum(lower, home - AROUND), np.minimum(upper, home + AROUND)
     q = rng.uniform(lower, upper, (6000, robot.nq))
     free = q[~validity_of(robot).in_collision(q, world, clearance=APART, threads=1)]
     if len(free) < 2:
@@ -55,8 +49,17 @@ def problem(robot: lw.Robot, scene: str, number: int, reach: float) -> PlanningP
     at = tips(robot, free)
     inside = free[((at >= low) & (at <= high)).all(axis=1)]
     chosen = inside if len(inside) >= 2 else free
-    start, goal = chosen[0], chosen[1]
-    return PlanningProblem(scene, world, start, goal)
+    return PlanningProblem(scene, world, chosen[0], same_postures(robot, chosen[1], lower, upper))
+
+
+def same_postures(robot: lw.Robot, q: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Positions within the limits that are whole turns of joints away from q, shape (k, n)."""
+    found = [q]
+    for k, joint in enumerate(robot.moving_joints[: len(q)]):
+        if joint.turns and upper[k] - lower[k] > 2 * np.pi:
+            turned = [each + turn * np.eye(len(q))[k] for each in found for turn in (-2 * np.pi, 2 * np.pi)]
+            found += [each for each in turned if lower[k] <= each[k] <= upper[k]]
+    return np.array(found)
 
 
 def _boxes(rng: np.random.Generator, reach: float):

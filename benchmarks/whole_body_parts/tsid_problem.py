@@ -11,6 +11,9 @@ import time
 
 import numpy as np
 
+REPEATED = 12
+"""Calls for each state; the least time counts."""
+
 
 def main(problem, solution):
     import pinocchio as pin
@@ -45,10 +48,13 @@ def main(problem, solution):
     tau, dv, status, times = [], [], [], []
     for k in range(len(given["q"])):
         refer(tsid, (com, turn, posture), given, k)
-        begin = time.process_time()
-        data = law.computeProblemData(0.0, given["q"][k], given["v"][k])
-        answer = solver.solve(data)
-        times.append(time.process_time() - begin)
+        own = []
+        for _ in range(REPEATED):
+            begin = time.process_time()
+            data = law.computeProblemData(0.0, given["q"][k], given["v"][k])
+            answer = solver.solve(data)
+            own.append(time.process_time() - begin)
+        times.append(min(own))
         status.append(answer.status)
         good = answer.status == 0
         tau.append(law.getActuatorForces(answer) if good else np.full(motors, np.nan))

@@ -107,7 +107,14 @@ def tour(camera: Camera, axe: str) -> list[tuple[str, str]]:
 def documentation(camera: Camera, axe: str) -> list[tuple[str, str]]:
     site = built_site(camera)
     found = []
-    for name in ("index.html", "howto/payload_capability.html", "api/motion.html"):
+    for name in (
+        "index.html",
+        "gallery.html",
+        "task_space.html",
+        "troubleshooting.html",
+        "notebooks/9_planning.html",
+        "api/motion.html",
+    ):
         for look, options in LOOKS.items():
             camera.open(site / name, **options)
             time.sleep(1.5)  # its script lets code that scrolls have the focus

@@ -51,6 +51,10 @@ found
 --- code
 robot.plot(found.q, ghosts=[q])
 --- text
+The robot in 3-D, with sliders and the torques that hold it. The page is stored in this notebook; no server runs.
+--- code
+robot.show(found.q)
+--- text
 A name of another library says what to type here.
 --- code
 try:
@@ -197,6 +201,305 @@ x = ca.SX.sym("x", 7)
 hessian, gradient = ca.hessian(ca.sumsqr(dynamics(x, np.zeros(7), np.zeros(7))), x)
 print(dynamics)
 print(dynamics.n_nodes(), "nodes; Hessian", hessian.shape)
+""",
+    "5_contact": """
+--- text
+# Contact
+
+A quadruped stands on four feet, is pushed and stays where it is. Contact is rigid: impulses obey Signorini's and
+Coulomb's laws in every step.
+--- code
+import numpy as np
+
+import linkwise as lw
+
+links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
+for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
+    parent, at = "body", (x, y, 0.0)
+    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
+        links.append(lw.Link(f"{part}{leg}", lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
+        place = lw.Transform.from_rpy(at)
+        joints.append(lw.Joint(f"{part}{leg}_joint", "revolute", parent, f"{part}{leg}", place, axis))
+        parent, at = f"{part}{leg}", (0.0, 0.0, -length)
+    links.append(lw.Link(f"foot{leg}"))
+    joints.append(lw.Joint(f"foot{leg}_joint", "fixed", parent, f"foot{leg}", lw.Transform.from_rpy(at)))
+    feet.append(lw.Contact(f"foot{leg}", radius=0.02, friction=0.8))
+robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+robot
+--- text
+Springs and dampers at the joints; the base has no motors. The law is traced and becomes part of the simulation.
+--- code
+from linkwise import control
+from linkwise.simulate import Plant, Push, simulate
+
+
+class JointPD(control.Controller):
+    def control(self, links, gains, q, qd, reference, memory, period):
+        parts = zip(gains["kp"][6:], gains["kd"][6:], reference.q[7:], q[7:], qd[6:], strict=True)
+        return [0.0] * 6 + [kp * (wanted - at) - kd * rate for kp, kd, wanted, at, rate in parts], memory
+
+
+stand = np.concatenate([[0.0, 0.0, 0.42, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.3, -0.6], 4)])
+gains = {"kp": np.r_[np.zeros(6), np.full(12, 80.0)], "kd": np.r_[np.zeros(6), np.full(12, 2.0)]}
+push = Push(wrench=(0.0, 0.0, 0.0, 0.0, 20.0, 0.0), frame="body", begin=1.0, end=1.2)
+law = JointPD(robot, gains, 60.0)
+result = simulate(Plant(robot, push=push), law, stand, duration=2.0, step=0.002, every=10, q=stand)
+forces = result.contact_forces[-1, :, 2]
+weight = 9.81 * sum(link.inertia.mass for link in robot.links)
+print(f"weight {weight:.2f} N; carried by the feet {forces.sum():.1f} N")
+print("largest residual of the laws of contact below 1e-6:", bool(result.residual.max() < 1e-6))
+--- text
+The simulation in 3-D, with arrows for the forces: press *Play*. The page is stored in this notebook; no server runs.
+--- code
+robot.show(result=result)
+""",
+    "6_whole_bodies": """
+--- text
+# Whole bodies
+
+Tasks (the pose of the trunk, a posture) become torques of all motors, within friction cones and torque limits: one
+quadratic programme in every sample.
+--- code
+import numpy as np
+
+import linkwise as lw
+
+links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
+for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
+    parent, at = "body", (x, y, 0.0)
+    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
+        links.append(lw.Link(f"{part}{leg}", lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
+        place = lw.Transform.from_rpy(at)
+        joints.append(lw.Joint(f"{part}{leg}_joint", "revolute", parent, f"{part}{leg}", place, axis))
+        parent, at = f"{part}{leg}", (0.0, 0.0, -length)
+    links.append(lw.Link(f"foot{leg}"))
+    joints.append(lw.Joint(f"foot{leg}_joint", "fixed", parent, f"foot{leg}", lw.Transform.from_rpy(at)))
+    feet.append(lw.Contact(f"foot{leg}", radius=0.02, friction=0.8))
+robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+robot.plot(np.concatenate([[0.0, 0.0, 0.38, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.5, -1.0], 4)]))
+--- code
+from linkwise import control
+
+law = control.WholeBody(
+    robot,
+    [control.PoseTask("body", weight=1.0, frequency=10.0), control.PostureTask(weight=0.01, frequency=5.0)],
+    control.MotionLimits(torque=40.0, period=0.002),
+    supports=[control.Support(f"foot{leg}", friction=0.7) for leg in range(4)],
+)
+print(len(law.limit_names), "limits")
+--- text
+The trunk should be 2 cm lower. All feet stand; the solution has torques, accelerations and forces.
+--- code
+q = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.5, -1.0], 4)])
+q[2] = -robot.pose(q, "foot0")[2, 3]
+lower = q.copy()
+lower[2] -= 0.02
+solution, start = law.solve(q, np.zeros(18), law.targets(lower))
+print("residual below 1e-6:", bool(solution.residual < 1e-6))
+print("torques [N·m] of the first leg:", solution.tau[6:9].round(1))
+print("force on the first foot [N]:", solution.forces[0].round(1))
+--- text
+A foot is lifted by an input, `stance`; nothing is compiled again.
+--- code
+stance = np.array([0.0, 1.0, 1.0, 1.0])
+lifted, start = law.solve(q, np.zeros(18), law.targets(q), stance=stance, start=start)
+print("three feet carry it:", bool(lifted.residual < 1e-6))
+""",
+    "7_optimal_motion_with_contacts": """
+--- text
+# Optimal motion with contacts
+
+A trot of a quadruped: which feet stand when is a table of numbers, forces stay in Coulomb's cone, the solver is
+differential dynamic programming.
+--- code
+import numpy as np
+
+import linkwise as lw
+
+links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
+for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
+    parent, at = "body", (x, y, 0.0)
+    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
+        links.append(lw.Link(f"{part}{leg}", lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
+        place = lw.Transform.from_rpy(at)
+        joints.append(lw.Joint(f"{part}{leg}_joint", "revolute", parent, f"{part}{leg}", place, axis))
+        parent, at = f"{part}{leg}", (0.0, 0.0, -length)
+    links.append(lw.Link(f"foot{leg}"))
+    joints.append(lw.Joint(f"foot{leg}_joint", "fixed", parent, f"foot{leg}", lw.Transform.from_rpy(at)))
+    feet.append(lw.Contact(f"foot{leg}", radius=0.02, friction=0.8))
+robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+from linkwise import optimal
+from linkwise.optimal import gaits
+
+free = lw.Robot("legs", links, joints).with_base("floating")
+stand = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.6, -1.2], 4)])
+stand[2] = -free.pose(stand, "foot0")[2, 3]
+problem = gaits.trot(free, (0.4, 0.0, 0.0), feet=[f"foot{leg}" for leg in range(4)], start=stand)
+problem
+--- code
+solution = optimal.solve(problem)
+print(solution.converged, f"{solution.q[-1, 0]:.2f} m in {solution.t[-1]:.2f} s")
+print("largest violation of a limit below 1e-5:", bool(solution.violation < 1e-5))
+--- code
+solution.plot()
+--- text
+Another velocity is another number: nothing is compiled again.
+--- code
+sideways = gaits.trot(free, (0.0, 0.2, 0.0), feet=[f"foot{leg}" for leg in range(4)], start=stand)
+found = optimal.solve(sideways)
+print(found.converged, f"{found.q[-1, 1]:.2f} m to the left")
+""",
+    "8_learning": """
+--- text
+# Learning
+
+Many copies of a task side by side: control, physics, observation, reward and resets are one kernel. Here a small
+policy for a cart-pole is found by random search; `examples/60_learn_to_walk.py` takes PPO and PyTorch for a quadruped.
+--- code
+import numpy as np
+
+import linkwise as lw
+
+env = lw.environments.make("cart_pole", num_envs=512)
+observation = env.reset(seed=0)
+print(observation.shape, lw.environments.names())
+--- text
+Each copy gets its own linear policy; the best ones are kept and varied.
+--- code
+rng = np.random.default_rng(0)
+mean, spread = np.zeros(4), 2.0
+scores = []
+for generation in range(6):
+    weights = mean + spread * rng.normal(size=(512, 4))
+    observation = env.reset(seed=generation)
+    alive, total = np.ones(512), np.zeros(512)
+    for _ in range(200):
+        action = np.tanh((weights * observation).sum(axis=1, keepdims=True)).astype(np.float32)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        total += reward * alive
+        alive *= 1 - terminated
+    best = np.argsort(total)[-32:]
+    mean, spread = weights[best].mean(axis=0), 0.6 * spread
+    scores.append(total[best].mean())
+print("rewards of the best of each generation:", np.round(scores).astype(int))
+assert scores[-1] > 190
+--- text
+An episode can be computed again from its seed, with the same bits.
+--- code
+actions = rng.uniform(-1, 1, (512, 20, 1)).astype(np.float32)
+env.reset(seed=3)
+for k in range(20):
+    last = env.step(actions[:, k])[0]
+print("same bits:", bool((env.replay(3, actions).observation[:, -1] == last).all()))
+--- text
+A policy as C, in float32, for a controller:
+--- code
+policy = lw.environments.Policy.random((4, 16, 1), seed=3)
+print(env.rollout(100, policy).observation.shape)
+""",
+    "9_planning": """
+--- text
+# Planning
+
+From one position to another around obstacles, in the shortest time that torques and speeds allow, with a clearance
+that was proved between samples, too.
+--- code
+import numpy as np
+
+import linkwise as lw
+from linkwise.collision import Box, HalfSpace, World
+
+robot = lw.load("panda").with_payload(1.0, (0.0, 0.0, 0.1), np.zeros((3, 3)))
+world = World([
+    Box((0.35, -0.7, 0.0), (0.85, 0.7, 0.3)),
+    Box((0.45, -0.05, 0.3), (0.85, 0.05, 0.75)),
+    HalfSpace((0, 0, 1), -0.05),
+])
+start, goal = np.array([[-0.7, 0.1, 0.0, -1.8, 0.0, 2.0, 0.0], [0.7, 0.1, 0.0, -1.8, 0.0, 2.0, 0.0]])
+found = lw.motion.plan(robot, start, goal, world, acceleration=20.0)
+print(found.status, f"{found.motion.duration:.2f} s, clearance at least {1000 * found.clearance:.1f} mm")
+--- code
+found.motion.plot(robot)
+--- text
+The motion in 3-D: press *Play*. The obstacles are not drawn here.
+--- code
+robot.show(motion=found.motion)
+--- text
+Where there is no motion, the status says why.
+--- code
+blocked = lw.motion.plan(robot, start, [0.0, 0.9, 0.0, -1.2, 0.0, 2.0, 0.0], world, acceleration=20.0)
+print(bool(blocked), blocked.status)
+""",
+    "10_identification_in_depth": """
+--- text
+# Identification in depth
+
+What a recording can tell, whether its columns are right, and what the robot carries.
+--- code
+import numpy as np
+
+import linkwise as lw
+from linkwise import identify
+
+robot = lw.load("two_link")
+truth = robot.with_parameters({"joint1.viscous_friction": 0.3, "joint2.coulomb_friction": 0.4})
+motion = identify.excite(robot, duration=8.0, starts=1, iterations=30)
+motion
+--- code
+rng = np.random.default_rng(0)
+log = identify.simulated_log(truth, motion.trajectory, motion.duration, rate=250.0)
+log = identify.Noise(position=1e-5, torque=0.01).added(log, rng)
+train, test = log.split(0.7)
+found = identify.identify(robot, train, validation=test)
+found
+--- text
+A recording whose second joint has the wrong sign: the result says so.
+--- code
+import warnings
+from dataclasses import replace
+
+wrong = replace(train, tau=train.tau * (1.0, -1.0))
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the result says it, too
+    odd = identify.identify(robot, wrong)
+print(str(odd).splitlines()[-1])
+--- text
+The load that the arm carries, from a recording with and one without it.
+--- code
+loaded = identify.simulated_log(truth.with_payload(0.8, (0.1, 0, 0)), motion.trajectory, 8.0, rate=250.0)
+load = identify.identify_payload(robot, train, loaded)
+print(f"{load.mass:.2f} kg at x = {load.com[0]:.2f} m")
+--- code
+found.plot()
+""",
+    "11_evidence": """
+--- text
+# Evidence
+
+Bounds that hold for all states of a box, beside what a search finds: ranges and rounding errors of the generated code.
+--- code
+import linkwise as lw
+from linkwise import evidence
+
+robot = lw.load("two_link")
+certificate = evidence.certify(robot, "inverse_dynamics", velocity=2.0, acceleration=5.0)
+for output in certificate.outputs:
+    print(f"{output.name}: bounds {output.low:.3f} … {output.high:.3f}, rounding error at most {output.error:.1e}")
+    print(f"    found {output.lowest.value:.3f} … {output.highest.value:.3f}, worst error {output.worst.value:.1e}")
+print("finite for all states of the box:", certificate.holds)
+--- text
+Constants of the equation of motion, as proofs of controllers need them.
+--- code
+constants = evidence.constants(robot)
+print(f"inertia between {constants.least_inertia:.4f} and {constants.most_inertia:.4f} kg·m² in all positions")
+print(f"gravity torques at most {constants.gravity:.2f} N·m")
+--- text
+The same in float32, as on a microcontroller.
+--- code
+from linkwise.embedded import Options
+
+single = evidence.certify(robot, "inverse_dynamics", velocity=2.0, acceleration=5.0, options=Options(dtype="float32"))
+print(f"{single.outputs[0].error:.1e} N·m")
 """,
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import warnings
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from linkwise.core import foreign
-from linkwise.core.other_names import meant
+from linkwise.core.other_names import meant, nearest
 
 
 class LinkwiseError(Exception):
@@ -106,7 +105,7 @@ def suggest(name: str, valid: Iterable[str]) -> str:
     """'did you mean …' when something is close or another library's name for it, and the first thirty valid names."""
     names = list(valid)
     other = meant(str(name), names)
-    close = difflib.get_close_matches(str(name)[:100], names, n=1) if other is None else [other]
+    close = nearest(str(name), names) if other is None else [other]
     listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {listed}"

@@ -2,6 +2,7 @@
 
 ==================  ==================================================================================================
 ``span``            ``for i in span(n)``: a loop of known length
+``needed``          ``for _ in needed(x)``: work that states which have finished leave out
 ``zeros, empty``    arrays whose elements can be assigned: ``A[i, j] = x``; rows, columns and blocks are slices
 ``loop``            a loop as a function: ``x = loop(n, lambda k, x: …, x)``
 ``array``           an array of given scalars
@@ -34,6 +35,7 @@ class Tracer(Protocol):
     """What records loops and arrays while a function is traced."""
 
     def loop(self, first: Any, stop: Any, step: int, parallel: bool = False) -> Iterable[Any]: ...
+    def needed(self, still: Any) -> Iterable[Any]: ...
     def array(self, shape: tuple[int, ...], fill: float | None) -> Any: ...
     def variable(self, value: Scalar) -> Any: ...
     def stored(self, value: Any) -> Any: ...
@@ -58,6 +60,23 @@ def span(first: Any, stop: Any = None, step: int = 1, *, parallel: bool = False)
         first, stop = 0, first
     tracer = current_tracer.get()
     return range(first, stop, step) if tracer is None else tracer.loop(first, stop, step, parallel)
+
+
+def needed(still: Any) -> Iterable[Any]:
+    """One turn if the variable is negative, else none: ``for _ in needed(still)`` is work that may be left out.
+
+    States that are computed side by side take the turn together if one of them needs it, and where the time must not
+    depend on the data every state takes it. So for a state whose variable is not negative the turn must change nothing:
+    no variable, no array and no bit of them, ``still`` excepted.
+
+    Args:
+        still: a ``variable``.
+    """
+    tracer = current_tracer.get()
+    if tracer is not None:
+        return tracer.needed(still)
+    known = isinstance(still.value, (float, int))
+    return range(1 if not known or still.value < 0.0 else 0)
 
 
 def zeros(*shape: int) -> Any:

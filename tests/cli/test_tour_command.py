@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ import linkwise as lw
 from linkwise.cli.support import headings
 from linkwise.tour import agreed, code, payload_capability, tool_link
 from linkwise.tour.look import _attempted
+from linkwise.tour.odd import oddities
 
 INERTIA = '<mass value="{mass}"/><inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/>'
 
@@ -102,6 +106,32 @@ def test_what_is_said_in_words(linkwise, here):
         "page.html",
     ):
         assert words in ran.out
+    page = (here / "page.html").read_text(encoding="utf-8")
+    assert page.count('<button type="button" class="copy"') >= 6
+    assert "linkwise generate two_link inverse_dynamics" in page
+    (view,) = re.findall(r'srcdoc="([^"]+)"', page)
+    assert html.unescape(view).startswith("<!")  # the whole page of the movable view
+    assert "<h2>What is in two_link</h2>" in page
+
+
+def test_limits_that_were_never_entered_are_flagged(tmp_path):
+    """All joints alike in round numbers, and a load that no arm of this weight holds."""
+
+    def arm(effort, velocity):
+        parts = [link("l0", 0.0), *(link(f"l{k}", 0.2, 1e-3) for k in range(1, 5))]
+        for k, (most, fast) in enumerate(zip(effort, velocity, strict=True)):
+            limit = f'<limit lower="-1" upper="1" effort="{most}" velocity="{fast}"/>'
+            parts.append(joint(f"j{k}", f"l{k}", f"l{k + 1}", limit, xyz="0.1 0 0"))
+        (tmp_path / "arm.urdf").write_text(f'<robot name="arm">{"".join(parts)}</robot>')
+        return lw.load(tmp_path / "arm.urdf")
+
+    doubtful, real = arm([100.0] * 4, [10.0] * 4), arm([1.9, 1.5, 0.9, 0.4], [3.0, 3.1, 4.2, 5.0])
+    assert sum("a placeholder?" in text for text in oddities(doubtful)) == 2
+    assert not any("a placeholder?" in text for text in oddities(real))
+    for robot, flagged in ((doubtful, True), (real, False)):
+        found = payload_capability(robot, positions=200)
+        assert found.mass == pytest.approx(0.8)
+        assert bool(found.payload.min() > found.mass) == flagged
 
 
 def test_the_report_opens_itself(linkwise, here, monkeypatch):

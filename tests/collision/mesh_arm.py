@@ -16,13 +16,12 @@ JOINT = """<joint name="joint{k}" type="revolute"><parent link="link{k}"/><child
 <limit lower="-2.8" upper="2.8" velocity="2" effort="120"/></joint>"""
 
 
-def mesh_arm(folder, seed: int = 0, joints: int = 5) -> str:
-    """The path of a URDF file with its meshes beside it."""
+def mesh_arm(folder, seed: int = 0, joints: int = 5, height: float = 0.32) -> str:
+    """The path of a URDF file with its meshes beside it; with lower links those next but one are near each other."""
     rng = np.random.default_rng(seed)
     parts = []
     for k in range(joints + 1):
         size = rng.uniform(0.05, 0.09)
-        height = 0.32
         column = cylinder(size, height, sides=12).moved(Transform(np.eye(3), [0.0, 0.0, 0.6 * height]))
         extra = box(rng.uniform(0.06, 0.14, 3)).moved(Transform(np.eye(3), [0.02, 0.0, 0.7 * height]))
         _write_stl(folder / f"link{k}.stl", joined([column, extra]))

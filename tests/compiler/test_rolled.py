@@ -10,13 +10,15 @@ from test_wasm import run as run_wasm
 import linkwise as lw
 from c_functions import call_c
 from linkwise.compiler.ir.interpret import run, run_nest
-from linkwise.compiler.ir.loops import Step, statements
+from linkwise.compiler.ir.loops import IfNegative, Step, statements
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace import rolled
 from linkwise.compiler.trace.procedure import ProcedureNest
+from linkwise.compiler.trace.room import in_one_room
 from linkwise.compiler.trace.traced_function import TracedFunction
-from linkwise.language import array, empty, span
+from linkwise.language import array, empty, needed, span, variable, zeros
+from linkwise.scalar import maximum, where
 from linkwise.solve import quadratic, tridiagonal
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.quadratic import interior_point
@@ -334,6 +336,67 @@ def test_turns_that_change_what_they_read_are_counted_once(n):
     assert np.allclose(kept, sums, rtol=1e-12)
     several = kernel(np.tile(A.ravel(), (3, 1)), np.tile(b, (3, 1)))
     assert all(a.tobytes() == each[1].tobytes() for a, each in zip((total, kept), several, strict=True))
+
+
+def newton(constant_time=False):
+    """Square roots by Newton's method: a state stops where the last step changed nothing."""
+
+    def roots(x):
+        y, turns, still = zeros(3), zeros(1), variable(-1.0)
+        for i in span(3):
+            y[i] = x[i] + 1.0
+        for _ in span(40):
+            for _ in needed(still):
+                most = variable(0.0)
+                for i in span(3):
+                    following = 0.5 * (y[i] + x[i] / y[i])
+                    most.value = where(still.value < 0.0, maximum(most.value, y[i] - following), 0.0)
+                    y[i] = where(still.value < 0.0, following, y[i])
+                turns[0] = turns[0] + where(still.value < 0.0, 1.0, 0.0)
+                still.value = where(most.value > 1e-12, -1.0, 1.0)
+        return {"y": y, "turns": turns}
+
+    traced = TracedFunction(roots, {"x": (3,)}, "roots", longest=1, loops=True, constant_time=constant_time)
+    shapes = {"y": (3,), "turns": (1,)}
+    made = Kernel(
+        "roots", [("x", 3)], shapes.items(), "float64", lambda p: in_one_room(traced.program(p)), None
+    )
+    return made, roots
+
+
+def test_work_that_finished_states_leave_out_does_not_change_their_bits(tmp_path):
+    """States that need 5 to 25 turns, side by side and alone, on every target, with and without leaving work out."""
+    kernel, roots = newton()
+    x = 10.0 ** np.random.default_rng(3).uniform(-8.0, 8.0, size=(37, 3))
+    y, turns = kernel(x)
+    assert np.allclose(y, np.sqrt(x), rtol=1e-9)
+    assert np.unique(turns).size > 5
+    always = newton(constant_time=True)[0]
+    assert any(isinstance(s, IfNegative) for s in statements(kernel.program().body))
+    assert not any(isinstance(s, IfNegative) for s in statements(always.program().body))
+    assert kernel.operations == always.operations
+    for k in range(0, 37, 6):
+        plain = roots(x=np.array(x[k].tolist(), object))
+        for first, second in (kernel(x[k]), always(x[k]), interpreted(kernel, (x[k],))):
+            assert first.tobytes() == y[k].tobytes()
+            assert second.tobytes() == turns[k].tobytes()
+        assert np.asarray(plain["y"], float).tobytes() == y[k].tobytes()
+    for number, constant in enumerate((False, True)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert ("if (s" in kernel.source("c", constant_time=constant)) is not constant
+        for mine, value in zip(call_c(kernel, folder, x[3]), (y[3], turns[3]), strict=True):
+            assert mine.tobytes() == value.tobytes()
+
+    def inside(x):
+        still = variable(-1.0)
+        for i in span(3, parallel=True):
+            for _ in needed(still):
+                x[i] = 1.0
+        return {"y": x}
+
+    with pytest.raises(lw.TraceError, match="parallel"):
+        TracedFunction(inside, {"x": (3,)}, "inside", longest=1, loops=True)
 
 
 def test_methods_in_the_language_are_short():

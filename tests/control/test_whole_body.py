@@ -274,6 +274,22 @@ def test_kernel_warm_start_and_c():
         plain = on_numbers(law, *given)
         assert np.abs(plain["tau"] - solution.tau[k]).max() < 1e-7
         assert np.abs(law.solve(*given)[0].tau - solution.tau[k]).max() == 0.0
+    always = law.kernel(constant_time=True)  # solver steps that change nothing are not left out
+    given = {
+        "q": q,
+        "qd": qd,
+        "targets": targets,
+        "gains": law.default_gains.ravel(),
+        "start": law.cold_start,
+    }
+    given["stance"] = np.ones(len(law.supports))
+    for mine, other in zip(
+        law.kernel()(*(given[name] for name, _ in always.inputs)),
+        always(*(given[name] for name, _ in always.inputs)),
+        strict=True,
+    ):
+        assert mine.tobytes() == other.tobytes()
+    assert "if (s" not in always.source("c")
     again, _ = law.solve(q, qd, targets, start=start)
     assert np.abs(again.tau - solution.tau).max() < 1e-4
     assert len(solution.names) == solution.active.shape[1]

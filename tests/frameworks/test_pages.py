@@ -8,7 +8,7 @@ import pytest
 import test_docs
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {"frameworks.md": ("jax", "torch"), "casadi_scipy_notebooks.md": ("casadi",)}
+PAGES = {"frameworks.md": ("jax", "torch", "casadi")}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -29,7 +29,7 @@ def test_no_page_is_forgotten():
     assert with_code == set(PAGES)
 
 
-@pytest.mark.parametrize("page", ["howto/training_loop.md", "tutorials/other_libraries.md"])
+@pytest.mark.parametrize("page", ["frameworks.md", "which_library.md"])
 def test_blocks_that_need_a_library_of_this_environment(page, tmp_path, monkeypatch):
     for needed in ("torch", "casadi"):
         pytest.importorskip(needed)

@@ -1,5 +1,6 @@
 """Exciting motions: exact gradients, limits kept everywhere, better than chance, the same for the same seed."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -290,3 +291,18 @@ def test_accelerations_stay_below_their_bound(family):
     bound = basis.acceleration_bound(theta)
     assert (largest <= bound).all()
     assert (bound < 40 * largest).all()
+
+
+def test_progress_says_the_longest_time_first_and_never_goes_back():
+    """And the motion is the same as without."""
+    robot, seen = lw.load("two_link"), []
+    shown = excite(robot, starts=2, iterations=12, progress=lambda words, part: seen.append((words, part)))
+    assert re.fullmatch(r"at most about \d+ s", seen[0][0])
+    parts = [part for _, part in seen]
+    assert parts[0] == 0.0
+    assert parts[-1] == 1.0
+    assert parts == sorted(parts)
+    assert "start 2 of 2" in seen[-1][0]
+    quiet = excite(robot, starts=2, iterations=12)
+    assert np.array_equal(shown.samples.q, quiet.samples.q)
+    assert shown.evaluations == quiet.evaluations

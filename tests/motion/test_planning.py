@@ -8,7 +8,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.collision import Box, Cuboid, HalfSpace, Sphere, World, validity_of
-from linkwise.motion import MotionPlan, plan
+from linkwise.motion import Keep, MotionPlan, plan
 from linkwise.motion.planning.proof import Prover
 from linkwise.motion.planning.rounded import control_points, smooth_path
 from linkwise.motion.planning.search import Search
@@ -172,3 +172,51 @@ def test_a_world_that_cannot_be_crossed(arm):
     found = blocked.path(start, goal[None], seed=0, rounds=50)
     assert found.path is None
     assert found.rounds == 50
+
+
+def test_a_constraint_is_kept_between_way_points():
+    """A cup stays upright, on a plane or not, at many points of the motion; directions by poses of the robot."""
+    solved = 0
+    for name, kept in (
+        ("panda", Keep(axis=(0, 0, 2), direction=(0, 0, -1), tilt=0.03)),
+        ("ur10e", Keep(axis=(0, 1, 0), direction=(0, 0, 1), tilt=0.05, normal=(0, 0, 1), height=0.4)),
+    ):
+        robot, world = lw.load(name), World([Box((0.4, -0.05, -0.2), (0.8, 0.05, 0.2))])
+        lower, upper = np.maximum(robot.limits.lower, -2.5), np.minimum(robot.limits.upper, 2.5)
+        q = np.random.default_rng(1).uniform(lower, upper, (120, robot.nq))
+        on, good = kept.projected(robot, q)
+        assert good.sum() > 10
+        assert (np.abs(on[good] - q[good]).max(axis=1) > 1e-3).all()
+        free = on[good][~robot.in_collision(on[good], world, clearance=0.02)]
+        near = free[np.argsort(np.abs(free - free[0]).sum(axis=1))]
+        for goal in near[1:4]:
+            found = plan(robot, near[0], goal, world, constraint=kept, rounds=200, acceleration=20.0)
+            if not found:
+                assert found.status in ("no path", "not proved"), found.message
+                continue
+            solved += 1
+            t = np.linspace(0.0, found.motion.duration, 3000)
+            moved = found.motion.at(t).q
+            pose = robot.pose(moved)
+            pointing = pose[:, :3, :3] @ np.array(kept.axis)
+            assert (pointing @ np.array(kept.direction) >= np.cos(kept.tilt) - 1e-9).all()
+            if kept.normal is not None:
+                assert np.abs(pose[:, 2, 3] - kept.height).max() <= kept.distance
+            assert found.clearance_along(t).min() >= found.clearance >= 0.0
+            assert np.allclose(moved[[0, -1]], [near[0], goal], atol=1e-9)
+    assert solved >= 3
+
+
+def test_constraints_that_make_no_sense_are_refused(arm):
+    _, robot = arm
+    start, goal = free_positions(robot, World(), 2, 3)
+    for wrong in ({}, {"axis": (0, 0, 1)}, {"normal": (0, 0, 0)}, {"normal": (0, 0, 1), "distance": 0.0}):
+        with pytest.raises(lw.LinkwiseError):
+            Keep(**wrong)
+    with pytest.raises(lw.LinkwiseError, match="constraint"):
+        plan(robot, start, goal, constraint="upright")
+    high = Keep(normal=(0, 0, 1), height=50.0)
+    assert plan(robot, start, goal, constraint=high).status == "start off constraint"
+    here = Keep(normal=(0, 0, 1), height=float(robot.pose(start)[2, 3]))
+    assert plan(robot, start, goal, constraint=here).status == "goal off constraint"
+    assert not high.projected(robot, start[None])[1].any()

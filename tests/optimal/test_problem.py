@@ -59,6 +59,28 @@ def floating_problem():
     return optimal.Problem(robot, costs=costs, terminal=[optimal.JointTracking(target, 2.0)])
 
 
+def timed_problem():
+    return optimal.Problem(
+        lw.load("two_link"),
+        costs=[
+            optimal.Smoothness(1e-3),
+            optimal.Smoothness(1e-3, "torque", name="rate"),
+            optimal.Effort(0.1),
+            optimal.Duration(0.7),
+            optimal.Own(own, {"factor": 2.0}),
+        ],
+        timings=optimal.Timings(0.1, 3.0, phases=[0, 2]),
+        integrator="rk4",
+    )
+
+
+def timed_floating_problem():
+    robot = floating_arm()
+    target = robot.random(np.random.default_rng(3))
+    costs = [optimal.JointTracking(target, 0.3, velocity=0.1), optimal.ScaledEffort(1e-2)]
+    return optimal.Problem(robot, costs=costs, timings=optimal.Timings(0.1, 3.0))
+
+
 def slopes_of(problem):
     """A function of a state that gives the derivatives of one stage."""
     nx, nu, nm = problem.nx, problem.nu, problem.nm
@@ -83,14 +105,27 @@ def values_of(problem, x, u, p, m=()):
     return problem.next_state(x, u, p), np.array(costs)
 
 
-@pytest.mark.parametrize("make", [arm_problem, own_problem, floating_problem])
-def test_derivatives_are_those_of_the_functions(make):
+@pytest.mark.parametrize(
+    ("make", "stage"),
+    [
+        (arm_problem, 0),
+        (own_problem, 0),
+        (floating_problem, 0),
+        (timed_problem, 0),
+        (timed_problem, 1),
+        (timed_floating_problem, 0),
+        (timed_floating_problem, 1),
+    ],
+)
+def test_derivatives_are_those_of_the_functions(make, stage):
     problem = make()
     d, rng = problem.dynamics, np.random.default_rng(1)
     slopes = slopes_of(problem)
     x = problem.state(problem.robot.random(rng), rng.normal(size=d.dof))
-    x[d.nq + d.dof :] = rng.normal(size=d.remembered)
-    u, p = rng.normal(size=problem.nu), problem.p[0]
+    x[d.nq + d.dof : d.nq + d.dof + d.remembered] = rng.normal(size=d.remembered)
+    u, p = rng.normal(size=problem.nu), problem.p[stage]
+    if d.timed:
+        x[-1], u[-1] = 0.3, 0.2
     m = [np.r_[rng.uniform(0, 1, problem.nm - 2), 10.0, 0.1]] if problem.nm else []
     A, B, g, _, g_end, _ = slopes(x, u, p, *m)
     x_next = values_of(problem, x, u, p, *m)[0]

@@ -1,11 +1,15 @@
 """A report in a real browser: light and dark, wide and narrow, with numbers under the pointer; nothing complains."""
 
+import time
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from browser import errors, reset
-from linkwise.report import Report, sections
+from linkwise.report import Report, Section, sections
+from linkwise.report.page import Commands, Framed
+from linkwise.view.offline.page import page_file
 
 pytest.importorskip("selenium")
 
@@ -25,6 +29,8 @@ def address(tmp_path_factory) -> str:
     report.add(sections.robot(robot, q[10]))
     report.add(sections.motion(robot, t, q, q))
     report.add(sections.torques(robot, t, robot.gravity_torques(q)))
+    report.add(Section("Go on", [Commands([("Look at it:", "linkwise view panda")])]))
+    report.add(Section("View", [Framed("the robot", page_file(robot))]))
     return report.write(tmp_path_factory.mktemp("report") / "report.html").as_uri()
 
 
@@ -110,3 +116,23 @@ def test_a_link_unfolds_its_section(driver, tmp_path):
     assert not driver.execute_script(opened)
     driver.find_element("css selector", "nav a[href='#s1']").click()
     WebDriverWait(driver, 10).until(lambda driver: driver.execute_script(opened))  # by an event of its own
+
+
+def test_commands_are_copied_and_the_view_inside_is_drawn(driver, address):
+    driver.get(address)
+    button = driver.find_element("css selector", "button.copy")
+    driver.execute_script("arguments[0].click()", button)  # the page may still be scrolling
+    assert driver.execute_script("return getSelection().toString()") == "linkwise view panda"
+    frame = driver.find_element("css selector", "iframe.framed")
+    driver.execute_script("arguments[0].scrollIntoView()", frame)
+    driver.switch_to.frame(frame)
+    try:
+        for _ in range(100):
+            if driver.find_elements("css selector", "input[type=range]"):
+                break
+            time.sleep(0.1)
+        assert len(driver.find_elements("css selector", "input[type=range]")) >= 7
+        assert driver.find_elements("css selector", "canvas")
+    finally:
+        driver.switch_to.default_content()
+    assert not errors(driver)

@@ -77,3 +77,16 @@ def test_tint_goes_from_blue_to_red():
     assert tint(1.0)[0] > tint(1.0)[2]
     assert tint(7.0) == tint(1.0) == tint(float("nan"))
     assert ball_radius(0.0) == 0.0
+
+
+def test_ranges_are_shown_as_the_file_says_and_never_left():
+    """6.2832 rad are 360.0009°, which is no 360.1°."""
+    from linkwise.view.dials import dials_of
+
+    for name in lw.robots():
+        for dial in dials_of(lw.load(name)):
+            low, high = dial.shown
+            assert abs(low - dial.lower * dial.unit) <= 0.05 + 1e-9
+            assert abs(high - dial.upper * dial.unit) <= 0.05 + 1e-9
+            assert dial.lower <= dial.inside(low / dial.unit) <= dial.inside(high / dial.unit) <= dial.upper
+    assert dials_of(lw.load("ur10e"))[0].shown == (-360.0, 360.0)

@@ -41,11 +41,11 @@ def site(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["localhost"])  # 127.0.0.1 works too; a browser takes long
-def test_a_notebook_shows_the_page_in_a_frame(notebook, site, chrome, host):
+def test_a_notebook_shows_the_live_page_in_a_frame(notebook, site, chrome, host):
     folder, port = site
     driver = chrome
     browser.reset(driver, 720, 500)
-    shown = lw.load("two_link").show({"joint1": 0.3, "joint2": 0.5}, port=0, shadows=False)
+    shown = lw.load("two_link").show({"joint1": 0.3, "joint2": 0.5}, live=True, port=0, shadows=False)
     try:
         assert list(shown.page.live.q) == [0.3, 0.5]
         assert shown.page.url in repr(shown)
@@ -64,6 +64,28 @@ def test_a_notebook_shows_the_page_in_a_frame(notebook, site, chrome, host):
     finally:
         driver.get("about:blank")
         shown.close()
+
+
+def test_a_notebook_shows_a_page_without_a_server(notebook, tmp_path, chrome, monkeypatch):
+    """The page works from a file; no socket is opened, and a hostile name stays text."""
+    monkeypatch.setattr("socket.socket.bind", None)
+    robot = lw.load("two_link")
+    named = lw.Robot('"></iframe><b id="out">', robot.links, robot.joints)
+    shown = named.show({"joint1": 0.3, "joint2": 0.5})
+    monkeypatch.undo()
+    assert "MB" in repr(shown)
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<!DOCTYPE html><body>{shown._repr_html_()}</body>", encoding="utf-8")
+    browser.reset(chrome, 720, 500)
+    chrome.get(page.as_uri())
+    assert not chrome.find_elements("id", "out")
+    chrome.switch_to.frame(chrome.find_element("tag name", "iframe"))
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not chrome.execute_script("return Boolean(window.linkwise)"):
+        time.sleep(0.05)
+    home = chrome.execute_script("return window.linkwise.data.home")
+    assert home == pytest.approx([0.3, 0.5])
+    chrome.get("about:blank")
 
 
 def test_elsewhere_the_browser_is_opened(monkeypatch, capsys):

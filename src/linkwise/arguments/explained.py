@@ -50,6 +50,30 @@ def explain(namespace: dict[str, Any], part: str = "") -> None:
             for method, made in list(vars(value).items()):
                 if isinstance(made, classmethod) and not method.startswith("_"):
                     setattr(value, method, classmethod(explained(made.__func__, f"{label}.{method}")))
+                elif (
+                    isinstance(made, FunctionType)
+                    and not method.startswith("_")
+                    and not hasattr(made, _SKIPPED)
+                ):
+                    setattr(value, method, explained(made, f"{label}.{method}"))
+            if not hasattr(value, "__getattr__"):
+                setattr(value, "__getattr__", _missing)  # noqa: B010
+
+
+def _missing(thing: Any, name: str) -> Any:
+    """What an object says of an attribute that it does not have."""
+    if not name.startswith("_"):
+        if hasattr(type(thing), name):  # a property that raised an AttributeError: raise that one
+            return object.__getattribute__(thing, name)
+        from linkwise.arguments.guesses import answer, public_names
+        from linkwise.core.other_names import instead_of
+
+        kind = type(thing)
+        names = {*public_names(kind), *(each for each in getattr(thing, "__dict__", ()) if each[0] != "_")}
+        raise AttributeError(
+            answer(name, kind.__name__, names, instead_of(kind.__name__)), name=name, obj=thing
+        )
+    raise AttributeError(f"{type(thing).__name__!r} object has no attribute {name!r}", name=name, obj=thing)
 
 
 def explain_methods(owner: type, label: str) -> None:

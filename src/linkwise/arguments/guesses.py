@@ -10,14 +10,13 @@ last, and the misspellings are likely ones, made from the real names.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from linkwise.core.other_names import instead_of
+from linkwise.core.other_names import instead_of, nearest
 from linkwise.errors import DtypeError
 
 ROBOT_GUESSES, MODULE_GUESSES = instead_of("robot"), instead_of("linkwise")
@@ -126,7 +125,7 @@ def answer(name: str, owner: str, names: Iterable[str], guesses: dict[str, str])
     """What to type instead of a name that ``owner`` does not have: from the table, or the nearest names."""
     if name in guesses:
         return f"{name}: use {guesses[name]}"
-    close = [] if name.startswith("_") else difflib.get_close_matches(name, list(names), n=3)
+    close = [] if name.startswith("_") else nearest(name, names, most=3)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return f"{owner} has no attribute {name!r}{hint}"
 

@@ -44,6 +44,10 @@ _WORDS = {
     **dict.fromkeys(_LISTS, "a list"),
 }
 BUG = "This is a bug in Linkwise, not a wrong argument; please report it with this traceback. The call was"
+_INSTEAD = {  # options of other libraries that no argument of ours has
+    "dtype": "results have the precision of the inputs: give float32 arrays for float32",
+    "device": "results are on the device of the inputs: give arrays of CuPy, PyTorch or JAX",
+}
 _PLURALS = {"str": "names", "float": "numbers", "int": "whole numbers", "PathLike": "paths"}
 
 
@@ -161,7 +165,9 @@ def _unbound(
     names = [name for name in signature.parameters if name != "self"]
     unknown = [name for name in options if name not in names]
     if unknown:
-        return f"{label}: no argument {unknown[0]!r}; {suggest(unknown[0], names)}"
+        return (
+            f"{label}: no argument {unknown[0]!r}; {_INSTEAD.get(unknown[0]) or suggest(unknown[0], names)}"
+        )
     missing = re.search(r"missing a required (?:\S+ )?argument: '(\w+)'", said)
     if missing:
         if label == "Robot":

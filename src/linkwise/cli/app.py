@@ -9,6 +9,7 @@ import contextlib
 import errno
 import importlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from linkwise.cli.support.headings import WithExamples
 from linkwise.cli.support.streams import all_letters_writable
 from linkwise.cli.support.warned import show_warnings
 from linkwise.core import children, foreign
+from linkwise.core.other_names import instead_of, option_instead
 from linkwise.errors import LinkwiseError, suggest
 from linkwise.study.errors import StoppedError
 
@@ -72,14 +74,20 @@ class Commands(WithExamples, click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]):
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(
-                f"no command {name!r}; {suggest(name, COMMANDS).replace('valid:', 'commands:')}"
-            )
+            raise click.UsageError(f"no command {name!r}; {_instead_of_command(name)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _instead_of_command(name: str) -> str:
+    """What to type instead: a command, or what the table says where no command does it."""
+    said = instead_of("command").get(name.lower().replace("-", "_"), "")
+    if said and not re.fullmatch(r"linkwise \w+", said):
+        return f"use {said}"
+    return suggest(name.lower(), COMMANDS).replace("valid:", "commands:")
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -92,6 +100,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     expose_value=False,
@@ -179,9 +188,27 @@ def _with_command(error: click.ClickException) -> str:
     """The message of a wrong option or argument, with a pointer to the help of its command."""
     message = error.format_message()
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption):
+        message = _without_option(error.option_name, context)
     if context is not None and context.parent is not None:
         return f"{context.info_name}: {message.rstrip('.')} (see: {context.command_path} --help)"
     return message
+
+
+def _without_option(name: str, context: click.Context | None) -> str:
+    """The message of an option that a command does not have: the one that means it, not one with similar letters."""
+    has = [each for param in context.command.params for each in param.opts] if context is not None else []
+    use = option_instead(name, has)
+    arguments = [
+        param.human_readable_name.removesuffix("...")
+        for param in (context.command.params if context is not None else ())
+        if isinstance(param, click.Argument)
+    ]
+    if (argument := name.lstrip("-").upper()) in arguments:
+        return f"no option {name}; {argument} is given without it"
+    if use == "--no-open":
+        return f"no option {name}; the page is opened unless --no-open is given"
+    return f"no option {name}{f'; did you mean {use}?' if use else ''}"
 
 
 def _operating_system_said(error: OSError) -> str:

@@ -20,13 +20,13 @@ OURS = ("linkwise", "generated_c")
 
 
 _HEADINGS = {
-    "What is timed": "robot function batch dtype peer calls",
+    "What is timed": "function batch dtype peer calls",
     "How": "rounds no-cold",
 }
 
 
 @headings.command("bench", _HEADINGS)
-@click.option("--robot", default="panda", show_default=True, help="A bundled robot or a file.")
+@click.argument("robot", default="panda", metavar="[NAME]")
 @click.option(
     "--function",
     "functions",
@@ -55,7 +55,8 @@ _HEADINGS = {
 @click.option("--calls", is_flag=True, help="Time every method by every kind of call instead.")
 @json_option
 def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_json) -> None:
-    """Time Linkwise side by side with the libraries that are installed.
+    """Time Linkwise side by side with the libraries that are installed, for one robot: NAME is a bundled
+    one, by default panda, or a file.
 
     One core, the same robot (without rotor inertia and friction) and the same states for all. Results are checked
     first; times are medians of interleaved repeats, in processor time. Linkwise's counted operations per second are
@@ -68,8 +69,8 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_j
     \b
     Example:
       linkwise bench
-      linkwise bench --calls
-      linkwise bench --robot arm.urdf --function inverse_dynamics --batch 1,4096 --dtype float64 --json
+      linkwise bench puma560 --calls
+      linkwise bench arm.urdf --function inverse_dynamics --batch 1,4096 --dtype float64 --json
     """
     from linkwise.bench.clock import is_busy, one_core
     from linkwise.bench.comparison import Group, compare

@@ -22,7 +22,7 @@ from linkwise.cli.support.options import (
     report_option,
     robot_argument,
 )
-from linkwise.cli.support.output import Table, number, progress, say, say_json, show
+from linkwise.cli.support.output import Table, fraction_done, number, say, say_json, show
 from linkwise.cli.support.pages import announce, until_interrupted
 from linkwise.cli.support.room_options import room_of, room_options
 from linkwise.cli.support.written import check_targets, write_table
@@ -166,10 +166,8 @@ def command(
         bounds.check(f"--rate and --periods: {rows:.6g} rows", rows * (1 + 3 * loaded.dof))
     limits = MotionLimits.of(loaded, _accelerations(loaded, acceleration), options.pop("share"))
     room = room_of(options)
-    with progress("starts", options["starts"]) as advance:
-        excitation = excite(
-            loaded, limits=limits, room=room, progress=lambda words, value: advance(), **options
-        )
+    with fraction_done("preparing") as advance:
+        excitation = excite(loaded, limits=limits, room=room, progress=advance, **options)
     if out is not None:
         samples = excitation.sampled(rate, periods)
         table = {"t": samples.t} | numbered("q", samples.q)

@@ -85,7 +85,12 @@ def command(
         _say_size(study, folder, threads, as_json)
         return 0
     results = study.run(
-        folder, resume=resume, cluster=cluster, threads=threads, accept_changed_code=accept_changed_code
+        folder,
+        resume=resume,
+        cluster=cluster,
+        threads=threads,
+        accept_changed_code=accept_changed_code,
+        progress=not headings.is_quiet(),
     )
     facts = _facts(study, results)
     if as_json:

@@ -1,22 +1,25 @@
 """Which spheres of a robot are compared with each other.
 
-Bodies that a joint connects are not compared, nor fingers. Spheres are thicker than links: where those of two bodies
-touch in many random postures, as at a wrist, points of the meshes show which pairs of spheres contain parts that
-come near each other in any posture, and at which distance of their centres; only these are compared, by this distance,
-unless they touch in nearly all postures. Pairs of bodies of which nothing is compared are listed. Pairs of links can be
-left out or compared by name, also by an SRDF file.
+Bodies that a joint connects are not compared, nor fingers. Spheres are thicker than links: those that touch spheres of
+another body in some of the random postures, as at a wrist, are divided into small ones, which reach beyond the meshes
+by millimetres. Two spheres touch where small spheres of both do. Pairs of small spheres that touch in nearly all
+postures touch by construction and are not compared; pairs of bodies of which nothing is compared are listed. Pairs of
+links can be left out or compared by name, also by an SRDF file.
+
+Links that are near each other by construction cannot keep a distance: ``BodyPairs.usual`` is the distance that a pair
+of bodies has in half of the postures, and no more than a part of it is asked of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from linkwise.collision.checks import are_apart
 from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
-from linkwise.collision.spheres import Spheres
+from linkwise.collision.spheres import SmallSpheres, Spheres
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.geometry.skeleton import BASE
@@ -24,12 +27,10 @@ from linkwise.model import Model
 from linkwise.robot.robot import Robot
 
 POSTURES = 1024  # random ones that show what touches
-LOOKED_AT = 384  # of them in which points of the meshes are compared
-CLOSE = 0.2  # share of postures in which spheres touch, from which on points are compared
-MEETING = (
-    0.012  # [m] parts whose points are always farther apart than this do not touch: points are as far apart
-)
-BETWEEN = 0.01  # [m] added to distances that were found in postures, for those between them
+LOOKED_AT = 256  # of them in which small spheres are compared
+CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
+FAR_APART = 0.1  # [m] usual distances are not looked at above this
+SOME = 0.05  # share of postures in which a sphere touches another body, from which on it is divided
 LinkPair = tuple[str, str]
 
 
@@ -39,17 +40,28 @@ class BodyPairs:
 
     Args:
         compared: for each pair of bodies the pairs of numbers of spheres, shape (k, 2).
-        reaches: for each pair of bodies the distances of centres [m] below which its pairs of spheres touch, (k,).
+        small: small spheres of the spheres that are divided.
+        usual: for each pair of bodies the median of its distance [m] in postures, at most ``FAR_APART``.
+        apart: pairs of numbers of groups of small spheres that touch by construction; they are not compared.
         always: pairs of links that touch by construction; they are not compared.
-        never: pairs of links that are close to each other and touched in no posture; they are not compared.
         left_out: pairs of links that are left out by name.
     """
 
     compared: dict[tuple[int, int], np.ndarray]
-    reaches: dict[tuple[int, int], np.ndarray]
+    usual: dict[tuple[int, int], float]
+    small: SmallSpheres
+    apart: frozenset[tuple[int, int]]
     always: tuple[LinkPair, ...]
-    never: tuple[LinkPair, ...]
     left_out: tuple[LinkPair, ...]
+
+    def of(self, sphere: int) -> range:
+        """Numbers of the groups of small spheres of a sphere; none where it is not divided.
+
+        Args:
+            sphere: its number.
+        """
+        start, stop = np.searchsorted(self.small.parent, [sphere, sphere + 1]).tolist()
+        return range(start, stop)
 
 
 def body_pairs(
@@ -70,33 +82,48 @@ def body_pairs(
     wanted = _bodies(robot, spheres, compare, all_of=False)
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     postures = _Postures(robot, spheres)
-    compared: dict[tuple[int, int], np.ndarray] = {}
-    reaches: dict[tuple[int, int], np.ndarray] = {}
-    listed: dict[str, list[LinkPair]] = {"always": [], "never": [], "left_out": []}
+    listed: dict[str, list[LinkPair]] = {"always": [], "left_out": []}
+    candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}  # pairs, and how often they touch
+    often: set[int] = set()
     bodies = spheres.bodies
     for place, first in enumerate(bodies):
         for second in bodies[place + 1 :]:
-            key, names = (first, second), (_name(robot, first), _name(robot, second))
+            key = (first, second)
             if key in skipped:
-                listed["left_out"].append(names)
-                continue
-            if not are_apart(first, second, above) and key not in wanted:
-                continue
-            pairs = _all_pairs(spheres.of(first), spheres.of(second))
-            reach = spheres.radius[pairs].sum(axis=1)
-            if key not in wanted and postures.touching(pairs, reach).any(axis=1).mean() >= CLOSE:
-                reach = postures.meeting(first, second, pairs)
-                pairs, reach = pairs[reach > 0.0], reach[reach > 0.0]
-                if not len(pairs):
-                    listed["never"].append(names)
-                    continue
-                rare = postures.touching(pairs, reach).mean(axis=0) < OFTEN
-                pairs, reach = pairs[rare], reach[rare]
-            if len(pairs):
-                compared[key], reaches[key] = pairs, reach
-            else:
-                listed["always"].append(names)
-    return BodyPairs(compared, reaches, **{key: tuple(values) for key, values in listed.items()})
+                listed["left_out"].append((_name(robot, first), _name(robot, second)))
+            elif are_apart(first, second, above) or key in wanted:
+                pairs = _all_pairs(spheres.of(first), spheres.of(second))
+                share = postures.touching(pairs).mean(axis=0)
+                candidates[key] = (pairs, share)
+                often.update(pairs[share >= SOME].ravel().tolist())
+    small = spheres.divide(tuple(sorted(often))) if spheres.divide is not None else _NONE
+    divided = set(small.parent.tolist())
+    compared: dict[tuple[int, int], np.ndarray] = {}
+    apart: set[tuple[int, int]] = set()
+    pairs_so_far = BodyPairs({}, {}, small, frozenset(), (), ())
+    for key, (pairs, share) in candidates.items():
+        kept = np.ones(len(pairs), bool)
+        if key not in wanted:
+            plain = np.array(
+                [first not in divided and second not in divided for first, second in pairs.tolist()]
+            )
+            kept[plain & (share >= OFTEN)] = False
+            if plain.any() and share.max() >= CLOSE:
+                kept[np.flatnonzero(plain)[postures.beside(pairs[plain])]] = False
+            for k in np.flatnonzero(~plain & (share >= OFTEN)).tolist():
+                first, second = pairs[k].tolist()
+                touching = postures.touching_groups(pairs_so_far, first, second)
+                kept[k] = len(touching) < touching.size
+                apart.update(touching if kept[k] else ())
+        if kept.any():
+            compared[key] = pairs[kept]
+        else:
+            listed["always"].append((_name(robot, key[0]), _name(robot, key[1])))
+    found = BodyPairs(
+        compared, {}, small, frozenset(apart), tuple(listed["always"]), tuple(listed["left_out"])
+    )
+    usual = {key: postures.usual_distance(found, pairs) for key, pairs in compared.items()}
+    return replace(found, usual=usual)
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -119,56 +146,89 @@ class _Postures:
         full = np.concatenate([point, np.ones((len(point), 1))], axis=1)
         return np.stack([(poses[:, body, axis] * full).sum(axis=-1) for axis in range(3)], axis=-1)
 
-    def touching(self, pairs: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """Which spheres are nearer than ``reach`` (pairs,), (postures, pairs)."""
+    def touching(self, pairs: np.ndarray) -> np.ndarray:
+        """Which spheres touch, (postures, pairs)."""
         square = np.zeros((POSTURES, len(pairs)))
         for axis in range(3):
             away = self.centres[:, pairs[:, 0], axis] - self.centres[:, pairs[:, 1], axis]
             square += away * away
+        reach = self.spheres.radius[pairs].sum(axis=1)
         return square < reach * reach
 
-    def _beside(self, pairs: np.ndarray) -> np.ndarray:
+    def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
         reach = self.spheres.radius[pairs].sum(axis=1)
-        way = self.centres[:LOOKED_AT, pairs[:, 0]] - self.centres[:LOOKED_AT, pairs[:, 1]]
+        way = self.centres[:, pairs[:, 0]] - self.centres[:, pairs[:, 1]]
         gap = np.sqrt((way * way).sum(axis=-1)) - reach
         return gap.max(axis=0) <= NEAR * reach
 
-    def meeting(self, first: int, second: int, pairs: np.ndarray) -> np.ndarray:
-        """Distances of centres [m] below which the parts of the meshes in two spheres may touch, (pairs,); 0 for pairs
-        of which they never do. Without points: the sums of radii, 0 for spheres beside each other at a joint."""
-        reach = self.spheres.radius[pairs].sum(axis=1)
-        mine = [np.flatnonzero(self.spheres.body[self.spheres.owner] == body) for body in (first, second)]
-        if not all(len(each) for each in mine):
-            return np.where(self._beside(pairs), 0.0, reach)
-        touching = self.touching(pairs, reach)
-        near = pairs[touching.any(axis=0)]  # the others never touch
-        mine = [each[np.isin(self.spheres.owner[each], near)] for each in mine]
-        if not all(len(each) for each in mine):
-            return np.zeros(len(pairs))
-        mine = [each[np.argsort(self.spheres.owner[each], kind="stable")] for each in mine]
-        owners = [self.spheres.owner[each] for each in mine]
-        starts = [np.flatnonzero(np.diff(each, prepend=-1)) for each in owners]
-        looked_at = np.flatnonzero(touching.any(axis=1))[:LOOKED_AT]
-        poses = self.poses[looked_at]
-        one, two = (
-            self._placed(poses, np.full(len(each), body), self.spheres.points[each]).astype(np.float32)
-            for each, body in zip(mine, (first, second), strict=True)
+    def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
+        """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
+        divided is its own group, with a number below 0."""
+        gap, numbers = self._group_gaps(pairs, first, second, slice(LOOKED_AT))
+        often = (gap < 0.0).mean(axis=0) >= OFTEN
+        return SmallPairs(
+            ((numbers[0][i], numbers[1][k]) for i, k in np.argwhere(often).tolist()), often.size
         )
-        numbers = [each[start] for each, start in zip(owners, starts, strict=True)]
-        far = np.zeros((len(self.spheres), len(self.spheres)))
-        for a, b, centres in zip(one, two, self.centres[looked_at], strict=True):
-            square = np.zeros((len(a), len(b)), np.float32)
-            for axis in range(3):
-                away = a[:, axis, None] - b[:, axis]
-                square += away * away
-            rows = np.minimum.reduceat(np.minimum.reduceat(square, starts[0], axis=0), starts[1], axis=1)
-            i, k = np.nonzero(rows < MEETING * MEETING)
-            i, k = numbers[0][i], numbers[1][k]
-            way = centres[i] - centres[k]
-            far[i, k] = np.maximum(far[i, k], np.sqrt((way * way).sum(axis=1)))
-        found = far[pairs[:, 0], pairs[:, 1]]
-        return np.where(found > 0.0, np.minimum(found + BETWEEN, reach), 0.0)
+
+    def _group_gaps(
+        self, pairs: BodyPairs, first: int, second: int, which: slice | np.ndarray
+    ) -> tuple[np.ndarray, list[list[int]]]:
+        """Distances [m] of groups of small spheres in some postures (postures, groups, groups), and their numbers."""
+        numbers, placed, radii, starts = [], [], [], []
+        for sphere in (first, second):
+            groups = pairs.of(sphere)
+            edges = pairs.small.starts[groups.start : groups.stop + 1]
+            rows = pairs.small.rows[edges[0] : edges[-1]] if groups else self.spheres.row(sphere)
+            numbers.append(list(groups) or [-1 - sphere])
+            starts.append(edges[:-1] - edges[0] if groups else np.zeros(1, int))
+            radii.append(rows[:, 3])
+            body = np.full(len(rows), self.spheres.body[sphere])
+            placed.append(self._placed(self.poses[which], body, rows[:, :3]))
+        square = np.zeros((len(placed[0]), len(radii[0]), len(radii[1])))
+        for axis in range(3):
+            away = placed[0][:, :, None, axis] - placed[1][:, None, :, axis]
+            square += away * away
+        gap = np.sqrt(square) - (radii[0][:, None] + radii[1])
+        for axis in (0, 1):
+            gap = np.minimum.reduceat(gap, starts[axis], axis=axis + 1)
+        return gap, numbers
+
+    def usual_distance(self, found: BodyPairs, pairs: np.ndarray) -> float:
+        """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
+        count = LOOKED_AT // 4
+        reach = self.spheres.radius[pairs].sum(axis=1)
+        way = self.centres[:count, pairs[:, 0]] - self.centres[:count, pairs[:, 1]]
+        gaps = np.sqrt((way * way).sum(axis=-1)) - reach
+        least = np.minimum(gaps.min(axis=1), FAR_APART)
+        if float(np.median(least)) < FAR_APART:
+            least = np.full(count, FAR_APART)
+            for k in np.argsort(gaps.min(axis=0)).tolist():
+                first, second = pairs[k].tolist()
+                rows = np.flatnonzero(gaps[:, k] < least)
+                if not len(rows):
+                    continue
+                gap = gaps[rows, k]
+                if found.of(first) or found.of(second):
+                    groups, numbers = self._group_gaps(found, first, second, rows)
+                    for i, one in enumerate(numbers[0]):
+                        for j, two in enumerate(numbers[1]):
+                            if (one, two) in found.apart:
+                                groups[:, i, j] = np.inf
+                    gap = np.maximum(gap, groups.min(axis=(1, 2)))
+                least[rows] = np.minimum(least[rows], gap)
+        return max(0.0, float(np.median(least)))
+
+
+class SmallPairs(list[tuple[int, int]]):
+    """Pairs of numbers of groups; ``size``: how many pairs there are of which these are some."""
+
+    def __init__(self, pairs: Iterable[tuple[int, int]], size: int):
+        super().__init__(pairs)
+        self.size = size
+
+
+_NONE = SmallSpheres(np.zeros(0, int), np.zeros((0, 4)), np.zeros(1, int), np.zeros((0, 4)))
 
 
 def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:

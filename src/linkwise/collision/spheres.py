@@ -11,16 +11,18 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from linkwise.arguments.numbers import Numbers
-from linkwise.collision import fit
+from linkwise.collision.cover import Cover, corner_distances, excess_of
 from linkwise.collision.shapes import SIDES, TAPER, THICKNESS, Reading
 from linkwise.compiler.runtime import cache
+from linkwise.core.once import once
 from linkwise.core.products import length, times
 from linkwise.geometry.looks import Visual
 from linkwise.geometry.skeleton import Capsule, skeleton
@@ -29,16 +31,30 @@ from linkwise.model import Model
 
 PER_BODY = 8  # spheres of a moving link, on average
 MOST = 512  # of a robot
-POINTS = 400  # of the meshes of a link that are kept
 ROUNDING = (
     1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
 )
-_GROUPED = 400  # triangles of a link by which spheres are chosen; all of them are covered at the end
+FINE = 4e-3  # [m] excess of small spheres in place of one sphere
+MOST_SMALL = 96  # of one sphere
+GROUPED = 8  # of them in a group
 _LEAST_EXCESS = 1e-3  # [m]
-_ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a link smaller
 _HALVINGS = 9  # of the range of the excess
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
-_SHOWN = 48  # points of a sphere's surface by which its excess is measured
+
+
+class SmallSpheres(NamedTuple):
+    """Small spheres in place of larger ones, in groups. What a mesh has in the larger one lies in its groups, and what
+    it has in a group lies in the small spheres of the group.
+
+    ``parent``: the number of the larger one of each group (g,), ascending; ``groups``: centre [m] in the frame of its
+    body and radius [m] of each group (g, 4); ``starts``: numbers of their first small spheres (g + 1,); ``rows``:
+    centre and radius of the small spheres (k, 4).
+    """
+
+    parent: np.ndarray
+    groups: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -52,8 +68,7 @@ class Spheres:
         excess: largest distance [m] of a sphere's surface from the geometry that it covers, measured at points of it.
         notes: where the geometry came from, in words.
         links: names of the links that have geometry, by body.
-        owner: for points of the meshes the number of a sphere that contains each, shape (p,).
-        points: in the frame of the body [m], shape (p, 3).
+        divide: gives small spheres in place of some; None where there is no geometry to cover.
     """
 
     body: np.ndarray
@@ -62,8 +77,7 @@ class Spheres:
     excess: float
     notes: tuple[str, ...] = ()
     links: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    owner: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    points: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    divide: Callable[[tuple[int, ...]], SmallSpheres] | None = None
 
     def __len__(self) -> int:
         return len(self.body)
@@ -71,6 +85,10 @@ class Spheres:
     def of(self, body: int) -> np.ndarray:
         """Numbers of the spheres of a body."""
         return np.flatnonzero(self.body == body)
+
+    def row(self, number: int) -> np.ndarray:
+        """Centre [m] and radius [m] of a sphere, shape (1, 4)."""
+        return np.append(self.centre[number], self.radius[number])[None]
 
     @property
     def bodies(self) -> list[int]:
@@ -110,7 +128,8 @@ def _spheres(robot: Model, count: int | None, margin: float, meshes: tuple[str, 
     geometry = _Triangles(robot, meshes)
     bones = [rod for rod in skeleton(robot, THICKNESS, TAPER).capsules if rod.body in geometry.lacking]
     total = PER_BODY * max(1, len(robot.moving_joints)) if count is None else count
-    rows, points, excess = _stored(geometry.triangles, min(total, MOST))
+    pieces = _Pieces(geometry.triangles)
+    rows, excess = _fitted_once(pieces, min(total, MOST))
     body, centre, radius = rows[:, 0].astype(int), rows[:, 1:4], rows[:, 4]
     round_ones = [*geometry.balls, *(ball for rod in bones for ball in _along(rod))]
     body = np.concatenate([body, np.array([each[0] for each in round_ones], dtype=int)])
@@ -120,9 +139,22 @@ def _spheres(robot: Model, count: int | None, margin: float, meshes: tuple[str, 
     notes = [note.replace("capsules", "spheres") for note in geometry.notes(bones)]
     links = {key: tuple(dict.fromkeys(names)) for key, names in geometry.links.items()}
     size = radius[order] + ROUNDING + margin
-    place = np.argsort(order)
-    owner = place[points[:, 0].astype(int)]
-    return Spheres(body[order], centre[order], size, excess, tuple(notes), links, owner, points[:, 1:])
+
+    def divide(numbers: tuple[int, ...]) -> SmallSpheres:
+        fitted = tuple(int(order[k]) for k in numbers if order[k] < len(rows))
+        found = _divided_once(pieces, rows, fitted)
+        found = found[np.lexsort((found[:, 1], np.argsort(order)[found[:, 0].astype(int)]))]
+        found[:, 5] += ROUNDING + margin
+        heads = found[:, 6] == 1.0
+        before = np.flatnonzero(heads) - np.arange(int(heads.sum()))
+        return SmallSpheres(
+            np.argsort(order)[found[heads, 0].astype(int)],
+            found[heads, 2:6],
+            np.append(before, int((~heads).sum())),
+            found[~heads, 2:6],
+        )
+
+    return Spheres(body[order], centre[order], size, excess, tuple(notes), links, divide)
 
 
 class _Triangles(Reading):
@@ -173,137 +205,91 @@ def _along(rod: Capsule) -> list[tuple[int, np.ndarray, float]]:
 # -- spheres around triangles -----------------------------------------------------------------------------------------
 
 
-def _stored(pieces: dict[int, list[np.ndarray]], total: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """``_fitted``, from the cache of compiled code where that has it."""
-    content = hashlib.sha256(b"spheres 3 %d" % total)
-    for body in sorted(pieces):
-        for triangles in pieces[body]:
-            content.update(b"%d %d" % (body, len(triangles)))
-            content.update(np.ascontiguousarray(triangles).tobytes())
-    name = cache.key(content.digest())
-    stored = cache.load(name)
-    if stored is None:
-        rows, points, excess = _fitted(pieces, total)
-        stored = np.concatenate([[excess, len(rows)], rows.reshape(-1), points.reshape(-1)]).tobytes()
-        cache.store(name, stored)
-    numbers = np.frombuffer(stored)
-    end = 2 + 5 * int(numbers[1])
-    return numbers[2:end].reshape(-1, 5), numbers[end:].reshape(-1, 4), float(numbers[0])
+class _Pieces(dict[int, list[np.ndarray]]):
+    """Triangles (k, 3, 3) of the meshes of each body."""
+
+    @once
+    def covers(self) -> dict[int, Cover]:
+        """What covers them."""
+        return {body: Cover(self[body]) for body in sorted(self)}
+
+    def stored(self, name: bytes, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """Numbers that follow from the triangles, from the cache of compiled code where that has them."""
+        content = hashlib.sha256(name)
+        for body in sorted(self):
+            for triangles in self[body]:
+                content.update(b"%d %d" % (body, len(triangles)))
+                content.update(np.ascontiguousarray(triangles).tobytes())
+        key = cache.key(content.digest())
+        stored = cache.load(key)
+        if stored is None:
+            stored = make().tobytes()
+            cache.store(key, stored)
+        return np.frombuffer(stored)
 
 
-def _fitted(pieces: dict[int, list[np.ndarray]], total: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Rows (body, x, y, z, radius), points of the meshes (sphere, x, y, z), and the excess: the least one for which
-    ``total`` spheres are enough."""
-    covers = {body: _Cover(parts) for body, parts in pieces.items()}
+def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
+    """``_fitted``, stored."""
+    numbers = pieces.stored(b"spheres 4 %d" % total, lambda: _fitted(pieces.covers, total))
+    return numbers[1:].reshape(-1, 5), float(numbers[0])
+
+
+def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
+    """The excess, the least one for which ``total`` spheres are enough, and rows (body, x, y, z, radius)."""
     low, high = _LEAST_EXCESS, max((cover.extent for cover in covers.values()), default=1.0)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
         enough = sum(cover.count(middle) for cover in covers.values()) <= total
         low, high = (low, middle) if enough else (middle, high)
-    rows: list[np.ndarray] = [np.zeros((0, 5))]
-    points: list[np.ndarray] = [np.zeros((0, 4))]
-    excess, count = 0.0, 0
+    rows: list[np.ndarray] = []
+    excess = 0.0
     for body in sorted(covers):
-        centre, radius = covers[body].spheres(high)
-        rows.append(np.column_stack([np.full(len(centre), body), centre, radius]))
-        few = covers[body].triangles
-        few = few[:: max(1, len(few) // POINTS)]
-        owner = (_corner_distances(few, centre) - radius).argmin(axis=1)
-        points.append(np.column_stack([owner + count, few.mean(axis=1)]))
-        count += len(centre)
-        excess = max(excess, _excess(centre, radius, covers[body].triangles))
-    return np.concatenate(rows), np.concatenate(points), excess
+        found = covers[body].spheres(high)
+        rows.append(np.column_stack([np.full(len(found.radius), body), found.centre, found.radius]))
+        excess = max(excess, excess_of(found.centre, found.radius, covers[body].triangles))
+    return np.concatenate([[excess], *(each.reshape(-1) for each in rows)])
 
 
-class _Cover:
-    """Spheres that cover the triangles of one body and reach beyond them by about a given excess.
-
-    Candidates are spheres inside the solid that touch its surface from within (its medial axis): enlarged by the excess
-    they reach no farther beyond the surface. Of these the one that covers most triangles is taken, until all are
-    covered.
-    """
-
-    def __init__(self, parts: list[np.ndarray]):
-        corners = np.concatenate([part.reshape(-1, 3) for part in parts])
-        self.extent = float(np.ptp(corners, axis=0).max(initial=0.0)) + 1e-6
-        divided = [fit.divided_edges(_outward(part), self.extent / 10) for part in parts]
-        self.triangles = np.concatenate(divided)
-        few = [part[:: max(1, len(part) // max(40, _GROUPED // len(parts)))] for part in divided]
-        self.few = np.concatenate(few)
-        found = [_inscribed(part, self.extent) for part in few]
-        found.append(_own(self.few))  # so that every triangle is covered by a candidate
-        self.centre = np.concatenate([centre for centre, _ in found])
-        self.radius = np.concatenate([radius for _, radius in found])
-        self.far = _corner_distances(self.few, self.centre)
-
-    def count(self, excess: float) -> int:
-        """Spheres that are needed for the triangles that were looked at."""
-        return len(self._chosen(self.far <= self.radius + excess))
-
-    def spheres(self, excess: float) -> tuple[np.ndarray, np.ndarray]:
-        """Centres and radii of spheres that contain all triangles."""
-        chosen = self._chosen(self.far <= self.radius + excess)
-        centre, radius = self.centre[chosen], self.radius[chosen]
-        parts = np.array_split(self.triangles, max(1, len(self.triangles) // 4000))
-        far = np.concatenate([_corner_distances(part, centre) for part in parts])
-        owner = (far - radius).argmin(axis=1)
-        used = np.unique(owner)
-        size = far[np.arange(len(owner)), owner]
-        return centre[used], np.array([float(size[owner == k].max()) for k in used])
-
-    @staticmethod
-    def _chosen(covers: np.ndarray) -> np.ndarray:
-        """Numbers of candidates that together cover what any covers; covers: (triangles, candidates)."""
-        left = covers.any(axis=1)
-        chosen: list[int] = []
-        while left.any():
-            best = int(covers[left].sum(axis=0).argmax())
-            chosen.append(best)
-            left &= ~covers[:, best]
-        return np.array(chosen, dtype=int)
+def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
+    """``_divided``, stored."""
+    name = b"small spheres 2 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
+    return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
 
 
-def _own(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Spheres about the middles of triangles, through their farthest corners: centres and radii."""
-    middle = triangles.mean(axis=1)
-    away = triangles - middle[:, None]
-    return middle, np.sqrt((away * away).sum(axis=-1)).max(axis=1)
+def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
+    """Rows (number of the sphere, place, x, y, z, radius, whether it is a group) of groups of small spheres, each
+    before its small spheres, for what the meshes have in some spheres."""
+    found: list[tuple[float, ...]] = []
+    for body in sorted({int(rows[k, 0]) for k in numbers}):
+        cover, mine = covers[body], np.flatnonzero(rows[:, 0] == body)
+        beyond = corner_distances(cover.triangles, rows[mine, 1:4]) - rows[mine, 4]
+        owner = mine[beyond.argmin(axis=1)]
+        for number in sorted(set(numbers) & set(mine.tolist())):
+            triangles = cover.triangles[owner == number]
+            if not len(triangles):  # all of them lie in other spheres, too
+                continue
+            small = cover.part(triangles, FINE, MOST_SMALL)
+            for group in _groups(small.centre):
+                inside = triangles[np.isin(small.owner, group)]
+                centre, radius = enclosing_sphere(inside)
+                found.append((number, len(found), *centre.tolist(), radius, 1.0))
+                for k in group.tolist():
+                    found.append((number, len(found), *small.centre[k].tolist(), float(small.radius[k]), 0.0))
+    return np.array(found, dtype=float).reshape(-1, 7)
 
 
-def _outward(triangles: np.ndarray) -> np.ndarray:
-    """The same triangles, counter-clockwise from outside: those of mirrored meshes are turned."""
-    a, b, c = (triangles[:, k] - triangles[:, 0].mean(axis=0) for k in range(3))
-    volume = float((a * np.cross(b, c)).sum())
-    return triangles if volume >= 0.0 else triangles[:, ::-1]
-
-
-def _inscribed(triangles: np.ndarray, extent: float) -> tuple[np.ndarray, np.ndarray]:
-    """The largest spheres inside that touch the surface at the middle of each triangle: centres and radii."""
-    point = triangles.mean(axis=1)
-    normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-    size = np.sqrt((normal * normal).sum(axis=1))
-    inward = -normal / np.maximum(size, 1e-300)[:, None]
-    others = np.concatenate([point, triangles[:, 0]])
-    away = others - point[:, None]
-    along = (away * inward[:, None]).sum(axis=-1)
-    square = (away * away).sum(axis=-1)
-    inside = along > np.maximum(_ROUGH, 1e-3 * np.sqrt(square))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        radius = np.where(inside, square / (2.0 * along), np.inf).min(axis=1, initial=np.inf)
-    radius = np.where(size > 0.0, np.minimum(radius, 0.5 * extent), 0.0)
-    return point + radius[:, None] * inward, radius
-
-
-def _corner_distances(triangles: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Distance of the farthest corner of each triangle to each centre, (triangles, centres)."""
-    found = np.zeros((len(triangles), len(centres)))
-    for corner in range(3):
-        square = np.zeros_like(found)
-        for axis in range(3):
-            away = triangles[:, corner, axis, None] - centres[:, axis]
-            square += away * away
-        np.maximum(found, square, out=found)
-    return np.sqrt(found)
+def _groups(points: np.ndarray) -> list[np.ndarray]:
+    """Numbers of points in groups of at most ``GROUPED`` that lie beside each other."""
+    groups, wide = [], [np.arange(len(points))]
+    while wide:
+        mine = wide.pop()
+        if len(mine) <= GROUPED:
+            groups.append(mine)
+            continue
+        axis = int(np.ptp(points[mine], axis=0).argmax())
+        order = mine[np.argsort(points[mine, axis], kind="stable")]
+        wide += [order[: len(order) // 2], order[len(order) // 2 :]]
+    return groups
 
 
 def enclosing_sphere(points: np.ndarray, radii: np.ndarray | float = 0.0) -> tuple[np.ndarray, float]:
@@ -325,23 +311,3 @@ def enclosing_sphere(points: np.ndarray, radii: np.ndarray | float = 0.0) -> tup
             best, least = centre, float(far[farthest])
         centre = centre + (flat[farthest] - centre) / (k + 1)
     return best, least
-
-
-def _excess(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray) -> float:
-    """Largest distance of points on the outside of the spheres to corners and centres of the triangles."""
-    k = np.arange(_SHOWN) + 0.5
-    height, turn = 1.0 - 2.0 * k / _SHOWN, np.pi * (1.0 + 5.0**0.5) * k
-    width = np.sqrt(1.0 - height * height)
-    directions = np.stack([width * np.cos(turn), width * np.sin(turn), height], axis=-1)
-    points = (centre[:, None] + radius[:, None, None] * directions).reshape(-1, 3)
-    apart = np.sqrt(((points[:, None] - centre) ** 2).sum(axis=-1))
-    outside = points[(apart >= radius - 1e-9).all(axis=1)]
-    known = triangles[:: max(1, len(triangles) // 600)]
-    surface = np.concatenate([known.reshape(-1, 3), known.mean(axis=1)])
-    if not len(outside) or not len(surface):
-        return 0.0
-    least = [
-        np.sqrt(((part[:, None] - surface) ** 2).sum(axis=-1)).min(axis=1)
-        for part in np.array_split(outside, 1 + len(outside) // 200)
-    ]
-    return float(np.concatenate(least).max())

@@ -246,6 +246,11 @@ def html_text(text: object) -> str:
     return html.escape(terminal(str(text)), quote=True)
 
 
+def html_page(text: str) -> str:
+    """A whole page of our own as an attribute, such as ``srcdoc`` of a frame; its lines and signs stay as they are."""
+    return html.escape(text, quote=True)
+
+
 def latex_text(text: str) -> str:
     """Letters and digits of a text for LaTeX; everything else becomes a blank."""
     return " ".join(re.sub(r"[^0-9A-Za-z]+", " ", text).split())

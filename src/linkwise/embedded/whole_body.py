@@ -78,7 +78,7 @@ def law_entries(law: WholeBody, options: Options) -> list[Entry]:
     sample = Entry(
         "whole_body",
         summary,
-        law.kernel(dtype),
+        law.kernel(dtype, constant_time=True),
         dtype,
         definitions=numbers,
         tables=tables,

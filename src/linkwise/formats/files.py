@@ -176,7 +176,9 @@ def _not_found(path: Path, ending: str) -> str:
         return "this is the text of a robot, not the path of a file: write it to a file, then load that"
     if ending in READ_ENDINGS or len(path.parts) > 1:
         return f"{path}: no such file (bundled robots: {', '.join(names)})"
-    return f"{path}: neither a file nor a bundled robot; {suggest(str(path), names)}"
+    beside = [name for end in READ_ENDINGS if os.path.exists(name := f"{path}{end}")]
+    hint = f"did you mean {' or '.join(map(repr, beside))}?" if beside else suggest(str(path), names)
+    return f"{path}: neither a file nor a bundled robot; {hint}"
 
 
 def _path(path: str | os.PathLike[str]) -> Path:

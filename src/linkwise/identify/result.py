@@ -23,7 +23,9 @@ from linkwise.identify.estimation.fitting import Fit
 from linkwise.identify.estimation.lag import Lag
 from linkwise.identify.estimation.reduction import Reduction
 from linkwise.identify.estimation.regression import axes_of, axis_names
+from linkwise.identify.estimation.ripple import Ripple
 from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.estimation.unmodelled import Unexplained
 from linkwise.identify.judging.competitors import Competitor, plain_competitors
 from linkwise.identify.judging.replay import WINDOW, Replay, replay
 from linkwise.identify.judging.validation import Validation
@@ -61,7 +63,9 @@ class Identification(Summarised):
     ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
     what code is generated from, and ``validations`` judge it. ``of_prior`` and ``of_reduced`` judge the robot that was
     given and the reduced model on the same recordings. ``lag`` is that between positions and torques; ``plain`` are the
-    cut-offs and lags that were tried, with the errors of plain least squares on left-out motions.
+    cut-offs and lags that were tried, with the errors of plain least squares on left-out motions. ``ripple`` are the
+    lines of drive ripple in ``robot``, ``unmodelled`` torques that neither possible bodies nor friction that brakes
+    explain; the reduced model has none of both.
     """
 
     prior: Robot
@@ -78,6 +82,8 @@ class Identification(Summarised):
     warnings: tuple[str, ...] = ()
     lag: Lag = field(default_factory=Lag)
     plain: tuple[Plain, ...] = ()
+    ripple: Ripple = field(default_factory=Ripple)
+    unmodelled: Unexplained = field(default_factory=Unexplained)
 
     def _summary(self) -> Summary:
         names, judged = self.prior.joint_names, self.validation
@@ -283,6 +289,8 @@ class Identification(Summarised):
                 name: [term.text for term in terms]
                 for name, terms in zip(self.axis_names, self.fit.friction, strict=True)
             },
+            "unmodelled": [vars(torque) for torque in self.unmodelled.torques],
+            "ripple": [vars(line) for line in self.ripple.lines],
             "condition": self.excitation.condition,
             "estimator": {"name": self.estimate.method, "notes": list(self.estimate.notes)},
             "noise": self.estimate.sigma,

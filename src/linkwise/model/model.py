@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise import joint_laws
 from linkwise.arguments.flags import flag
+from linkwise.core.uncalled import UncalledVector, uncalled
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest, warn
 from linkwise.model import contacts as touching
 from linkwise.model import motors, variants
@@ -70,7 +71,7 @@ class Model:
         put = self.__dict__.__setitem__
         put("name", name)
         put("links", links)
-        put("gravity", tuple(float(g) for g in gravity))
+        put("gravity", UncalledVector(float(g) for g in gravity))
         put("frames", frames)
         put("reduced", flag("reduced", reduced))
         children: dict[str, list[Joint]] = {}
@@ -135,7 +136,8 @@ class Model:
     @property
     def neutral(self) -> np.ndarray:
         """The position at which every joint is at zero, shape (nq,): quaternions are (0, 0, 0, 1)."""
-        return np.concatenate([joint.neutral for joint in self.coordinate_joints] or [np.zeros(0)])
+        numbers = np.concatenate([joint.neutral for joint in self.coordinate_joints] or [np.zeros(0)])
+        return uncalled(numbers, "robot.neutral")
 
     def random(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] | None = None
@@ -391,7 +393,7 @@ class Model:
         values = [p for body in self.labelled_bodies() for p in body.parameters]
         for _, name in joint_laws.coefficients(joints):
             values += [joint.number(name) for joint in joints]
-        return np.array(values)
+        return uncalled(np.array(values), "robot.parameters, in the order of robot.parameter_labels,")
 
     def with_parameters(self, parameters: Mapping[str, float] | Sequence[float] | np.ndarray) -> Self:
         """A new robot with other parameters: a vector in the order of ``parameter_labels``, or some of them by label.

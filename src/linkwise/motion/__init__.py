@@ -14,6 +14,7 @@ from linkwise.motion.limits import LimitError, Violation, check, require
 from linkwise.motion.online.moves import Online, OnlineMoveError
 from linkwise.motion.online.plans import OnlineMove, OnlinePlan
 from linkwise.motion.online.through import OnlineSequence
+from linkwise.motion.planning.constraint import Keep
 from linkwise.motion.planning.planner import MotionPlan, plan
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
@@ -39,6 +40,7 @@ __all__ = [
     "FramesSolution",
     "InfeasiblePathError",
     "JerkLimited",
+    "Keep",
     "LimitError",
     "Moment",
     "MotionPlan",

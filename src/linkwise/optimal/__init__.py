@@ -1,6 +1,7 @@
 """Optimal motion: a problem of costs and limits, solved by differential dynamic programming (FDDP)."""
 
 from linkwise.arguments.explained import explain
+from linkwise.arguments.guesses import answer_for
 from linkwise.optimal import gaits
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
@@ -26,6 +27,8 @@ from linkwise.optimal.predictive.standard import reaching
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.result import Missed, Solution, Violated
 from linkwise.optimal.solver import solve
+from linkwise.optimal.through_contact import ThroughContact
+from linkwise.optimal.timings import Duration, Timings
 from linkwise.optimal.walking.controller import Walking
 from linkwise.optimal.walking.gait import Gait
 
@@ -35,6 +38,7 @@ __all__ = [
     "ContactForces",
     "ContactSchedule",
     "Cost",
+    "Duration",
     "Effort",
     "FrictionCone",
     "Gait",
@@ -55,6 +59,8 @@ __all__ = [
     "SphereAvoidance",
     "SphereClearance",
     "StateLimits",
+    "ThroughContact",
+    "Timings",
     "TipLimits",
     "TipTracking",
     "TipVelocity",
@@ -68,3 +74,4 @@ __all__ = [
 ]
 
 explain(globals(), "optimal")
+answer_for(__name__)

@@ -51,11 +51,12 @@ class Point:
 
     def __post_init__(self):
         self.q, self.qd, self.last = self.dynamics.split(self.x)
+        self.last = self.last[: self.dynamics.remembered]
 
     @property
     def torques(self) -> Sequence[Scalar]:
-        """u, for costs of the running part."""
-        return () if self.u is None else self.u
+        """Of the motors, for costs of the running part."""
+        return () if self.u is None else self.u[: self.dynamics.motors]
 
     @property
     def tau(self) -> list[Scalar] | None:
@@ -311,14 +312,14 @@ class Effort(Cost):
 
     def parameters(self, robot, dynamics, rows):
         return {
-            "target": arguments.table(f"{self.label}: target", self.target, dynamics.nu, rows),
-            "weight": arguments.weights(f"{self.label}: weight", self.weight, dynamics.nu, rows),
+            "target": arguments.table(f"{self.label}: target", self.target, dynamics.motors, rows),
+            "weight": arguments.weights(f"{self.label}: weight", self.weight, dynamics.motors, rows),
         }
 
     def terms(self, point, values):
         dynamics = point.dynamics
         residuals = [u - t for u, t in zip(point.torques, values["target"], strict=True)]
-        slopes = _units(dynamics.nu, dynamics.nx + dynamics.nu, dynamics.nx)
+        slopes = _units(dynamics.motors, dynamics.nx + dynamics.nu, dynamics.nx)
         return Terms(residuals, list(values["weight"]), slopes)
 
 
@@ -335,7 +336,7 @@ class ScaledEffort(Cost):
     running_only = True
 
     def parameters(self, robot, dynamics, rows):
-        m = dynamics.nu
+        m = dynamics.motors
         S = np.asarray(self.scale, dtype=float)
         if S.ndim < 2:
             S = np.diag(np.broadcast_to(S, (m,)))
@@ -345,11 +346,12 @@ class ScaledEffort(Cost):
         }
 
     def terms(self, point, values):
-        dynamics, m = point.dynamics, point.dynamics.nu
+        dynamics, m = point.dynamics, point.dynamics.motors
         away = [u - t for u, t in zip(point.torques, values["target"], strict=True)]
         S = [list(values["scale"][i * m : (i + 1) * m]) for i in range(m)]
         pad: list[Scalar] = [0.0] * dynamics.nx
-        return Terms([dense.dot(row, away) for row in S], [1.0] * m, [[*pad, *row] for row in S])
+        last: list[Scalar] = [0.0] * (dynamics.nu - m)
+        return Terms([dense.dot(row, away) for row in S], [1.0] * m, [[*pad, *row, *last] for row in S])
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,12 +375,14 @@ class Smoothness(Cost):
         return self.of == "torque"
 
     def parameters(self, robot, dynamics, rows):
-        size = dynamics.nu if self.remembers else robot.dof
+        size = dynamics.motors if self.remembers else robot.dof
         return {"weight": arguments.weights(f"{self.label}: weight", self.weight, size)}
 
     def terms(self, point, values):
         dynamics, weights = point.dynamics, list(values["weight"])
         nx, nu = dynamics.nx, dynamics.nu
+        if not self.remembers and (dynamics.timed or dynamics.contacts or dynamics.through):
+            return Terms(list(point.acceleration), weights)
         if not self.remembers:
             by_q, by_qd, by_u = dynamics.acceleration_slopes(point.x, point.torques)
             zeros: list[Scalar] = [0.0] * dynamics.remembered
@@ -386,6 +390,8 @@ class Smoothness(Cost):
             return Terms(list(point.acceleration), weights, rows)
         rate = 1.0 / dynamics.step
         residuals = [rate * (u - before) for u, before in zip(point.torques, point.last, strict=True)]
+        if dynamics.timed:
+            return Terms(residuals, weights)
         slopes: Rows = [
             [rate if k == nx + i else -rate if k == 2 * dynamics.dof + i else 0.0 for k in range(nx + nu)]
             for i in range(nu)
@@ -534,7 +540,7 @@ class Own(Cost):
         return (*super().key(), id(self.function), self.least_squares, tuple(self.values))
 
 
-def cost_value(costs: Sequence[Cost], point: Point, scale: float) -> Scalar:
+def cost_value(costs: Sequence[Cost], point: Point, scale: Any) -> Scalar:
     """The sum of some costs at a point, times a scale."""
     total: Scalar = 0.0
     for cost in costs:

@@ -1,8 +1,9 @@
 """How the state moves in one step, and how the next state changes with the state and the torques. Over any scalar.
 
-A state is one list x = (q, q̇) or, where costs need the torques of the step before, (q, q̇, u⁻). Changes of a state are
-taken along the velocity coordinates: δx = (δq, δq̇[, δu⁻]) with q ⊞ δq = ``robot.integrate(q, δq)``, so that
-orientations take three numbers. With the semi-implicit Euler method
+A state is one list x = (q, q̇), then the torques u⁻ of the step before where costs need them, then the duration of the
+step before where durations are chosen (``timings``). Changes of a state are taken along the velocity coordinates: δx =
+(δq, δq̇[, δu⁻][, δh⁻]) with q ⊞ δq = ``robot.integrate(q, δq)``, so that orientations take three numbers. With the
+semi-implicit Euler method
 
     q̇' = q̇ + h a(q, q̇, S u)         q' = q ⊞ h q̇'
 
@@ -16,7 +17,7 @@ where P and J are identities for joints with one axis each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
+from linkwise.optimal.linearised import Linearised, identity
 from linkwise.optimal.touching import written_out
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
@@ -37,6 +39,7 @@ from linkwise.simulate.integrators import INTEGRATORS, space_of
 
 if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows
+    from linkwise.optimal.through_contact import ThroughContact
 
 SEMI_IMPLICIT = "semi_implicit_euler"
 PARTS_FROM = 12
@@ -48,51 +51,13 @@ LEAST_SPEED = 0.01  # [rad/s or m/s] over which dry friction changes its directi
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised:
-    """The next state and its derivatives: δq̇' = velocity · (δq, δq̇, δu), and δq' = turn δq + h gain δq̇'.
-
-    ``turn`` and ``gain`` are None where they are identities. Integrators other than the semi-implicit one have no such
-    structure; ``full`` then holds (A, B) and ``velocity`` its rows of q̇'.
-    """
-
-    next_state: list[Scalar]
-    velocity: Rows
-    """Rows of q̇', n × (2n + m)."""
-    step: float
-    turn: Rows | None = None
-    gain: Rows | None = None
-    full: tuple[Rows, Rows] | None = None
-    remembered: int = 0
-    """Torques of the step before that are part of the state: 0 or m."""
-
-    def matrices(self) -> tuple[Rows, Rows]:
-        """(A, B) with δx' = A δx + B δu; entries that are always zero or one are numbers."""
-        n = len(self.velocity)
-        if self.full is not None:
-            A, B = self.full
-        else:
-            moved = self.velocity if self.gain is None else dense.product(self.gain, self.velocity)
-            turn = _identity(n) if self.turn is None else self.turn
-            rows = [[self.step * v for v in row] for row in moved]
-            rows = [
-                [*(a + b for a, b in zip(row[:n], own, strict=True)), *row[n:]]
-                for row, own in zip(rows, turn, strict=True)
-            ] + self.velocity
-            A, B = [list(row[: 2 * n]) for row in rows], [list(row[2 * n :]) for row in rows]
-        m, zero = self.remembered, 0.0
-        if m:
-            A = [[*row, *[zero] * m] for row in A] + [[zero] * (2 * n + m) for _ in range(m)]
-            B = [*B, *_identity(m)]
-        return A, B
-
-
-@dataclass(frozen=True, eq=False)
 class Dynamics:
     """One step of a robot: what a problem, the solver and kernels share."""
 
     robot: Robot
     """With friction that is a smooth function of the speed."""
-    step: float
+    step: Any
+    """h [s]; a scalar where durations are chosen."""
     integrator: str
     friction: bool
     driven: tuple[int, ...]
@@ -107,6 +72,14 @@ class Dynamics:
     """Frames that the ground may hold."""
     active: Sequence[Scalar] | None = None
     """Whether each of them is held in this stage, 1 or 0."""
+    timed: bool = False
+    """Whether durations are chosen: the last number of u, and that of the step before at the end of the state."""
+    begins: Scalar = 1.0
+    """Whether a phase begins in this stage, 1 or 0."""
+    through: ThroughContact | None = None
+    """Steps of the contact simulation."""
+    smoothing: Scalar = 0.0
+    """Of their derivatives [m/s]."""
     damping: tuple[float, ...] = ()
     """Viscous friction [N·m·s/rad or N·s/m] of every coordinate that is implicit in a step, 0 where it is not; empty:
     nowhere. See ``implicitly_damped``."""
@@ -122,23 +95,28 @@ class Dynamics:
         return self.robot.dof
 
     @property
-    def nu(self) -> int:
+    def motors(self) -> int:
         """Number of torques that are chosen."""
         return len(self.driven)
 
     @property
+    def nu(self) -> int:
+        """Numbers that are chosen in a stage: torques, and the duration of its step where that is chosen."""
+        return self.motors + self.timed
+
+    @property
     def remembered(self) -> int:
-        return self.nu if self.remembers else 0
+        return self.motors if self.remembers else 0
 
     @property
     def ns(self) -> int:
-        """Numbers of a state: nq + n, and m torques where they are remembered."""
-        return self.nq + self.dof + self.remembered
+        """Numbers of a state: nq + n, m torques where they are remembered, 1 where durations are chosen."""
+        return self.nq + self.dof + self.remembered + self.timed
 
     @property
     def nx(self) -> int:
-        """Numbers of a change of a state: 2n, and m torques where they are remembered."""
-        return 2 * self.dof + self.remembered
+        """Numbers of a change of a state: 2n, and those that are more."""
+        return 2 * self.dof + self.remembered + self.timed
 
     @once
     def links(self) -> Mechanism:
@@ -151,7 +129,7 @@ class Dynamics:
     @property
     def structured(self) -> bool:
         """Whether the rows of q' follow from those of q̇'."""
-        return self.integrator == SEMI_IMPLICIT
+        return self.integrator == SEMI_IMPLICIT and self.through is None
 
     @once
     def _by_graph(self) -> bool:
@@ -166,7 +144,7 @@ class Dynamics:
     # -- states
 
     def split(self, x: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(q, q̇, torques of the step before)."""
+        """(q, q̇, torques and duration of the step before)."""
         nq, n = self.nq, self.dof
         return list(x[:nq]), list(x[nq : nq + n]), list(x[nq + n :])
 
@@ -186,9 +164,24 @@ class Dynamics:
     def torques(self, u: Sequence[Scalar]) -> list[Scalar]:
         """Torques of all velocity coordinates: zero where there is no motor."""
         tau: list[Scalar] = [0.0] * self.dof
-        for k, value in zip(self.driven, u, strict=True):
+        for k, value in zip(self.driven, u[: self.motors], strict=True):
             tau[k] = value
         return tau
+
+    def of(self, x: Sequence[Scalar], u: Sequence[Scalar] | None, given: Mapping[str, Any]) -> Dynamics:
+        """The dynamics of one stage.
+
+        Args:
+            x: its state.
+            u: numbers that are chosen; None at the end of the horizon.
+            given: lists of numbers by the names of ``Dynamics``: ``targets``, ``active``, ``smoothing``, ``begins``.
+        """
+        values: dict[str, Any] = {
+            key: value[0] if key in ("smoothing", "begins") else list(value) for key, value in given.items()
+        }
+        if self.timed and u is not None:
+            values["step"] = values["begins"] * u[-1] + (1.0 - values["begins"]) * x[-1]
+        return replace(self, **values) if values else self
 
     # -- one step
 
@@ -196,6 +189,9 @@ class Dynamics:
         """q̈ [rad/s² or m/s²]."""
         if self.contacts is not None:
             return self.touching(q, qd, tau)[0]
+        if self.through is not None:
+            after = self.through.stepped(self, q, qd, tau)[1]
+            return [(b - a) / self.step for a, b in zip(qd, after, strict=True)]
         return self._outputs("forward_dynamics", "kalman", q=q, qd=qd, tau=tau)["qdd"]
 
     def touching(
@@ -219,7 +215,8 @@ class Dynamics:
     def contact_slopes(
         self, x: Sequence[Scalar], qdd: Sequence[Scalar], force: Sequence[Scalar]
     ) -> tuple[Rows, Rows]:
-        """Derivatives by (q along the velocity coordinates, q̇) of M q̈ + bias − Jᵀ f, and of J q̈ + γ, at given q̈, f."""
+        """Derivatives by (q along the velocity coordinates, q̇) of M q̈ + bias − Jᵀ f, and of J q̈ + γ, at given q̈, f;
+        by the duration of the step, too, where that is chosen."""
         q, qd, _ = self.split(x)
         contacts, n, nq = self._scheduled(), self.dof, self.nq
         graph = _graph_of([*q, *qd])
@@ -228,7 +225,8 @@ class Dynamics:
         if pushed is None:
             J = contacts.jacobian(self, q)
             moved = [*(graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)), *moved]
-        by_x: Rows = [list(row) for row in jacobian(moved, [*q, *qd])]  # type: ignore[arg-type]
+        inputs: list[Any] = [*q, *qd, *([self.step] if self.timed else [])]
+        by_x: Rows = [list(row) for row in jacobian(moved, inputs)]
         by_q = self.along_velocities(q, [row[:nq] for row in by_x])
         rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
         if pushed is None:
@@ -236,7 +234,8 @@ class Dynamics:
         inverse = self.equation_slopes(x, qdd)
         for own, push in zip(inverse, pushed, strict=True):
             own[:n] = [a - b for a, b in zip(own[:n], push[:n], strict=True)]
-        return inverse, rows
+        still: list[Scalar] = [0.0] * self.timed
+        return [[*own, *still] for own in inverse], rows
 
     def _scheduled(self) -> ContactSchedule:
         assert self.contacts is not None
@@ -264,10 +263,17 @@ class Dynamics:
         """x one step later."""
         q, qd, _ = self.split(x)
         tau = self.torques(u)
-        new_q, new_qd = INTEGRATORS[self.integrator](
-            lambda at, q, qd: self.acceleration(q, qd, tau), q, qd, self.step, space_of(self.links)
-        )
-        return [*new_q, *new_qd, *(u if self.remembers else ())]
+        if self.through is not None:
+            new_q, new_qd = self.through.stepped(self, q, qd, tau)
+        else:
+            new_q, new_qd = INTEGRATORS[self.integrator](
+                lambda at, q, qd: self.acceleration(q, qd, tau), q, qd, self.step, space_of(self.links)
+            )
+        return [*new_q, *new_qd, *self._kept(u)]
+
+    def _kept(self, u: Sequence[Scalar]) -> list[Scalar]:
+        """What a state has of the step before it."""
+        return [*u[: self.remembered], *([self.step] if self.timed else [])]
 
     def linearised(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> Linearised:
         """The next state and its derivatives; x and u are symbols."""
@@ -340,8 +346,9 @@ class Dynamics:
         new_qd = [v + h * a for v, a in zip(qd, qdd, strict=True)]
         new_q = space_of(self.links).moved(q, [h * v for v in new_qd])
         turn, gain = (None, None) if self.flat else self._position_slopes(new_qd)
-        following = [*new_q, *new_qd, *(u if self.remembers else ())]
-        return Linearised(following, rows, h, turn, gain, None, self.remembered)
+        following = [*new_q, *new_qd, *self._kept(u)]
+        chosen = (list(qdd), new_qd) if self.timed else None
+        return Linearised(following, rows, h, turn, gain, None, self.remembered, chosen, self.begins)
 
     def acceleration_slopes(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[Rows, Rows, Rows]:
         """(∂q̈/∂q along the velocity coordinates, ∂q̈/∂q̇, ∂q̈/∂u)."""
@@ -349,7 +356,7 @@ class Dynamics:
         if self._by_graph:
             graph, nq, n = _graph_of([*x, *u]), self.nq, self.dof
             outputs = [graph.lift(a) for a in self.acceleration(q, qd, self.torques(u))]
-            inputs: list[Any] = [*q, *qd, *u]
+            inputs: list[Any] = [*q, *qd, *u[: self.motors]]
             rows: Rows = [list(row) for row in jacobian(outputs, inputs)]
             by_q = self.along_velocities(q, [row[:nq] for row in rows])
             return by_q, [row[nq : nq + n] for row in rows], [row[nq + n :] for row in rows]
@@ -392,7 +399,7 @@ class Dynamics:
     def _position_slopes(self, rates: Sequence[Scalar]) -> tuple[Rows, Rows]:
         """(P, J) of q ⊞ h q̇': how q' changes, along its velocities, with q and with h q̇'."""
         n = self.dof
-        turn, gain = _identity(n), _identity(n)
+        turn, gain = identity(n), identity(n)
         at = 0
         for link in self._leaders:
             size = len(link.axes)
@@ -410,13 +417,16 @@ class Dynamics:
         following = self.next_state(x, u)
         n, nq = self.dof, self.nq
         outputs = [graph.lift(value) for value in following[: nq + n]]
-        inputs: list[Any] = [*x[: nq + n], *u]
+        inputs: list[Any] = [*x[: nq + n], *u, *x[self.ns - self.timed :]]
         rows: Rows = [list(row) for row in jacobian(outputs, inputs)]
         by_q = self.along_velocities(x[:nq], [row[:nq] for row in rows])
         rows = [[*own, *row[nq:]] for own, row in zip(by_q, rows, strict=True)]
         tangent = [*self._position_changes(following[:nq], rows[:nq]), *rows[nq:]]
-        full = [row[: 2 * n] for row in tangent], [row[2 * n :] for row in tangent]
-        return Linearised(following, tangent[n:], self.step, None, None, full, self.remembered)
+        full = [row[: 2 * n] for row in tangent], [row[2 * n : 2 * n + self.nu] for row in tangent]
+        kept = ([row[-1] for row in tangent[:n]], [row[-1] for row in tangent[n:]]) if self.timed else None
+        return Linearised(
+            following, tangent[n:], self.step, None, None, full, self.remembered, kept, self.begins
+        )
 
     def _position_changes(self, q: Sequence[Scalar], rows: Rows) -> Rows:
         """Rows of changes of the numbers of q as rows of changes along the velocity coordinates."""
@@ -544,7 +554,3 @@ def _graph_of(values: Sequence[Scalar]) -> Any:
         if isinstance(value, Node):
             return value.graph
     raise TypeError("derivatives of a step are for symbols: trace a function of it")
-
-
-def _identity(n: int) -> Rows:
-    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]

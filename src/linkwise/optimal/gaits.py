@@ -22,6 +22,7 @@ from linkwise.optimal.contact_schedule import ContactSchedule
 from linkwise.optimal.contact_terms import FrictionCone
 from linkwise.optimal.costs import Effort, JointTracking, TipTracking
 from linkwise.optimal.problem import Problem
+from linkwise.optimal.timings import Duration, Timings
 from linkwise.robot.robot import Robot
 
 __all__ = ["bound", "jump", "pace", "trot", "walk"]
@@ -103,7 +104,9 @@ def walk(robot: Robot, velocity: Sequence[float] = (0.25, 0.0, 0.0), **options: 
             ``start``: positions (nq,) in which the robot stands; by default ``robot.neutral``. ``cycles``: how often
             every foot swings, 1 by default. ``swing`` and ``stance``: durations of a swing and of the time on all feet
             before it [s]. ``height``: of the feet above the ground in a swing [m]. ``step``: of the problem [s].
-            ``friction``: coefficient of the ground. ``torque_limits``: as for ``Problem``.
+            ``friction``: coefficient of the ground. ``torque_limits``: as for ``Problem``. ``timings``: (shortest,
+            longest) duration of swings and of the times on all feet, in units of those given: they are then chosen.
+            ``price``: of a second, with ``timings``.
     """
     return _problem("walk", robot, velocity, options)
 
@@ -132,6 +135,8 @@ def _made(
     step: float = 0.02,
     friction: float = 0.7,
     torque_limits: Any = True,
+    timings: tuple[float, float] | None = None,
+    price: float = 0.0,
 ) -> Problem:
     rates = arguments.numbers("velocity", velocity, (3,))
     q = arguments.numbers("start", robot.neutral if start is None else start, (robot.nq,))
@@ -158,6 +163,8 @@ def _made(
     for k, name in enumerate(names):
         asked = np.repeat(2e3 * plan.swings[:, k : k + 1], 3, axis=1)
         costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
+    chosen, more = _timed(plan, step, timings, price)
+    costs += more
     end = JointTracking(
         target[-1], 10.0 * weight, velocity=moving[-1], velocity_weight=10.0 * speeds, name="end"
     )
@@ -171,7 +178,23 @@ def _made(
         limits=[FrictionCone(friction)],
         torque_limits=torque_limits,
         contacts=ContactSchedule(names, plan.active),
+        timings=chosen,
     )
+
+
+def _timed(
+    plan: _Plan, step: float, timings: tuple[float, float] | None, price: float
+) -> tuple[Timings | None, list[Any]]:
+    """(durations of phases that are chosen, the cost of time)."""
+    price = arguments.number("price", price, least=0.0)
+    if timings is None:
+        if price:
+            raise ProblemError("price: it is for durations that are chosen; give timings=(shortest, longest)")
+        return None, []
+    if not isinstance(timings, (tuple, list)) or len(timings) != 2:
+        raise ProblemError(f"timings: expected (shortest, longest), got {timings!r:.80}")
+    changes = np.flatnonzero((np.diff(plan.active, axis=0) != 0.0).any(axis=1)) + 1
+    return Timings(step * timings[0], step * timings[1], [0, *changes.tolist()]), [Duration(price)]
 
 
 def _stages(name: str, duration: float, step: float) -> int:

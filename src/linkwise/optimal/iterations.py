@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.ir.graph import Graph
-from linkwise.language import empty, span, straight, variable
+from linkwise.language import dot, empty, span, straight, variable
 from linkwise.optimal import acceptance
+from linkwise.optimal.timings import BEGINS
 from linkwise.scalar import Scalar, where
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.riccati import Riccati, Shape
@@ -73,7 +74,9 @@ class Iterations:
         self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
         self.slopes = empty(self.chunk, s.full, s.width)
         self.gradients = empty(self.chunk, s.width)
-        self.turns = [[empty(self.chunk, len(at), len(at)) for at in s.turned] for _ in range(2)]
+        # rows of positions follow from those of velocities: in the sweep or, where durations are chosen, before it
+        self.turned = tuple(problem.dynamics.blocks) if problem.dynamics.in_parts else s.turned
+        self.turns = [[empty(self.chunk, len(at), len(at)) for at in self.turned] for _ in range(2)]
         self.hessians = {name: empty(self.chunk, *s.block_shape(name)) for name in s.blocks}
         self.gaps, self.values = empty(N + 1, self.n), empty(N + 1, 1)
         self.k, self.K = empty(N, self.m), empty(N, self.m, self.n)
@@ -114,7 +117,7 @@ class Iterations:
             for i in span(self.m):
                 value = _finite(given["torques"][k, i], 0.0)
                 if self.shape.boxed:
-                    low, high = (given["parameters"][k, at.start + i] for at in self._limits())
+                    low, high = (given["parameters"][k, at.start + i] for at in self.problem.control_limits)
                     value = _within(value, low, high)
                 self.u[k, i] = value
         for name, table in (("parameters", self.p), ("multipliers", self.multipliers)):
@@ -122,10 +125,6 @@ class Iterations:
                 table[:, :] = given[name]
         for i in span(self.n):
             self.gaps[0, i] = 0.0
-
-    def _limits(self) -> tuple[slice, slice]:
-        """Where lower and upper torque limits lie among the parameters."""
-        return self.problem.where("torque.lower"), self.problem.where("torque.upper")
 
     def _iterate(self) -> None:
         N, riccati, chunk = self.N, self.riccati, self.chunk
@@ -161,8 +160,8 @@ class Iterations:
 
     def _turns_of(self, made: Any) -> list[list[Scalar]]:
         """Blocks of a stage by which positions follow from positions and velocities, row by row."""
-        matrices = (made.turn, made.gain) if self.shape.turned else ()
-        return [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in self.shape.turned]
+        matrices = (made.turn, made.gain) if self.turned else ()
+        return [[matrix[i][j] for i in at for j in at] for matrix in matrices for at in self.turned]
 
     def _turns_at(self, r: Any) -> list[Any]:
         """Where these are kept."""
@@ -195,7 +194,7 @@ class Iterations:
             return [[value for row in matrix for value in row], net]
 
         def expanded(x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any) -> list[list[Scalar]]:
-            made = dynamics.stepped(x, u, qdd)
+            made = self.problem._dynamics_of(x, u, p).stepped(x, u, qdd)
             by_x = [value for row in dynamics.equation_slopes(x, qdd) for value in row]
             return [by_x, *self._turns_of(made), *self._expanded(x, u, p, m, following, made.next_state)]
 
@@ -211,7 +210,7 @@ class Iterations:
         right = empty(n, self.shape.width)
         for r in span(chunk):
             self._fill_right_side(right, rates[r])
-            self._set_velocity_rows(r, solve(L[r], inverse[r], right))
+            self._set_velocity_rows(r, first + r, solve(L[r], inverse[r], right), qdd[r])
 
     def _fill_right_side(self, right: Any, rates: Any) -> None:
         """Derivatives of the net torques S u − b at fixed accelerations by (x, u), from those of b by x."""
@@ -219,17 +218,69 @@ class Iterations:
         for j in span(2 * n):
             for i in span(n):
                 right[i, j] = -rates[i, j]
-        for j, driven in enumerate(dynamics.driven):
-            right[:, 2 * n + j] = 0.0
-            right[driven, 2 * n + j] = 1.0
+        for j in range(2 * n, self.shape.width):
+            right[:, j] = 0.0
+        for j, driven in enumerate(dynamics.driven, start=self.n):
+            right[driven, j] = 1.0
 
-    def _set_velocity_rows(self, r: Any, accelerations: Any) -> None:
+    def _set_velocity_rows(self, r: Any, k: Any, accelerations: Any, qdd: Any) -> None:
         """Rows of δq̇' = δq̇ + h δq̈ of a stage, from the derivatives of its accelerations."""
-        rows, n = self.slopes[r], self.problem.dynamics.dof
+        rows, n, h = self.slopes[r], self.problem.dynamics.dof, self._duration(k)
+        below = self._rows_before
         for i in span(n):
             for j in span(self.shape.width):
-                rows[i, j] = self.problem.step * accelerations[i, j]
-            rows[i, n + i] = rows[i, n + i] + 1.0
+                rows[below + i, j] = h * accelerations[i, j]
+            rows[below + i, n + i] = rows[below + i, n + i] + 1.0
+        self._set_position_rows(r, k, qdd)
+
+    def _duration(self, k: Any) -> Any:
+        """Of the step of a stage."""
+        if not self.problem.dynamics.timed:
+            return self.problem.step
+        begins = self._begins(k)
+        return begins * self.u[k, self.m - 1] + (1.0 - begins) * self.x[k, self.ns - 1]
+
+    def _begins(self, k: Any) -> Any:
+        return self.p[k, self.problem.where(BEGINS).start]
+
+    @property
+    def _rows_before(self) -> int:
+        """Rows of positions before those of velocities."""
+        return self.problem.dynamics.dof if self.problem.dynamics.timed else 0
+
+    def _set_position_rows(self, r: Any, k: Any, qdd: Any) -> None:
+        """Where durations are chosen, the rows of δq' = T δq + h S δq̇' + S q̇' δh, q̈ δh in those of δq̇', and the row of
+        δh itself. What is there of derivatives by h is in the last column."""
+        d = self.problem.dynamics
+        if not d.timed:
+            return
+        rows, n, h, width = self.slopes[r], d.dof, self._duration(k), self.shape.width
+        last, before, begins = width - 1, self.n - 1, self._begins(k)
+        free = [i for at in self.turned for i in at]
+        for i in span(n):
+            rows[n + i, last] = rows[n + i, last] + qdd[i]
+        moved = empty(n, width)  # h δq̇' + q̇' δh
+        for i in span(n):
+            for j in span(width, parallel=True):
+                moved[i, j] = h * rows[n + i, j]
+            moved[i, last] = moved[i, last] + (self.x[k, d.nq + i] + h * qdd[i])
+        for i in range(n):
+            if i not in free:
+                for j in span(self.shape.width, parallel=True):
+                    rows[i, j] = moved[i, j]
+                rows[i, i] = rows[i, i] + 1.0
+        for at, T, S in zip(self.turned, *self.turns, strict=True):
+            for i in span(len(at)):
+                for j in span(self.shape.width, parallel=True):
+                    rows[at.start + i, j] = dot(S[r][i, :], moved[at.start : at.stop, j])
+                for j in span(len(at)):
+                    rows[at.start + i, at.start + j] = rows[at.start + i, at.start + j] + T[r][i, j]
+        for i in span(2 * n):
+            rows[i, before] = (1.0 - begins) * rows[i, last]
+            rows[i, last] = begins * rows[i, last]
+        for j in span(width):
+            rows[before, j] = 0.0
+        rows[before, before], rows[before, last] = 1.0 - begins, begins
 
     def _end(self) -> None:
         """The value function at the end of the horizon."""
@@ -253,10 +304,10 @@ class Iterations:
         """One stage backward."""
         if self.room is not None:
             for i in span(self.m):
-                for side, at in zip(self.room, self._limits(), strict=True):
+                for side, at in zip(self.room, self.problem.control_limits, strict=True):
                     side[i] = self.p[k, at.start + i] - self.u[k, i]
         riccati = self.riccati
-        turns = [[block[r] for block in matrix] for matrix in self.turns]
+        turns = [[block[r] for block in matrix] for matrix in self.turns] if self.shape.turned else ((), ())
         riccati.next_value(self.gaps[k + 1], self.mu.value, turns)
         cost = {name: block[r] for name, block in self.hessians.items()}
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
@@ -384,7 +435,7 @@ def stage_shape(problem: Problem) -> Shape:
         for j in range(i + 1)
         if problem.weighs_forces or graph.lift(cost.hessian[i][j]) is not graph.zero
     )
-    shifted = dynamics.dof if dynamics.structured and not dynamics.remembers else 0
+    shifted = dynamics.dof if dynamics.structured and not (dynamics.remembers or dynamics.timed) else 0
     turned = tuple(dynamics.blocks) if shifted else ()
     return Shape(shifted, problem.nx - shifted, problem.nu, problem.step, entries, problem.boxed, turned)
 

@@ -29,7 +29,7 @@ class Solutions:
     states: np.ndarray
     """(..., horizon + 1, ns)."""
     torques: np.ndarray
-    """(..., horizon, m) [N·m or N]; always finite."""
+    """(..., horizon, m) [N·m or N]; always finite. Where durations are chosen, (..., horizon, m + 1) with these."""
     gains: np.ndarray
     """(..., horizon, m, nx): δu = K δx around the result."""
     cost: np.ndarray
@@ -88,6 +88,8 @@ def solve_many(
     x0, p = _starts(problem, start), _tables(problem, values or {})
     N, ns, nu = problem.horizon, problem.ns, problem.nu
     given = [x0, p]
+    if torques is not None and np.shape(torques)[-1:] == (problem.dynamics.motors,):
+        nu = problem.dynamics.motors  # durations are those of the problem
     for name, array, shape in (("states", states, (N + 1, ns)), ("torques", torques, (N, nu))):
         given.append(np.zeros(shape) if array is None else _shaped(name, array, shape))
     ranks = (1, 2, 2, 2)

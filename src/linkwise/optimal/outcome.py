@@ -31,7 +31,7 @@ def solution(problem: Problem, at: Descent, limit_tolerance: float, most: int) -
         problem,
         xs[:, : d.nq].copy(),
         xs[:, d.nq : d.nq + d.dof].copy(),
-        at.us[0].copy(),
+        at.us[0, :, : d.motors].copy(),
         at.gains[0].copy(),
         float(at.cost[0] - added(at)[0]),
         converged,
@@ -45,6 +45,7 @@ def solution(problem: Problem, at: Descent, limit_tolerance: float, most: int) -
         at.m[0] if problem.nm else None,
         float(at.of("gradient")[0]),
         float(max(amounts(problem, xs, at.us[0], problem.p).max(), 0.0)) if problem.nm else 0.0,
+        xs[1:, -1].copy() if d.timed else None,
     )
 
 
@@ -101,7 +102,8 @@ def violated(problem: Problem, xs: np.ndarray, us: np.ndarray, tolerance: float)
     for k, (what, unit) in enumerate(problem.limit_words):
         t = int(np.argmax(c[:, k]))
         if c[t, k] > tolerance:
-            found.append(Violated(what, float(c[t, k]), unit, t, t * problem.step))
+            time = float(xs[1 : t + 1, -1].sum()) if problem.dynamics.timed else t * problem.step
+            found.append(Violated(what, float(c[t, k]), unit, t, time))
     return sorted(found, key=lambda each: -each.size)
 
 

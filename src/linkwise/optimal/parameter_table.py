@@ -11,11 +11,13 @@ import numpy as np
 from linkwise.model.constraints import TARGETS, target_values
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ACTIVE
+from linkwise.optimal.through_contact import SMOOTHING
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
 
 LOWER, UPPER = "torque.lower", "torque.upper"
+SHORTEST, LONGEST = "duration.lower", "duration.upper"
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,16 @@ def arranged(problem: Problem) -> tuple[list[Slot], np.ndarray]:
     held = target_values(problem.robot.constraints)
     if held.size and problem.dynamics.stabilization is not None:  # else only velocities are held
         tables[TARGETS] = np.tile(held, (rows, 1))
+    if problem.dynamics.through is not None:
+        tables[SMOOTHING] = np.full((rows, 1), problem.dynamics.through.stages()[0])
     if problem.dynamics.contacts is not None:
         tables[ACTIVE] = problem.dynamics.contacts.table(problem.horizon)
     if problem.boxed:
-        tables[LOWER] = np.tile(problem.torque_lower, (rows, 1))
-        tables[UPPER] = np.tile(problem.torque_upper, (rows, 1))
+        sides = ((LOWER, SHORTEST, problem.torque_lower), (UPPER, LONGEST, problem.torque_upper))
+        for k, (torque, duration, limits) in enumerate(sides):
+            tables[torque] = np.tile(limits, (rows, 1))
+            if problem.timings is not None:  # right behind: ``Problem.control_limits``
+                tables[duration] = problem.timings.limits(rows)[k]
     slots, at = [], 0
     for name, table in tables.items():
         slots.append(Slot(name, slice(at, at + table.shape[1])))

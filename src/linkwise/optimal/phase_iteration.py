@@ -33,13 +33,13 @@ class PhaseIterations(Iterations):
         weighs = self.problem.weighs_forces
         qdd, force = empty(chunk, n), empty(chunk, c)
         inverses = [empty(chunk, rows, n + c) for rows in ((n, c) if weighs else (n,))]
-        rates = empty(chunk, n + c, 2 * n)
+        rates = empty(chunk, n + c, 2 * n + self.problem.dynamics.timed)
         force_cost = [empty(chunk, c), empty(chunk, c, c)] if weighs else []
 
         def expanded(
             x: Any, u: Any, p: Any, m: Any, following: Any, qdd: Any, force: Any
         ) -> list[list[Scalar]]:
-            of_stage = self.problem._dynamics_of(p)
+            of_stage = self.problem._dynamics_of(x, u, p)
             made = of_stage.stepped(x, u, qdd)
             by_x = [value for rows in of_stage.contact_slopes(x, qdd, force) for row in rows for value in row]
             gradient, gap, (value,), *hessian = self._expanded(x, u, p, m, following, made.next_state)
@@ -57,9 +57,9 @@ class PhaseIterations(Iterations):
             reads = [*self._stage(k), qdd[r], force[r]]
             straight(expanded, reads, [rates[r], *own, *self._expansion(r, k)])
         for r in span(chunk):
-            self._set_slopes(r, inverses[0][r], rates[r])
+            self._set_slopes(r, first + r, inverses[0][r], rates[r], qdd[r])
             if weighs:
-                forces = self._times(inverses[1][r], rates[r])
+                forces = self._times(first + r, inverses[1][r], rates[r])
                 self._add_forces(r, forces, *(part[r] for part in force_cost))
 
     def _solve_stages(self, first: Any, qdd: Any, force: Any, inverses: list[Any]) -> None:
@@ -95,7 +95,7 @@ class PhaseIterations(Iterations):
 
     def _system(self, x: Any, u: Any, p: Any) -> Any:
         """(M, net, J, γ, which rows are held) of a stage."""
-        of_stage = self.problem._dynamics_of(p)
+        of_stage = self.problem._dynamics_of(x, u, p)
         q, qd, _ = of_stage.split(x)
         return of_stage.contact_equation(q, qd, of_stage.torques(u))
 
@@ -108,18 +108,22 @@ class PhaseIterations(Iterations):
 
         straight(equation, [x, u, p], writes)
 
-    def _set_slopes(self, r: Any, P: Any, rates: Any) -> None:
+    def _set_slopes(self, r: Any, k: Any, P: Any, rates: Any, qdd: Any) -> None:
         """Rows of δq̇' = δq̇ + h δq̈ of a stage."""
-        rows, n, h = self.slopes[r], self.problem.dynamics.dof, self.problem.step
+        rows, d, h = self.slopes[r], self.problem.dynamics, self._duration(k)
+        n, below = d.dof, self._rows_before
         for j in span(2 * n, parallel=True):
             for i in span(n):
-                rows[i, j] = -h * dot(P[i, :], rates[:, j])
+                rows[below + i, j] = -h * dot(P[i, :], rates[:, j])
         for i in span(n):
-            for j, driven in enumerate(self.problem.dynamics.driven):
-                rows[i, 2 * n + j] = h * P[i, driven]
-            rows[i, n + i] = rows[i, n + i] + 1.0
+            for j, driven in enumerate(d.driven, start=self.n):
+                rows[below + i, j] = h * P[i, driven]
+            if d.timed:
+                rows[below + i, self.shape.width - 1] = -h * dot(P[i, :], rates[:, 2 * n])
+            rows[below + i, n + i] = rows[below + i, n + i] + 1.0
+        self._set_position_rows(r, k, qdd)
 
-    def _times(self, Q: Any, rates: Any) -> Any:
+    def _times(self, k: Any, Q: Any, rates: Any) -> Any:
         """Derivatives of the forces of a stage by (x, u)."""
         n, c = self.problem.dynamics.dof, self.c
         forces = empty(c, self.shape.width)
@@ -127,8 +131,12 @@ class PhaseIterations(Iterations):
             for i in span(c):
                 forces[i, j] = -dot(Q[i, :], rates[:, j])
         for i in span(c):
-            for j, driven in enumerate(self.problem.dynamics.driven):
-                forces[i, 2 * n + j] = Q[i, driven]
+            for j, driven in enumerate(self.problem.dynamics.driven, start=self.n):
+                forces[i, j] = Q[i, driven]
+            if self.problem.dynamics.timed:
+                begins, by_duration = self._begins(k), -dot(Q[i, :], rates[:, 2 * n])
+                forces[i, self.n - 1] = (1.0 - begins) * by_duration
+                forces[i, self.shape.width - 1] = begins * by_duration
         return forces
 
     def _add_forces(self, r: Any, F: Any, gradient: Any, hessian: Any) -> None:
@@ -144,8 +152,8 @@ class PhaseIterations(Iterations):
             "qq": (0, q, 0, q), "vq": (q, x, 0, q), "vv": (q, x, q, x), "ux": (x, width, 0, x),
             "uu": (x, width, x, width),
         }  # fmt: skip
-        for name, (top, bottom, left, end) in edges.items():
-            block = self.hessians[name][r]
+        for name in self.hessians:
+            block, (top, bottom, left, end) = self.hessians[name][r], edges[name]
             for i in span(bottom - top):
                 for j in span(end - left, parallel=True):
                     block[i, j] = dot(F[:, top + i], pulled[:, left + j], block[i, j])
@@ -205,7 +213,7 @@ class PhaseIterations(Iterations):
     ) -> list[list[Scalar]]:
         """The next state of a rollout, and its cost and gaps so far."""
         problem, (alpha,), (cost, away) = self.problem, size, merits
-        dynamics = problem._dynamics_of(p)
+        dynamics = problem._dynamics_of(x, u, p)
         left = [(alpha - 1.0) * d for d in gap]
         following = dynamics.moved(dynamics.stepped(x, u, qdd).next_state, left)
         cost = cost + problem.stage_cost(x, u, p, forces)

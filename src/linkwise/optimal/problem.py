@@ -3,6 +3,8 @@
     minimise   Σₜ h·ℓ(xₜ, uₜ) + ℓ_N(x_N)      with   x₀ given,  xₜ₊₁ = f(xₜ, uₜ)
     subject to lower ≤ u ≤ upper,  c(xₜ, uₜ) ≤ 0
 
+Where durations are chosen, u has the duration h of the step behind the torques.
+
 ``next_state``, ``stage_cost``, ``terminal_cost`` and ``stage_limits`` take lists of numbers, arrays or symbols.
 Everything that may change without new code is in one flat list p: targets, weights, limits. The table ``problem.p`` has
 one row of it for each stage, and a last one for the end of the horizon.
@@ -13,7 +15,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,10 @@ from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.costs import Cost, Own, Point, Terms, cost_value, values_of
-from linkwise.optimal.dynamics import Dynamics, Linearised, implicitly_damped, smoothed
+from linkwise.optimal.dynamics import Dynamics, implicitly_damped, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
-from linkwise.optimal.parameter_table import LOWER, UPPER, arranged
+from linkwise.optimal.linearised import Linearised
+from linkwise.optimal.parameter_table import LONGEST, LOWER, SHORTEST, UPPER, arranged
 from linkwise.optimal.problem_checks import (
     check_constraints,
     check_terms,
@@ -48,8 +50,13 @@ from linkwise.optimal.quadratic import (
     least_squares,
     penalty,
 )
+from linkwise.optimal.through_contact import SMOOTHING, ThroughContact
+from linkwise.optimal.timings import BEGINS, Tied, Timings
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
+
+POSITIVE = (SHORTEST, LONGEST, SMOOTHING)
+"""Parameters that are above 0."""
 
 
 class Problem(Summarised):
@@ -75,7 +82,9 @@ class Problem(Summarised):
         stabilization: rate at which errors of constraints decay [1/s]; where frames are held in the world is then the
             run-time parameter "targets", as ``robot.kernel(..., inputs=("targets",))`` has it.
         contacts: frames that the ground holds, stage by stage, see ``ContactSchedule``; which ones is the run-time
-            parameter "contacts.active".
+            parameter "contacts.active". Or a ``ThroughContact``: the laws of contact decide.
+        timings: durations of phases are chosen, too, see ``Timings``; ``step`` is then the first guess of the duration
+            of a step. Tables of targets stay those of the stages.
         implicit_damping: whether semi-implicit steps take the viscous friction of joints that it brakes within a step
             at their end: steps may then be long.
 
@@ -101,39 +110,34 @@ class Problem(Summarised):
         motors: Sequence[str] | None = None,
         last_torque: Any = None,
         stabilization: float | None = None,
-        contacts: ContactSchedule | None = None,
+        contacts: ContactSchedule | ThroughContact | None = None,
+        timings: Timings | None = None,
         implicit_damping: bool = False,
     ):
         if not isinstance(robot, Robot):
             raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
         self.robot = robot
-        self.horizon = whole("horizon", horizon, 1)
+        self.horizon, self.timings = whole("horizon", horizon, 1), timings
         self.costs, self.terminal = listed("costs", costs, Cost), listed("terminal", terminal, Cost)
         self.limits = listed("limits", limits, Limit)
         if flag("state_limits", state_limits):
             self.limits = (*self.limits, StateLimits())
-        friction = flag("friction", friction)
-        if friction_speed is not None:
-            friction_speed = arguments.number("friction_speed", friction_speed, above=0.0)
         h = arguments.number("step", step, above=0.0)
-        method = integrator_name(integrator)
-        implicit = flag("implicit_damping", implicit_damping) and friction
-        moving, damping = implicitly_damped(robot, h, method) if implicit else (robot, ())
+        if timings is not None:
+            self.costs = (*self.costs, Tied(timings, h))
+        through, schedule = (contacts, None) if isinstance(contacts, ThroughContact) else (None, contacts)
+        method, friction = integrator_name(integrator), flag("friction", friction)
+        moving, damping = self._moving(h, method, friction, friction_speed, implicit_damping)
+        memory = any(cost.remembers for cost in self.costs)
         self.dynamics = Dynamics(
-            smoothed(moving, h, friction_speed) if friction else robot,
-            h,
-            method,
-            friction,
-            driven(robot, motors),
-            any(cost.remembers for cost in self.costs),
-            stabilization,
-            contacts=contacts,
-            damping=damping,
-        )
+            moving if through is None else robot, h, method, friction, driven(robot, motors), memory, stabilization,
+            contacts=schedule, through=through, timed=timings is not None, damping=damping,
+        )  # fmt: skip
         check_terms(self)
         self.limits = tuple(sorted(self.limits, key=lambda limit: limit.of_forces))
         self.torque_lower, self.torque_upper = limits_of_torques(self, torque_limits)
-        self._last = arguments.table("last_torque", 0.0 if last_torque is None else last_torque, self.nu, 1)
+        last = 0.0 if last_torque is None else last_torque
+        self._last = arguments.table("last_torque", last, self.dynamics.motors, 1)
         self.x0 = self.state(*((robot.neutral, np.zeros(robot.dof)) if start is None else pair(start)))
         if robot.constraints and stabilization is None:
             check_constraints(self)
@@ -143,16 +147,28 @@ class Problem(Summarised):
         self.structure = object()
         """Shared by copies with other values: they use the same code."""
 
+    def _moving(
+        self, h: float, method: str, friction: bool, speed: float | None, implicit: bool
+    ) -> tuple[Robot, tuple[float, ...]]:
+        """(the robot with smooth friction, implicit friction of its joints)."""
+        if speed is not None:
+            speed = arguments.number("friction_speed", speed, above=0.0)
+        if not friction:
+            return self.robot, ()
+        implicit = flag("implicit_damping", implicit)
+        robot, damping = implicitly_damped(self.robot, h, method) if implicit else (self.robot, ())
+        return smoothed(robot, h, speed), damping
+
     # -- sizes and arguments
 
     @property
     def step(self) -> float:
-        """Duration of a step [s]."""
+        """Duration of a step [s]; where durations are chosen, their first guess."""
         return self.dynamics.step
 
     @property
     def nu(self) -> int:
-        """Number of torques."""
+        """Number of torques, and one more where durations are chosen."""
         return self.dynamics.nu
 
     @property
@@ -177,8 +193,15 @@ class Problem(Summarised):
 
     @property
     def boxed(self) -> bool:
-        """Whether some torque is limited."""
-        return bool(np.isfinite(self.torque_lower).any() or np.isfinite(self.torque_upper).any())
+        """Whether some torque or duration is limited."""
+        limits = (self.torque_lower, self.torque_upper)
+        return self.timings is not None or any(np.isfinite(side).any() for side in limits)
+
+    @once
+    def control_limits(self) -> tuple[slice, slice]:
+        """Where lower and upper limits of u lie among the parameters: of torques, and of the duration behind them."""
+        lower, upper = self.where(LOWER), self.where(UPPER)
+        return slice(lower.start, lower.start + self.nu), slice(upper.start, upper.start + self.nu)
 
     @once
     def limit_words(self) -> list[tuple[str, str]]:
@@ -226,8 +249,9 @@ class Problem(Summarised):
         qd = arguments.numbers("start: qd", qd, (self.robot.dof,))
         q = q if self.dynamics.flat else np.asarray(self.robot.normalize(q))
         arguments.numbers("start: q, normalized", q)
-        more = self._last if last is None else arguments.numbers("last", last, (self.nu,))
-        return np.concatenate([q, qd, more if self.dynamics.remembers else ()])
+        more = self._last if last is None else arguments.numbers("last", last, (self.dynamics.motors,))
+        parts = [q, qd, more if self.dynamics.remembers else (), [self.step] if self.dynamics.timed else ()]
+        return np.concatenate(parts)
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -260,6 +284,8 @@ class Problem(Summarised):
                 p[:, at] = arguments.table(
                     own, numbers, at.stop - at.start, rows, finite=own not in (LOWER, UPPER)
                 )
+                if own in POSITIVE and (p[:, at] <= 0).any():
+                    raise ProblemError(f"{own}: expected numbers above 0, got {p[:, at].min():g}")
                 if own.endswith("weight") and (p[:, at] < 0).any():
                     raise ProblemError(f"{own}: expected weights from 0 on, got {p[:, at].min():g}")
         for name in self.parameters:
@@ -299,7 +325,7 @@ class Problem(Summarised):
             u: torques, m scalars.
             p: run-time parameters; targets of constraints are read. None: those of the robot.
         """
-        return self._dynamics_of(p).next_state(x, u)
+        return self._dynamics_of(x, u, p).next_state(x, u)
 
     def linearised(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar] = ()) -> Linearised:
         """f(x, u) with its derivatives along changes of x; x and u are symbols.
@@ -309,17 +335,13 @@ class Problem(Summarised):
             u: torques, m symbols.
             p: run-time parameters; targets of constraints are read. None: those of the robot.
         """
-        return self._dynamics_of(p).linearised(x, u)
+        return self._dynamics_of(x, u, p).linearised(x, u)
 
-    def _dynamics_of(self, p: Sequence[Scalar]) -> Dynamics:
-        """With frames held where and when the parameters say."""
-        names = {"targets": TARGETS, "active": ACTIVE}
-        given = {
-            key: list(p[self.where(name)])
-            for key, name in names.items()
-            if len(p) and name in self.parameters
-        }
-        return replace(self.dynamics, **given) if given else self.dynamics
+    def _dynamics_of(self, x: Sequence[Scalar], u: Sequence[Scalar] | None, p: Sequence[Scalar]) -> Dynamics:
+        """With frames held where and when the parameters say, and the duration of the step."""
+        names = {"targets": TARGETS, "active": ACTIVE, "smoothing": SMOOTHING, "begins": BEGINS}
+        known = {key: name for key, name in names.items() if len(p) and name in self.parameters}
+        return self.dynamics.of(x, u, {key: p[self.where(name)] for key, name in known.items()})
 
     def stage_cost(
         self,
@@ -336,7 +358,8 @@ class Problem(Summarised):
             p: run-time parameters of the stage.
             forces: of the contacts, where they are known.
         """
-        return cost_value(self.costs, self._point(x, u, p, forces), self.step)
+        point = self._point(x, u, p, forces)
+        return cost_value(self.costs, point, point.dynamics.step)
 
     def terminal_cost(self, x: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
         """ℓ_N(x).
@@ -400,7 +423,7 @@ class Problem(Summarised):
         for cost in self.costs:
             if cost.of_forces:
                 terms = by_forces(point, cost.terms(point, values_of(cost.label, point.values)))
-                total = total.plus(least_squares(point, terms, self.step))
+                total = total.plus(least_squares(point, terms, point.dynamics.step))
         limits = self._limits(point, True)
         if limits:
             terms = by_forces(point, Terms(limits, []))
@@ -421,7 +444,7 @@ class Problem(Summarised):
             m: multipliers, penalty μ and 1/μ of the stage's limits.
         """
         point = self._point(x, u, p)
-        return self._quadratic(self.costs, point, m, self.step)
+        return self._quadratic(self.costs, point, m, point.dynamics.step)
 
     def terminal_quadratic(
         self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar] = ()
@@ -457,7 +480,7 @@ class Problem(Summarised):
             u: torques, m scalars.
             p: run-time parameters of the stage.
         """
-        low, high = p[self.where(LOWER)], p[self.where(UPPER)]
+        low, high = (p[at] for at in self.control_limits)
         return [where(a < b, b, where(a > c, c, a)) for a, b, c in zip(u, low, high, strict=True)]
 
     def penalty(
@@ -491,7 +514,7 @@ class Problem(Summarised):
         forces: Sequence[Scalar] | None = None,
     ) -> Point:
         values = {slot.name: list(p[slot.at]) for slot in self._slots}
-        return Point(self._dynamics_of(p), list(x), u, values, forces)
+        return Point(self._dynamics_of(x, u, p), list(x), u, values, forces)
 
     def _limits(self, point: Point, of_forces: bool) -> list[Scalar]:
         return [
@@ -501,7 +524,7 @@ class Problem(Summarised):
             for c in limit.functions(point, values_of(limit.label, point.values))
         ]
 
-    def _quadratic(self, costs: Sequence[Cost], point: Point, m: Sequence[Scalar], scale: float) -> Quadratic:
+    def _quadratic(self, costs: Sequence[Cost], point: Point, m: Sequence[Scalar], scale: Any) -> Quadratic:
         total = Quadratic.zero(self.nx + (0 if point.u is None else self.nu))
         for cost in costs:
             if cost.of_forces:
@@ -538,15 +561,19 @@ class Problem(Summarised):
             d.robot.content_without_targets(), d.step, d.integrator, d.friction, d.driven, d.remembers, d.stabilization,
             [cost.key() for cost in self.costs], [cost.key() for cost in self.terminal],
             [limit.key(self.robot) for limit in self.limits], self.parameters, self.boxed, self.barrier,
-            d.contacts and d.contacts.key(),
+            d.contacts and d.contacts.key(), d.timed, d.through is not None, d.through and self.robot.content(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def _summary(self) -> Summary:
         d = self.dynamics
         rows = [
-            ["robot", f"{self.robot.name}, {self.nu} motors"],
-            ["horizon", f"{self.horizon} steps of {self.step:g} s, {d.integrator}"],
+            ["robot", f"{self.robot.name}, {d.motors} motors"],
+            [
+                "horizon",
+                f"{self.horizon} steps of {'about ' if d.timed else ''}{self.step:g} s, "
+                + ("contact steps" if d.through else d.integrator),
+            ],
             ["costs", ", ".join(cost.label for cost in self.costs) or "none"],
             ["terminal", ", ".join(cost.label for cost in self.terminal) or "none"],
             [

@@ -13,6 +13,7 @@ from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
 from linkwise.optimal.dynamics import SEMI_IMPLICIT
+from linkwise.optimal.timings import Timings
 from linkwise.robot.robot import Robot
 from linkwise.simulate.integrators import INTEGRATORS
 
@@ -56,15 +57,15 @@ def torque_limits(problem: Problem, given: Any) -> tuple[np.ndarray, np.ndarray]
     """(lower, upper) limits of the motors (m,)."""
     most = problem.robot.effort_limits[list(problem.dynamics.driven)]
     if given is False or given is None:
-        most = np.full(problem.nu, np.inf)
+        most = np.full(problem.dynamics.motors, np.inf)
     elif given is not True:
         sides = given
         if not isinstance(given, tuple):
-            _, most = arguments.bounds("torque_limits", 0.0, given, problem.nu)
+            _, most = arguments.bounds("torque_limits", 0.0, given, problem.dynamics.motors)
             sides = (-most, most)
         if len(sides) != 2:
             raise ProblemError(f"torque_limits: expected (lower, upper), got {given!r:.80}")
-        lower, upper = arguments.bounds("torque_limits", sides[0], sides[1], problem.nu)
+        lower, upper = arguments.bounds("torque_limits", sides[0], sides[1], problem.dynamics.motors)
         for name, low, high in zip(problem.motor_names, lower, upper, strict=True):
             if low > high:
                 raise ProblemError(
@@ -78,6 +79,15 @@ def torque_limits(problem: Problem, given: Any) -> tuple[np.ndarray, np.ndarray]
 def check_contacts(problem: Problem) -> None:
     """Refuse what steps with contacts do not cover."""
     d = problem.dynamics
+    if problem.timings is not None and not isinstance(problem.timings, Timings):
+        raise ProblemError(f"timings: expected optimal.Timings, got {problem.timings!r:.80}")
+    if d.timed and d.damping:
+        raise ProblemError("timings: implicit_damping=True is for durations that are given")
+    if d.through is not None:
+        d.through.check(problem.robot)
+    for cost in problem.costs:
+        if d.timed and cost.of_forces:
+            raise ProblemError(f"{cost.label}: costs of forces need durations that are given; use limits")
     if d.contacts is None:
         return
     if not isinstance(d.contacts, ContactSchedule):

@@ -39,12 +39,21 @@ class Quadratic:
 def least_squares(
     point: Point,
     terms: Terms,
-    scale: float,
+    scale: Any,
     multipliers: Sequence[Scalar] | None = None,
     barrier: bool = False,
 ) -> Quadratic:
-    """½ scale Σ w r² with the Hessian of Gauss and Newton; with multipliers the penalties of limits r ≤ 0."""
+    """½ scale Σ w r² with the Hessian of Gauss and Newton; with multipliers the penalties of limits r ≤ 0.
+
+    A scale that is a duration h which is chosen is part of the residuals, √h r: they change with h by r/(2h) more.
+    """
     slopes = _slopes(point, terms.residuals) if terms.slopes is None else _cut(point, terms.slopes)
+    d = point.dynamics
+    if d.timed and scale is d.step and point.u is not None:
+        before, begins = d.nx - 1, d.begins
+        for row, r in zip(slopes, terms.residuals, strict=True):
+            more = r / (2.0 * scale)
+            row[before], row[-1] = _sum(row[before], (1.0 - begins) * more), _sum(row[-1], begins * more)
     if multipliers is None:
         weights = [_times(scale, w) for w in terms.weights]
         value: Scalar = 0.0
@@ -154,7 +163,7 @@ def walled(c: Any, multiplier: Any, mu: Any, inverse: Any) -> tuple[Any, Any, An
     return inverse * (multiplier * value), multiplier * slope, (multiplier * mu) * curvature
 
 
-def exact(point: Point, value: Scalar, scale: float) -> Quadratic:
+def exact(point: Point, value: Scalar, scale: Any) -> Quadratic:
     """A cost of any form with its exact Hessian, along changes of the state."""
     value = _times(scale, value)
     (gradient,) = _slopes(point, [value])

@@ -80,18 +80,31 @@ class Solution(Summarised):
     """Largest |∂cost/∂u| of a torque that is not at its limit, limits of states included by their multipliers."""
     violation: float = 0.0
     """Largest amount by which a limit of states, tips or forces is exceeded; limits of torques are kept exactly."""
+    durations: np.ndarray | None = None
+    """Of the steps [s], (horizon,), where they are chosen."""
 
     @property
     def t(self) -> np.ndarray:
         """Times of the states [s], (horizon + 1,)."""
+        if self.durations is not None:
+            return np.concatenate([[0.0], np.cumsum(self.durations)])
         return self.problem.step * np.arange(self.problem.horizon + 1)
+
+    @property
+    def controls(self) -> np.ndarray:
+        """Torques, and durations where they are chosen, to start another solution from: (horizon, m) or (horizon,
+        m + 1)."""
+        return self.tau if self.durations is None else np.hstack([self.tau, self.durations[:, None]])
 
     @property
     def states(self) -> np.ndarray:
         """(q, q̇) and the torques before where they are part of the state, (horizon + 1, ns)."""
         d = self.problem.dynamics
-        more = [np.vstack([self.problem.x0[None, d.nq + d.dof :], self.tau])] if d.remembers else []
-        return np.hstack([self.q, self.qd, *more])
+        before = self.problem.x0[None, d.nq + d.dof :]
+        if d.remembers or d.timed:
+            rows = np.vstack([before, self.controls[:, (0 if d.remembers else d.motors) :]])
+            return np.hstack([self.q, self.qd, rows])
+        return np.hstack([self.q, self.qd])
 
     def plot(self) -> Plot:
         """Positions, velocities and torques over time."""

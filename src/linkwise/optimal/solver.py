@@ -16,10 +16,10 @@ from linkwise.optimal import outcome
 from linkwise.optimal.arguments import ProblemError, number, numbers, whole
 from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.descent import Descent, contact_jacobian_of, step_of
-from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Solution
+from linkwise.optimal.through_contact import SMOOTHING
 
 PENALTY, MOST_PENALTY = 3.0, 1e7  # μ: the first and the largest
 HARDER = 4.0  # growth of μ
@@ -51,7 +51,8 @@ def solve(
         problem: robot, costs and limits.
         states: first guess of the states (horizon + 1, ns), which need not follow from the torques; by default the
             start, at rest, or with joints without motors where the torques lead.
-        torques: first guess of the torques (horizon, m) [N·m or N]; by default those that hold the start.
+        torques: first guess of the torques (horizon, m) [N·m or N]; by default those that hold the start. Where
+            durations are chosen, ``Solution.controls`` (horizon, m + 1) has both.
         iterations: most iterations in all.
         tolerance: relative to the cost: converged when no step is expected to improve it by more.
         limit_tolerance: by which limits of states and tips may be exceeded [rad, m, rad/s].
@@ -71,7 +72,10 @@ def solve(
     limit_tolerance = number("limit_tolerance", limit_tolerance, above=0.0)
     N = problem.horizon
     if torques is not None:
-        torques = numbers("torques", torques, (N, problem.nu))[None]
+        given = numbers("torques", torques)
+        with_durations = problem.dynamics.timed and given.shape == (N, problem.nu)
+        size = problem.nu if with_durations else problem.dynamics.motors
+        torques = numbers("torques", given, (N, size))[None]
     if states is not None:
         states = numbers("states", states, (N + 1, problem.ns))[None]
     m = None if multipliers is None else numbers("multipliers", multipliers, (N + 1, problem.nm))[None]
@@ -104,9 +108,37 @@ def minimised(
     """
     problem, count = at.problem, len(at.x0)
     active = np.ones(count, bool)
-    if not problem.nm:
+    if problem.dynamics.through is not None:
+        _sharpened(at, most, tolerance, limit_tolerance, m)
+    elif not problem.nm:
         at.minimise(problem, active, np.full(count, tolerance), most)
-        return
+    else:
+        _within_limits(at, most, tolerance, limit_tolerance, m)
+
+
+def _sharpened(
+    at: Descent, most: int, tolerance: float, limit_tolerance: float, m: np.ndarray | None
+) -> None:
+    """Rounds with derivatives of contacts that are less and less smooth."""
+    problem = at.problem
+    assert problem.dynamics.through is not None
+    values = problem.dynamics.through.stages()
+    for turn, smoothing in enumerate(values, start=1):
+        at.p[..., problem.where(SMOOTHING)] = smoothing
+        part = most * turn // len(values)
+        if not problem.nm:
+            at.minimise(problem, np.ones(len(at.x0), bool), np.full(len(at.x0), tolerance), part)
+        else:
+            _within_limits(at, part, tolerance, limit_tolerance, m)
+            m = at.m
+
+
+def _within_limits(
+    at: Descent, most: int, tolerance: float, limit_tolerance: float, m: np.ndarray | None
+) -> None:
+    """Rounds of multipliers of limits."""
+    problem, count = at.problem, len(at.x0)
+    active = np.ones(count, bool)
     walls = problem.with_barrier()
     if m is not None:
         at.m[:] = m
@@ -164,17 +196,21 @@ def guess(
     if torques is None:
         hold = _holding(problem, x0, p)
         torques = np.repeat(np.where(np.isfinite(hold), hold, 0.0)[:, None], N, axis=1)
+    if torques.shape[-1] < problem.nu:  # durations are those of the problem
+        torques = np.concatenate([torques, np.full((*torques.shape[:-1], 1), problem.step)], axis=-1)
     us = np.array(np.broadcast_to(torques, (count, N, problem.nu)))
     if problem.boxed:
-        us = np.clip(us, p[:, :-1, problem.where(LOWER)], p[:, :-1, problem.where(UPPER)])
+        us = np.clip(us, *(p[:, :-1, at] for at in problem.control_limits))
     if states is not None:
         xs = np.array(np.broadcast_to(states, (count, N + 1, problem.ns)))
         xs[:, 0] = x0
         return xs, us
     xs = np.repeat(x0[:, None], N + 1, axis=1)
     xs[:, 1:, d.nq : d.nq + d.dof] = 0.0
-    xs[:, 1:, d.nq + d.dof :] = us[:, :, : d.remembered]
-    if problem.nu < d.dof and d.contacts is None:  # a floating base does not stay where it is
+    xs[:, 1:, d.nq + d.dof :] = us[:, :, (0 if d.remembers else d.motors) :]
+    if (
+        d.motors < d.dof and d.contacts is None and d.through is None
+    ):  # a floating base does not stay where it is
         moved, step = xs.copy(), step_of(problem)
         with np.errstate(all="ignore"):
             for k in range(N):

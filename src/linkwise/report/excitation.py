@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.report import sections
 from linkwise.report.page import Figure, HtmlTable, Report, Section, Text
-from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
+from linkwise.report.plots import Bar, bar_chart
 from linkwise.report.svg import short
 from linkwise.report.swept import Surroundings, swept_picture
 
@@ -37,9 +37,7 @@ def excitation_report(found: Excited, limits: MotionLimits) -> Report:
         report.add(_space(found, found.clearance, trace))
     report.add(_limits(found, limits))
     report.add(sections.motion(robot, s.t, s.q, s.qd))
-    lines = [Line(name, s.qdd[:, k]) for k, name in enumerate(robot.joint_names)]
-    plot = line_plot(s.t, lines, y_label="acceleration [rad/s²]")
-    report.add(Section("Accelerations", [Figure("accelerations", plot, "", legend(robot.joint_names))]))
+    report.add(sections.accelerations(robot, s.t, s.qdd))
     tau = robot.inverse_dynamics(s.q, s.qd, s.qdd)
     report.add(sections.torques(robot, s.t, tau, title="Torques expected from the robot as it is given"))
     return report

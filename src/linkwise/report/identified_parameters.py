@@ -135,6 +135,8 @@ def friction(found: Identification) -> Section:
         "Dots: measured torque without links and rotor. Curves: both directions at steady speed, under the typical "
         "load of the recording; friction that remembers the direction of motion has turned over. An offset is included."
     )
+    parts += [Text(f"Unmodelled: {torque.text}.") for torque in found.unmodelled.torques]
+    parts += [Text(f"Drive ripple: {line.text}.") for line in found.ripple.lines]
     return Section("Friction", [Text(note), *parts])
 
 

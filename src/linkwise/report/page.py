@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Protocol
 
 from linkwise.arguments.flags import flag
 from linkwise.core.foreign import file_name
@@ -78,6 +79,35 @@ class Raw:
 
 
 @dataclass(frozen=True)
+class Commands:
+    """What to type, each below the words that say what for, with a button that copies it."""
+
+    rows: Sequence[tuple[str, str]]
+
+    def html(self) -> str:
+        return "".join(
+            f'<div class="command"><p>{escape(words)}</p><pre><code>{escape(typed)}</code></pre>'
+            f'<button type="button" class="copy" aria-label="Copy: {escape(typed)}">Copy</button></div>'
+            for words, typed in self.rows
+        )
+
+
+@dataclass(frozen=True)
+class Framed:
+    """Another page inside this one, of its own style and script."""
+
+    title: str
+    page: str
+    height: int = 560
+
+    def html(self) -> str:
+        return (
+            f'<iframe class="framed" title="{escape(self.title)}" style="height:{self.height}px" '
+            f'loading="lazy" srcdoc="{escape(self.page)}"></iframe>'
+        )
+
+
+@dataclass(frozen=True)
 class Warned:
     """A paragraph that should be noticed."""
 
@@ -97,12 +127,18 @@ class Grid:
         return f'<div class="grid">{"".join(part.html() for part in self.parts)}</div>'
 
 
+class Part(Protocol):
+    """What a section contains."""
+
+    def html(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Fold:
     """Contents under a heading that can be opened."""
 
     title: str
-    parts: Sequence[Figure | HtmlTable | Text | Raw | Warned | Fold | Grid]
+    parts: Sequence[Part]
     opened: bool = False
 
     def __post_init__(self) -> None:
@@ -119,7 +155,7 @@ class Section:
     """A heading and its contents; ``folded``: the reader opens it."""
 
     title: str
-    parts: Sequence[Figure | HtmlTable | Text | Raw | Warned | Fold | Grid]
+    parts: Sequence[Part]
     folded: bool = False
 
     def __post_init__(self) -> None:

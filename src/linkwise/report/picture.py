@@ -17,7 +17,6 @@ from linkwise.model import Model, Transform
 from linkwise.report.svg import FONT, colour, coordinate, escape, path
 
 AZIMUTH, ELEVATION = math.radians(-52.0), math.radians(20.0)
-CANDIDATES = 24  # positions among which ``bent_position`` chooses
 MARGIN = 0.03  # around the robot, as a fraction of the drawing
 
 
@@ -45,28 +44,6 @@ class Camera:
     def flat(self, points: np.ndarray) -> np.ndarray:
         """(..., 3) to (..., 2): to the right and upward."""
         return np.stack([points @ self.right, points @ self.up], axis=-1)
-
-
-def bent_position(model: Model) -> np.ndarray:
-    """A position for a drawing, shape (nq,): joints bent by up to a radian, inside the limits, the links above the
-    base and away from each other. The same for the same robot."""
-    gravity = np.array(model.gravity)
-    up = -gravity / np.linalg.norm(gravity) if np.linalg.norm(gravity) > 0 else np.array([0.0, 0.0, 1.0])
-    rng = np.random.default_rng(0)
-    best, most = model.neutral, -math.inf
-    for _ in range(CANDIDATES):
-        q, at = model.neutral, 0
-        for joint in model.coordinate_joints:
-            if not joint.free:
-                low, high = joint.limits.lower, joint.limits.upper
-                q[at] = min(max(rng.uniform(-1.0, 1.0) * (1.0 if joint.turns else 0.2), low), high)
-            at += joint.nq
-        places = np.array([pose.translation for pose in body_poses(model, q)] or [np.zeros(3)])
-        heights = places @ up
-        score = min(float(heights.min()), 0.0) + 0.3 * float(heights[-1]) + float(places.std(axis=0).sum())
-        if score > most:
-            best, most = q, score
-    return best
 
 
 def robot_picture(

@@ -13,11 +13,12 @@ import numpy as np
 from linkwise.core.summaries import Summary
 from linkwise.errors import LinkwiseError
 from linkwise.files import outputs
+from linkwise.geometry.posture import bent_position
 from linkwise.model import Model
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.report import sections
 from linkwise.report.page import Figure
-from linkwise.report.picture import bent_position, robot_picture
+from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Legend, Line, legend, line_plot
 from linkwise.report.svg import FONT, colour, escape, short
 

@@ -224,3 +224,21 @@ const reachable = () => {
 };
 addEventListener("resize", reachable);
 reachable();
+
+// Commands: the button copies what stands beside it; a page from a file has no clipboard in some browsers.
+for (const button of document.querySelectorAll("button.copy")) {
+  const typed = button.parentElement.querySelector("code");
+  button.addEventListener("click", async () => {
+    const range = document.createRange();
+    range.selectNodeContents(typed);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    try {
+      await navigator.clipboard.writeText(typed.textContent);
+    } catch {
+      document.execCommand("copy");
+    }
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+}

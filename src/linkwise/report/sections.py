@@ -95,6 +95,14 @@ def motion(
     return Section(title, [*_leaving(positions, t, q, "range", ("°", "mm")), *parts])
 
 
+def accelerations(model: Model, t: np.ndarray, qdd: np.ndarray) -> Section:
+    """Accelerations (points, n) over time, in the units in which ``motion`` shows positions and velocities."""
+    rates = velocity_coordinates(model)
+    labels = ("acceleration [°/s²]", "acceleration [mm/s²]")
+    limits = [(-np.inf, np.inf)] * len(rates)
+    return Section("Accelerations", _by_unit("accelerations", rates, t, qdd, labels, limits, True))
+
+
 def _leaving(
     coordinates: Sequence[Coordinate], t: np.ndarray, values: np.ndarray, what: str, units: tuple[str, str]
 ) -> list[Warned]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linkwise.report import Plot
     from linkwise.robot.ode import Ode
     from linkwise.robot.robot import Robot
+    from linkwise.simulate import Result
 
 TASKS = {"pose": slice(0, 6), "position": slice(3, 6), "rotation": slice(0, 3)}  # rows of a Jacobian
 
@@ -198,21 +199,25 @@ def show(
     *,
     meshes: Iterable[str | os.PathLike[str]] = (),
     motion: Trajectory | None = None,
+    result: Result | None = None,
     frame: str | None = None,
+    live: bool | None = None,
     port: int = 8080,
     dark: bool = False,
     shadows: bool = True,
     height: int = 480,
     wait: bool | None = None,
 ) -> Any:
-    """The 3-D page: in a frame of a notebook, elsewhere in the browser.
+    """A page of the robot: in a frame of a notebook, where it needs no server; elsewhere the 3-D page in the browser.
 
     Args:
         q: position [rad or m], shape (nq,).
         source: the file that the robot came from, for its meshes; by default the one that it was loaded from.
         meshes: further folders with meshes.
         motion: a motion to play.
+        result: a simulation to play, with arrows for the forces of contacts.
         frame: the frame that carries the load and can be dragged.
+        live: the live page, served by this process; by default in a notebook a page file and elsewhere the live page.
         port: port of the page; the next free one if it is busy.
         dark: a dark page.
         shadows: False draws without shadows and reflections, which is faster without a graphics card.
@@ -220,13 +225,15 @@ def show(
         wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
 
     Returns:
-        An object that notebooks show, or the ``Page``; ``close()`` stops it.
+        An object that notebooks show, or the ``Page``; ``close()`` stops a live one.
     """
     shown = None if q is None else _position(self, q)
     options: dict[str, Any] = {
         "meshes": meshes,
         "motion": motion,
+        "result": result,
         "frame": frame,
+        "live": live,
         "port": port,
         "dark": dark,
         "shadows": shadows,

@@ -68,6 +68,7 @@ class Known(NamedTuple):
             return targets.call(constant_kernel(self.kernel), inputs, out, threads)
         result = self.kernel.quick(inputs, out, threads)
         if result is None:
+            inputs = tuple(map(_plain, inputs))
             if not _are_numbers(inputs):
                 return None
             result = self.kernel(*inputs, out=out, threads=threads)
@@ -377,6 +378,13 @@ def _role(parameter: inspect.Parameter) -> int:
     if parameter.name in ("out", "threads"):
         return OTHER
     return REQUIRED_INPUT if parameter.default is parameter.empty else OPTION
+
+
+def _plain(value: Any) -> Any:
+    """An array of a derived class as a plain one, without a copy."""
+    return (
+        value.view(np.ndarray) if isinstance(value, np.ndarray) and type(value) is not np.ndarray else value
+    )
 
 
 def _are_numbers(inputs: tuple) -> bool:

@@ -13,10 +13,11 @@ inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P =
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
-from linkwise.language import array, dot, elementwise, empty, product, span, variable, zeros
+from linkwise.language import array, dot, elementwise, empty, needed, product, span, variable, zeros
 from linkwise.scalar import Scalar, all_of, sqrt, where
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
@@ -30,7 +31,9 @@ SOFT = 1e6
 """Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
 not contradict. In units of P's mean diagonal. More of it would leave nothing of B's digits where they contradict."""
 REFINEMENTS, SHARED_REFINEMENTS = 2, 8
-"""After the steps, that take ``SOFT`` and ``SHARING`` back."""
+"""After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, ..."""
+REFINED = 1e-12
+"""... and none after one that moves unknowns by less than this, of their size, from 1 on."""
 NOTHING = 1e-16
 """Added for motors that no task depends on."""
 TOLERANCE = 1e-10
@@ -50,7 +53,7 @@ class ActiveSet:
 
     Args:
         rows: numbers of unknowns and inequalities.
-        P, p: cost, (N, N) and (N,); P is overwritten.
+        P, p: cost, (N, N) and (N,); P is overwritten. Entries of unknowns without a box are zero.
         S: rows of bounds and of forces one above the other, (bounds + 3·points, N); None: there are none.
         limits: right sides of all inequalities (count,), in the order of ``Rows``.
         steps: how many.
@@ -71,9 +74,10 @@ class ActiveSet:
         slots, K = self.slots, self.candidates
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
-        self.excess, self.chosen = empty(K), zeros(K)
+        self.excess, self.chosen, self.shift = empty(K), zeros(K), zeros(N)
         self.along: Any = None
         self.own, self.pending = variable(0.0), variable(0.0)
+        self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
 
     # -- the programme ------------------------------------------------------------------------------------------------
@@ -93,8 +97,9 @@ class ActiveSet:
             self.half[first + i] = half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
 
     def _factorise(self) -> None:
-        """P scaled to a mean diagonal of one, P = Uᵀ D U with ones on the diagonal of U, and 1/√D."""
-        P, N = self.P, self.rows.unknowns
+        """P scaled to a mean diagonal of one, P = Uᵀ D U with ones on the diagonal of U, and 1/√D. Unknowns without
+        a box have no cost: their part of P is ``SHARING`` on the diagonal."""
+        P, N = self.P, self.rows.boxes
         total = variable(0.0)
         for i in span(N):
             total += P[i, i]
@@ -105,9 +110,9 @@ class ActiveSet:
         for i in span(N):
             self.p[i] = self.p[i] * self.scale
             P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
-        for i in span(self.rows.boxes, N):
-            P[i, i] = P[i, i] + SHARING
-        self.U, self.root = empty(N, N), empty(N)
+        self.U, self.root = empty(N, N), empty(self.rows.unknowns)
+        for i in span(N, self.rows.unknowns):
+            self.root[i] = 1.0 / math.sqrt(SHARING)
         raw = empty(N, N)
         for i in span(N):
             for j in span(i, N, parallel=True):
@@ -122,18 +127,18 @@ class ActiveSet:
 
     def _halved(self, b: Any) -> Any:
         """L⁻¹ b; b is overwritten."""
-        N = self.rows.unknowns
+        N = self.rows.boxes
         for i in span(N):
             for j in span(i + 1, N, parallel=True):
                 b[j] = b[j] - self.U[i, j] * b[i]
-        for i in span(N):
+        for i in span(self.rows.unknowns):
             b[i] = b[i] * self.root[i]
         return b
 
     def _solved(self, half: Any) -> Any:
         """L⁻ᵀ of a vector."""
-        N, x = self.rows.unknowns, empty(self.rows.unknowns)
-        for i in span(N):
+        N, x = self.rows.boxes, empty(self.rows.unknowns)
+        for i in span(self.rows.unknowns):
             x[i] = half[i] * self.root[i]
         for i in span(N - 1, -1, -1):
             for j in span(i, parallel=True):
@@ -161,35 +166,46 @@ class ActiveSet:
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         for _ in span(self.steps):
-            self._step()
+            for _ in needed(self.still):
+                self._measure()
+                left = self._choose()
+                for _ in needed(self.still):
+                    self._step(left)
         self._refine()
 
     def _refine(self) -> None:
         """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
-        ``SOFT`` do to it taken back: the proximal point method, with B as the inverse."""
+        ``SOFT`` do to it taken back: the proximal point method, with B as the inverse. Without active inequalities
+        there is nothing to take back."""
         r, slots, N = self.rows, self.slots, self.rows.unknowns
-        y, wrong, du = empty(N), empty(slots), empty(slots)
-        shift = zeros(N)
+        shift = self.shift
+        y, wrong, du, many = empty(N), empty(slots), empty(slots), variable(0.0)
+        for i in span(slots):
+            many += self.used[i]
+        self.still.value = where(many.value > 0.5, -1.0, 1.0)
         for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
-            if r.others:
-                shift = zeros(N)
+            for _ in needed(self.still):
+                goes_on = self.still.value < 0.0
                 for i in span(r.boxes, N):
-                    shift[i] = SHARING * self.x[i]
-                shift = self._halved(shift)
-            for j in span(N):
-                y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
-            for i in span(slots, parallel=True):
-                over = dot(self.normals[:, i], y) - self.right[i] - (SOFT / STIFF) * self.give[i] * self.u[i]
-                wrong[i] = self.used[i] * over
-            self._of_inverse(wrong, du)
-            for i in span(slots):
-                self.u[i] = self.u[i] + self.used[i] * du[i]
-            for j in span(N):
-                y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
-            moved = self._solved(y)
-            for j in span(N):
-                self.x[j] = moved[j]
-        self.shift = shift
+                    shift[i] = where(goes_on, (SHARING * self.root[i]) * self.x[i], shift[i])
+                for j in span(N):
+                    y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+                for i in span(slots, parallel=True):
+                    over = (
+                        dot(self.normals[:, i], y) - self.right[i] - (SOFT / STIFF) * self.give[i] * self.u[i]
+                    )
+                    wrong[i] = self.used[i] * over
+                self._of_inverse(wrong, du)
+                for i in span(slots):
+                    self.u[i] = where(goes_on, self.u[i] + self.used[i] * du[i], self.u[i])
+                for j in span(N):
+                    y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+                moved, most = self._solved(y), variable(0.0)
+                for j in span(N):
+                    change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
+                    most.value = larger(most.value, change)
+                    self.x[j] = where(goes_on, moved[j], self.x[j])
+                self.still.value = where(goes_on, where(most.value > 0.0, -1.0, 1.0), self.still.value)
 
     def _measure(self) -> None:
         """By how much every candidate is exceeded."""
@@ -228,6 +244,7 @@ class ActiveSet:
         for part in parts[1:]:
             best = larger(best, part)
         held, least = self.pending.value > 0.0, where(best > 0.0, best, 1.0)
+        self.still.value = where(held, -1.0, where(best > 0.0, -1.0, 1.0))
         left: Any = 0.0
         for first, end in kinds:
             own = variable(0.0)
@@ -271,9 +288,8 @@ class ActiveSet:
                 total += self.B[i, k] * v[k]
             out[i] = total.value
 
-    def _step(self) -> None:
-        self._measure()
-        left = self._choose()
+    def _step(self, left: Any) -> None:
+        """Towards the chosen candidate. Where none is exceeded nothing changes, to the last bit."""
         n, right, give = self._normal()
         right = right - left
         left = larger(left - give * self.own.value, 0.0)
@@ -303,7 +319,7 @@ class ActiveSet:
             self.u[i] = larger(self.u[i] - t * r[i], 0.0)
         moved = self._solved(d)
         for j in span(N):
-            self.x[j] = self.x[j] - t * moved[j]
+            self.x[j] = where(left > 0.0, self.x[j] - t * moved[j], self.x[j])
         self._exchange(n, right, give, r, size, left, leaving.value)
 
     def _exchange(self, n: Any, right: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
@@ -349,7 +365,12 @@ class ActiveSet:
         """The largest violation of the optimality conditions: of stationarity, in units of the mean diagonal of P
         and of L⁻¹, and of inequalities, active or not."""
         self._measure()
-        gradient = elementwise(lambda a, b: a + b, product(self.P, self.x), self.p)
+        a = self.rows.boxes
+        gradient = zeros(self.rows.unknowns)
+        for i in span(a):
+            gradient[i] = dot(self.P[i, :a], self.x[:a], self.p[i])
+        for i in span(a, self.rows.unknowns):
+            gradient[i] = SHARING * self.x[i]
         half = self._halved(gradient)
         for j in span(self.rows.unknowns):
             half[j] = dot(self.normals[j, :], self.u, half[j] - self.shift[j])

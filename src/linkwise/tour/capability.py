@@ -37,6 +37,8 @@ class Capability:
     """The joint that limits it, an index, shape (positions,)."""
     radius: np.ndarray
     height: np.ndarray
+    mass: float
+    """Of the moving links [kg]."""
 
     def holds(self, share: float) -> float:
         """The mass [kg] that this share of all positions holds."""
@@ -87,7 +89,8 @@ def payload_capability(
     limits = arm.effort_limits
     payload, limiting = _largest(gravity, per_kilogram, limits)
     most = np.abs(gravity).max(axis=0)
-    return Capability(tip, held, arm.joint_names, most, limits, payload, limiting, radius, height)
+    mass = sum(link.inertia.mass for link in arm.links if link.name != arm.base)
+    return Capability(tip, held, arm.joint_names, most, limits, payload, limiting, radius, height, mass)
 
 
 def _largest(

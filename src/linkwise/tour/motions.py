@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise import motion
+from linkwise.collision.heights import lowest_points
 from linkwise.errors import LinkwiseError
 from linkwise.motion.limits import LimitError
 from linkwise.motion.trajectory import Trajectory
@@ -15,6 +16,7 @@ from linkwise.tour.held import held_still, positions_within_limits
 
 POINTS = 301
 CANDIDATES, TRIES = 200, 12
+ON_THE_WAY = 40  # positions at which the height of the robot is looked at
 WITHOUT_LIMITS = 2.0  # [s] of a motion that no limit bounds
 
 
@@ -31,6 +33,8 @@ class FastMotion:
     tau: np.ndarray
     bounded_by: str
     """The joint and the limit that it reaches; empty where the file has no limits."""
+    trajectory: Trajectory
+    """The motion itself, of the robot that moves."""
 
     @property
     def duration(self) -> float:
@@ -78,17 +82,29 @@ def _between(arm: Robot, first: list[float], last: list[float]) -> FastMotion:
 
 
 def _ends(arm: Robot) -> list[tuple[list[float], list[float]]]:
-    """Pairs of positions that the robot can hold, the furthest apart first."""
+    """Pairs of positions that the robot can hold, far apart; first those whose straight way is above the floor: the
+    origin of the base, or the lowest point at rest."""
     q = np.clip(positions_within_limits(arm, CANDIDATES, seed=1), -1.2, 1.2)
     lower = np.array([min(joint.limits.lower, joint.limits.upper) for joint in arm.coordinate_joints])
     upper = np.array([max(joint.limits.lower, joint.limits.upper) for joint in arm.coordinate_joints])
     q = np.clip(q, lower, upper)  # ranges that do not contain zero
+    floor = min(0.0, float(lowest_points(arm, np.array(arm.neutral)[None])[0]))
+    above = q[lowest_points(arm, q) >= floor]
+    q = above if len(above) > 1 else q
     load = np.abs(arm.gravity_torques(q)) / np.maximum(arm.effort_limits, 1e-12)
     q = q[np.argsort(load.max(axis=1), kind="stable")][: 2 * TRIES]
-    pairs = [
-        (q[k], max(q, key=lambda other: float(np.abs(other - q[k]).sum()))) for k in range(min(TRIES, len(q)))
-    ]
-    return [(a.tolist(), b.tolist()) for a, b in pairs if not np.array_equal(a, b)]
+    part = np.linspace(0.0, 1.0, ON_THE_WAY)[:, None]
+    free: list[tuple[list[float], list[float]]] = []
+    others: list[tuple[list[float], list[float]]] = []
+    for first in q[:TRIES]:
+        for last in sorted(q, key=lambda other: -float(np.abs(other - first).sum()))[:TRIES]:
+            if np.array_equal(first, last):
+                continue
+            low = float(lowest_points(arm, first + part * (last - first)).min())
+            (free if low >= floor else others).append((first.tolist(), last.tolist()))
+            if low >= floor:
+                break
+    return [*free, *others[:TRIES]]
 
 
 def _sampled(arm: Robot, trajectory: Trajectory, how: str) -> FastMotion:
@@ -101,4 +117,4 @@ def _sampled(arm: Robot, trajectory: Trajectory, how: str) -> FastMotion:
             share = np.where(np.isfinite(limits) & (limits > 0), np.abs(values).max(axis=0) / limits, 0.0)
         shares += [(float(share[k]), f"{what} of {name}") for k, name in enumerate(arm.joint_names)]
     most = max(shares)
-    return FastMotion(arm, how, t - t[0], q, qd, tau, most[1] if most[0] > 0 else "")
+    return FastMotion(arm, how, t - t[0], q, qd, tau, most[1] if most[0] > 0 else "", trajectory)

@@ -11,6 +11,34 @@ from linkwise.geometry.skeleton import skeleton
 from linkwise.robot.robot import Robot
 
 SHOWN = 5  # names in one sentence
+LEAST_SAME = 3  # joints with one limit from which it may be a placeholder
+ROUND = (
+    0.1,
+    0.5,
+    1.0,
+    2.0,
+    3.0,
+    3.14,
+    3.1415,
+    3.14159,
+    4.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    50.0,
+    99.0,
+    100.0,
+    150.0,
+    200.0,
+    300.0,
+    500.0,
+    999.0,
+    1000.0,
+    1e4,
+    1e5,
+    1e6,
+)  # numbers that are typed, not measured
 LIGHT = 1e-3  # of the whole mass: lighter links do not matter
 LARGE, SMALL = (
     1.5,
@@ -26,7 +54,7 @@ def oddities(robot: Robot, warned: Sequence[str] = ()) -> list[str]:
         warned: texts of the warnings that came while the file was read.
     """
     found = list(dict.fromkeys(" ".join(text.split()) for text in warned))
-    for check in (_limits, _inertias, _point_masses, _copies, _friction, _followers):
+    for check in (_limits, _placeholders, _inertias, _point_masses, _copies, _friction, _followers):
         found += check(robot)
     return found
 
@@ -49,6 +77,20 @@ def _limits(robot: Robot) -> Iterator[str]:
             who = "no joint has" if len(missing) == len(joints) else f"{_names(missing)} without"
             needs = "payload" if what == "effort" else "shortest time"
             yield f"{who} {_a(what)} limit{zero}: {needs} cannot be told there"
+
+
+def _placeholders(robot: Robot) -> Iterator[str]:
+    """Limits of which all joints have the same: exporters write them where none were entered."""
+    joints = [joint for joint in robot.coordinate_joints if joint.revolute]
+    if len(joints) < LEAST_SAME:
+        return
+    for what, unit in (("effort", "N·m"), ("velocity", "rad/s")):
+        values = {getattr(joint.limits, f"largest_{what}") for joint in joints}
+        if len(values) == 1 and math.isfinite(value := values.pop()) and value in ROUND:
+            yield (
+                f"all {len(joints)} turning joints have the {what} limit {value:g} {unit}: a placeholder? "
+                "Exporters write such numbers where none were entered; payload and fast motions follow from them"
+            )
 
 
 def _inertias(robot: Robot) -> Iterator[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import platform
+import shlex
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from linkwise.bench.comparison import Timing
+from linkwise.errors import LinkwiseError
 from linkwise.report import (
     Bar,
     Figure,
@@ -21,13 +25,19 @@ from linkwise.report import (
     cell_map,
     sections,
 )
-from linkwise.report.page import Fold
+from linkwise.report.page import Commands, Fold, Framed
 from linkwise.report.svg import short
 from linkwise.tour.agreed import BATCH, STATES, TIMED, Agreed
 from linkwise.tour.capability import Capability
 from linkwise.tour.code import Code
 from linkwise.tour.look import Tour
 from linkwise.tour.motions import FastMotion
+from linkwise.view.offline.page import page_file
+
+DOUBTFUL_PAYLOAD = (
+    "By its effort limits it would hold more than its own mass everywhere, which hardly any arm does: limits in the "
+    "file may be placeholders. Compare them with the data sheets of the motors."
+)
 
 
 def tour_report(tour: Tour, command: str = "") -> Report:
@@ -60,7 +70,21 @@ def _robot(tour: Tour) -> Section:
     model = tour.robot
     position = bent_position(model)
     shown = sections.robot(model, position, caption="drawn from its kinematics, at one of many positions")
-    return Section(f"What is in {tour.source}", shown.parts)
+    return Section(f"What is in {Path(tour.source).name}", [*_movable(tour), *shown.parts])
+
+
+def _movable(tour: Tour) -> list[Framed | Text]:
+    """The 3-D view of page files, with the meshes that are found and the fast motion to play."""
+    robot, found = tour.robot, tour.motion
+    plays = not isinstance(found, str) and found.robot.joint_names == robot.joint_names
+    motion = found.trajectory if not isinstance(found, str) and plays else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about meshes: the page itself says which are missing
+            page = page_file(robot, motion=motion, q=bent_position(robot))
+    except LinkwiseError as error:
+        return [Text(f"No movable view: {_sentence(str(error))}")]
+    return [Framed(f"{robot.name}, to move", page)]
 
 
 def _odd(odd: Sequence[str]) -> Section:
@@ -100,6 +124,7 @@ def _payload(found: Capability | str) -> Section:
         caption,
     )
     weakest = found.names[int(found.limiting[np.argmin(found.payload)])]
+    doubt = [Warned(DOUBTFUL_PAYLOAD)] if found.payload.min() > found.mass else []
     facts = HtmlTable(
         ["", ">payload [kg]"],
         [
@@ -110,7 +135,9 @@ def _payload(found: Capability | str) -> Section:
         ],
         ["at rest, by effort limits alone: a maker's payload also covers accelerations, bearings and safety"],
     )
-    return Section(title, [sections._Pair(picture, facts), Fold("Torques that hold the robot", [table])])
+    return Section(
+        title, [*doubt, sections._Pair(picture, facts), Fold("Torques that hold the robot", [table])]
+    )
 
 
 def _motion(found: FastMotion | str) -> list[Section]:
@@ -221,18 +248,20 @@ def _code(found: list[Code] | str) -> Section:
 
 def _next(tour: Tour) -> Section:
     name = tour.source
+    typed = shlex.quote(name)
     rows = [
-        ["move it in the browser", f"linkwise view {name}"],
-        ["a page to send to a colleague", f"linkwise view {name} --out arm.html"],
-        ["torques along a motion", f"linkwise inverse {name} --trajectory motion.csv --out torques.csv"],
-        ["C for a controller", f"linkwise generate {name} inverse_dynamics --out arm.c --header"],
-        [
-            "parameters from a recording",
-            f"linkwise identify {name} log.csv --out identified.toml --report report.html",
-        ],
-        ["in Python", f'import linkwise as lw; robot = lw.load("{name}")'],
+        ("Move it in the browser:", f"linkwise view {typed}"),
+        ("A page to send to a colleague:", f"linkwise view {typed} --out arm.html"),
+        ("Torques along a motion:", f"linkwise inverse {typed} --trajectory motion.csv --out torques.csv"),
+        ("A motion that touches nothing, in the shortest time:", f"linkwise plan {typed} --help"),
+        ("C for a controller:", f"linkwise generate {typed} inverse_dynamics --out arm.c --header"),
+        (
+            "Parameters from a recording:",
+            f"linkwise identify {typed} log.csv --out identified.toml --report report.html",
+        ),
+        ("In Python:", f"import linkwise as lw; robot = lw.load({name!r})"),
     ]
-    return Section("Go on", [HtmlTable(["", ""], rows)])
+    return Section("Go on", [Commands(rows)])
 
 
 def _made(command: str) -> Section:

@@ -34,6 +34,16 @@ class Dial:
         return 180.0 / math.pi if self.revolute else 1000.0
 
     @property
+    def shown(self) -> tuple[float, float]:
+        """The range as it is shown [° or mm], to a tenth as in the file: 360, where 6.2832 rad are 360.001°."""
+        low, high = (round(bound * self.unit, 1) + 0.0 for bound in (self.lower, self.upper))
+        return low, max(high, low + 0.1)
+
+    def inside(self, value: float) -> float:
+        """An angle or a length within the range itself, which ``shown`` may exceed by its rounding."""
+        return min(max(value, self.lower), self.upper)
+
+    @property
     def symbol(self) -> str:
         """Of the unit that sliders show."""
         return "°" if self.revolute else "mm"

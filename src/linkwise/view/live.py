@@ -9,9 +9,10 @@ import numpy as np
 from linkwise.errors import ConstraintError
 from linkwise.functions.arrays import run_on_arrays
 from linkwise.functions.table import FUNCTIONS, Setting
+from linkwise.geometry.posture import bent_position
 from linkwise.robot.kernels import is_straight
 from linkwise.robot.robot import Robot
-from linkwise.view.dials import dials_of, positions
+from linkwise.view.dials import dials_of, positions, values_of
 
 LOAD_DENSITY = 2700.0  # [kg/m³]: a payload is a ball of aluminium
 HEAVIEST = 20.0  # [kg]: range of the load without effort limits
@@ -127,10 +128,8 @@ def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def home(robot: Robot) -> np.ndarray:
-    """Initial position: zero where that is within the range, otherwise the middle of the range."""
-    lower, upper = ranges(robot)
-    inside = (lower <= 0.0) & (upper >= 0.0)
-    return positions(robot, np.where(inside, 0.0, (lower + upper) / 2))
+    """Initial position: bent, above the floor; within the ranges of the sliders."""
+    return positions(robot, np.clip(values_of(robot, bent_position(robot)), *ranges(robot)))
 
 
 def ball_radius(mass: float) -> float:

@@ -1,16 +1,22 @@
-"""Default motions: to and fro, and through random points, within the velocity limits."""
+"""Default motions: to and fro, and through random points, within the velocity limits and above the floor."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from linkwise.collision.heights import lowest_points
+from linkwise.geometry.skeleton import skeleton
 from linkwise.motion import PiecewisePolynomial, Trajectory, quintic_spline
 from linkwise.robot.robot import Robot
 from linkwise.view.live import ranges
+from linkwise.view.placing import floor_of, scene_box, up_of
 
 EASY = 0.6  # fraction of the velocity limits
 UNHURRIED = (1.2, 0.4)  # [rad/s], [m/s]: speeds of joints without a velocity limit
 SHORTEST = 0.8  # [s] from point to point
+TRIES = 6  # lists of random points
+NEARER = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)  # parts of the way to points
+LOOKED_AT = 200  # positions of a motion at which the robot is above the floor
 
 
 def to_and_fro(robot: Robot, q: np.ndarray) -> Trajectory:
@@ -18,15 +24,36 @@ def to_and_fro(robot: Robot, q: np.ndarray) -> Trajectory:
     lower, upper = ranges(robot)
     middle = (lower + upper) / 2
     there = np.clip(middle - 0.5 * (q - middle) + 0.15 * (upper - lower), lower, upper)
-    return through(robot, [q, there, q])
+    return _above_floor(robot, q, [there[None]])
 
 
 def random_points(robot: Robot, q: np.ndarray, *, seed: int = 0, count: int = 4) -> Trajectory:
     """From q through random points within the limits, and back."""
     lower, upper = ranges(robot)
     inner = 0.15 * (upper - lower)
-    points = np.random.default_rng(seed).uniform(lower + inner, upper - inner, (count, robot.dof))
-    return through(robot, [q, *points, q])
+    rng = np.random.default_rng(seed)
+    return _above_floor(
+        robot, q, [rng.uniform(lower + inner, upper - inner, (count, robot.dof)) for _ in range(TRIES)]
+    )
+
+
+def _above_floor(robot: Robot, q: np.ndarray, options: list[np.ndarray]) -> PiecewisePolynomial:
+    """From q through the first of these lists of points that keep the robot above the floor, and back; if none does,
+    through points nearer to q."""
+    q = np.asarray(q, dtype=float)
+    found = through(robot, [q, *options[0], q])
+    if robot.nq != robot.dof:
+        return found
+    bones = skeleton(robot)
+    low, high = scene_box(robot, bones, (), q)
+    floor = min(floor_of(low, high, up_of(robot), bones.reach), float(lowest_points(robot, q[None])[0]))
+    for share in NEARER:
+        for points in options:
+            found = through(robot, [q, *(q + share * (points - q)), q])
+            samples = found.at(np.linspace(found.begin, found.end, LOOKED_AT)).q
+            if lowest_points(robot, samples).min() >= floor - 1e-9:
+                return found
+    return through(robot, [q, *(q + 0.0 * options[0]), q])
 
 
 def through(robot: Robot, points: list[np.ndarray]) -> PiecewisePolynomial:

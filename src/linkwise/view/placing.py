@@ -48,7 +48,9 @@ def scene_box(
 
 def camera_of(low: np.ndarray, high: np.ndarray, reach: float) -> tuple[np.ndarray, float]:
     """(the point to look at, the distance from it)."""
-    return (low + high) / 2, 1.75 * max(float(np.linalg.norm(high - low)), 0.6 * reach)
+    return (low + high) / 2, 1.75 * max(
+        float(np.linalg.norm(high - low)), reach
+    )  # a robot that is bent can stretch
 
 
 def floor_of(low: np.ndarray, high: np.ndarray, up: np.ndarray, reach: float) -> float:

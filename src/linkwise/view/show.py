@@ -1,4 +1,4 @@
-"""``robot.show()``: the 3-D page in a frame of a notebook, or in the browser."""
+"""``robot.show()``: a page of the robot in a frame of a notebook, or the 3-D page in the browser."""
 
 from __future__ import annotations
 
@@ -12,11 +12,35 @@ import numpy as np
 
 from linkwise.arguments.flags import flag, flag_or_none
 from linkwise.core import foreign
+from linkwise.view.offline import page_file
 from linkwise.view.page import PORT, Page, serve
 
 if TYPE_CHECKING:
     from linkwise.motion import Trajectory
     from linkwise.robot.robot import Robot
+    from linkwise.simulate import Result
+
+
+class Framed:
+    """A page file in a frame of a notebook: it is stored with the notebook, and needs neither server nor network.
+
+    Args:
+        robot: the robot, for the title of the frame.
+        text: the page.
+        height: of the frame [pixels].
+    """
+
+    def __init__(self, robot: Robot, text: str, height: int):
+        self.robot, self.text, self.height = robot, text, height
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{foreign.html_page(self.text)}" title="{foreign.html_text(self.robot.name)}" '
+            f'sandbox="allow-scripts allow-downloads" style="width:100%;height:{self.height}px;border:0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Framed: {foreign.line(self.robot.name)}, {len(self.text) / 1e6:.2f} MB>"
 
 
 class Embedded:
@@ -56,16 +80,18 @@ def show(
     *,
     meshes: Iterable[str | os.PathLike[str]] = (),
     motion: Trajectory | None = None,
+    result: Result | None = None,
     frame: str | None = None,
+    live: bool | None = None,
     port: int = PORT,
     dark: bool = False,
     shadows: bool = True,
     height: int = 480,
     wait: bool | None = None,
-) -> Embedded | Page:
-    """Show a robot on its 3-D page.
+) -> Framed | Embedded | Page:
+    """Show a robot on its page.
 
-    A notebook gets an object that it shows in a frame; elsewhere the page is opened in the browser.
+    A notebook gets a page file in a frame, which needs no server; elsewhere the live page is opened in the browser.
 
     Args:
         robot: the robot.
@@ -73,7 +99,9 @@ def show(
         source: the file that it came from, for its meshes; by default the one that it was loaded from.
         meshes: further folders with meshes.
         motion: a motion to play.
+        result: a simulation to play, with arrows for the forces of contacts.
         frame: the frame that carries the load and can be dragged.
+        live: the live page, served by this process; by default in a notebook a page file and elsewhere the live page.
         port: port of the page; the next free one if it is busy.
         dark: a dark page.
         shadows: False draws without shadows and reflections, several times as fast on machines without a graphics card.
@@ -82,6 +110,12 @@ def show(
     """
     dark, shadows, wait = flag("dark", dark), flag("shadows", shadows), flag_or_none("wait", wait)
     notebook = in_notebook()
+    if notebook and not flag_or_none("live", live):
+        at = None if q is None else np.asarray(q, dtype=float)
+        text = page_file(
+            robot, source, meshes=meshes, motion=motion, frame=frame, q=at, dark=dark or None, result=result
+        )
+        return Framed(robot, text, height)
     page = serve(
         robot,
         source,
@@ -95,6 +129,8 @@ def show(
     )
     if q is not None:
         page.pose(q)
+    if result is not None:
+        page.replay(result)
     if notebook:
         return Embedded(page, height)
     import webbrowser

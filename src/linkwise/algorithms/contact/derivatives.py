@@ -40,7 +40,7 @@ def linearised(
     frictions: Sequence[Scalar],
     stiff: Sequence[Scalar],
     least: Scalar,
-    smoothing: float = 0.0,
+    smoothing: Scalar = 0.0,
     compliance: Sequence[Scalar] = (),
 ) -> tuple[list[Law], list[Scalar]]:
     """(K of every contact and joint row, changes −K dw + dp_μ at constant p, of value zero).
@@ -60,7 +60,7 @@ def linearised(
     for k, friction in enumerate(frictions):
         x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
         kappa, pressed, (u, v) = at.held[k], at.pressed[k], at.directions[k]
-        if smoothing > 0.0:
+        if not is_zero(smoothing):
             speed = stiff[z] * at.p[z] - at.w[z]
             share = 0.5 * (1.0 + speed / sqrt(speed * speed + smoothing * smoothing))
             # a contact that is open still has the direction in which it would stick

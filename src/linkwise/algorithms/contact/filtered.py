@@ -239,7 +239,7 @@ def changes_of(
     p: Sequence[Scalar],
     v: Sequence[Scalar],
     free: Sequence[Scalar],
-    smoothing: float,
+    smoothing: Scalar,
 ) -> list[Scalar]:
     """Zeros with the derivatives of the impulses, see ``derivatives``.
 

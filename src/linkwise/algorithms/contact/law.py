@@ -93,7 +93,7 @@ class Given:
     friction: Sequence[Scalar]
     height: Sequence[Scalar]
     start: Sequence[Scalar] | None = None
-    smoothing: float = 0.0
+    smoothing: Scalar = 0.0
     """Of derivatives [m/s], see ``derivatives``."""
 
 

@@ -102,7 +102,7 @@ class _Scales:
 
 
 def solve(
-    problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None, smoothing: float = 0.0
+    problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None, smoothing: Scalar = 0.0
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
@@ -138,7 +138,7 @@ def solve(
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
 
-def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: float) -> list[Scalar]:
+def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: Scalar) -> list[Scalar]:
     """The impulses with their derivatives, see ``derivatives``."""
     p = [like(x, 0.0) for x in projected(problem.friction, at.p)]
 

@@ -28,6 +28,10 @@ def show_identification(found: Identification) -> None:
         say(line)
     mixed = ": the motion mixes them up, see linkwise excite" if found.excitation.condition > MIXED else ""
     say(f"{len(found.base)} base parameters, condition number {found.excitation.condition:.3g}{mixed}")
+    for torque in found.unmodelled.torques:
+        say(f"unmodelled, {torque.text}")
+    for line in found.ripple.lines:
+        say(f"drive ripple, {line.text}")
     before, after = found.reduction.operations_before, found.reduction.operations
     say(
         f"reduced model: {len(found.reduction.significance.labels)} of {found.reduction.base_count} parameters, "

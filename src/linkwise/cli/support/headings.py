@@ -17,11 +17,13 @@ from linkwise.cli.support.layout import shown_width
 from linkwise.files.outputs import is_standard_output
 
 OPEN = "linkwise.open"  # in click's context: the page is to be shown
+QUIET = "linkwise.quiet"  # in click's context: no progress is shown
+PRECISIONS = ("--float32", "--float64")
 
 REQUIRED, OTHERS, LAST = "Required", "Options", "Help"
 COMMON = {  # options that several commands share, shown after those of the command itself
     "Robot": "gravity lock base mimic",
-    "Output": "out report figures open json",
+    "Output": "out report figures open json quiet",
     LAST: "help version",
 }
 
@@ -84,14 +86,24 @@ class Command(WithExamples):
         super().__init__(*arguments, **options)
         self.headings = dict(headings or {})
         self.page = page
+        self.params.append(quiet_option())
         for parameter in self.params:
+            if "--out" in parameter.opts:
+                parameter.opts.insert(0, "-o")
             if parameter.type is click.STRING and _PATH.search(
                 parameter.metavar or str(parameter.name).upper()
             ):
                 parameter.type = PathName()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``--robot X`` means X as ROBOT, and ROBOT may stand after the other arguments."""
+        """``--robot X`` means X as ROBOT, and ROBOT may stand after the other arguments; ``--float32`` means
+        ``--dtype float32``."""
+        known = {each for parameter in self.params for each in parameter.opts}
+        if "--dtype" in known:
+            both = (
+                ["--dtype", word[2:]] if word in PRECISIONS and word not in known else [word] for word in args
+            )
+            args = [word for words in both for word in words]
         takes_robot = any(isinstance(each, click.Argument) and each.name == "robot" for each in self.params)
         if takes_robot:
             args = _robot_first(args)
@@ -267,6 +279,24 @@ open_option = click.option(
     callback=_wants_page,
     help="Show the written page in the browser.",
 )
+
+
+def _wants_quiet(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    ctx.meta[QUIET] = wanted
+
+
+def is_quiet() -> bool:
+    """Whether ``--quiet`` was typed."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(QUIET))
+
+
+def quiet_option() -> click.Option:
+    """``-q``, which every command has."""
+    names = ["-q", "--quiet"]
+    return click.Option(
+        names, is_flag=True, expose_value=False, callback=_wants_quiet, help="Show no progress."
+    )
 
 
 def open_in_browser(address: str) -> None:

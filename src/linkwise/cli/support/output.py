@@ -12,13 +12,14 @@ from typing import IO, Any
 
 import click
 
-from linkwise.cli.support import layout
+from linkwise.cli.support import headings, layout
 from linkwise.cli.support.written import says_on_standard_error
 from linkwise.core import foreign
 from linkwise.records.table import Table
 
 __all__ = [
     "Table",
+    "fraction_done",
     "jsonable",
     "number",
     "plain",
@@ -102,7 +103,7 @@ def number(value: float, digits: int = 4) -> str:
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
     """A progress bar on standard error while the block runs; quiet in a pipe. The block calls what it is given."""
-    if not sys.stderr.isatty():
+    if not _shows_progress():
         yield lambda: None
         return
     from rich.console import Console
@@ -118,15 +119,43 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
+def fraction_done(what: str) -> Iterator[Callable[[str, float], None] | None]:
+    """A progress bar with the time that is left, for work of which the fraction done is known; quiet in a pipe. The
+    block calls what it is given with a text and the fraction; None: nothing is shown."""
+    if not _shows_progress():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(_unmarked(what), total=1.0)
+
+        def advance(words: str, fraction: float) -> None:
+            if fraction == 0.0 and words:
+                console.print(_unmarked(f"{words} (Ctrl+C stops it)"), highlight=False)
+            bar.update(task, description=_unmarked(words), completed=fraction)
+
+        yield advance
+
+
+@contextlib.contextmanager
 def status(what: str) -> Iterator[Callable[[str], None]]:
     """A line on standard error that says what is being done; quiet in a pipe. The block calls what it is given."""
-    if not sys.stderr.isatty():
+    if not _shows_progress():
         yield lambda words: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status(_unmarked(what)) as shown:
         yield lambda words: shown.update(_unmarked(words))
+
+
+def _shows_progress() -> bool:
+    """On a terminal, unless ``--quiet`` was typed."""
+    return sys.stderr.isatty() and not headings.is_quiet()
 
 
 def _unmarked(text: str) -> str:

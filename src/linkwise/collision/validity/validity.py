@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.arguments.numbers import Numbers
 from linkwise.collision.body_pairs import BodyPairs, LinkPair, body_pairs, body_poses_of
 from linkwise.collision.bounds import Levers
@@ -16,7 +18,7 @@ from linkwise.collision.clearance import pose_gradient, position_range
 from linkwise.collision.spheres import Spheres, spheres_of
 from linkwise.collision.validity.kernel import BoundWorld, ValidityKernel
 from linkwise.collision.validity.nearest import nearest
-from linkwise.collision.validity.nests import Checked, clearance_nest, collision_nest
+from linkwise.collision.validity.nests import ASKED, Checked, clearance_nest, collision_nest
 from linkwise.collision.world import World
 from linkwise.core.once import once
 from linkwise.core.products import length
@@ -46,6 +48,9 @@ class Validity:
         srdf: an SRDF file; pairs of links that it disables are not compared.
         skip: further pairs of names of links that are not compared.
         compare: pairs that are compared although they touch by construction.
+        divided: whether spheres that often touch other links are divided into small ones for comparisons of links with
+            each other; False compares the spheres themselves, which is quicker, refuses more, and leaves out pairs
+            of spheres that touch in nearly all postures.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class Validity:
         srdf: str | os.PathLike[str] | None = None,
         skip: Iterable[LinkPair] = (),
         compare: Iterable[LinkPair] = (),
+        divided: bool = True,
     ):
         if robot.nq != robot.dof:
             raise ArgumentError(
@@ -63,9 +69,10 @@ class Validity:
             )
         self.robot, self.n = robot, robot.nq
         self.spheres = spheres_of(robot) if spheres is None else spheres
+        whole = self.spheres if flag("divided", divided) else replace(self.spheres, divide=None)
         listed = [(pair.first, pair.second) for pair in read_srdf(srdf)] if srdf is not None else []
         known = [pair for pair in listed if set(pair) <= set(robot.link_names)]
-        self.pairs: BodyPairs = body_pairs(robot, self.spheres, [*known, *skip], compare)
+        self.pairs: BodyPairs = body_pairs(robot, whole, [*known, *skip], compare)
         self._checked = Checked(robot, self.spheres, self.pairs)
 
     @once
@@ -86,7 +93,8 @@ class Validity:
         Args:
             q: positions [rad or m], shape (..., n).
             world: obstacles; by default none.
-            clearance: distance [m] below which it counts as touching, also between links.
+            clearance: distance [m] below which it counts as touching, also between links; of two links that are
+                near each other by construction at most half of the distance that they have in half of random postures.
             threads: number of threads; None: all cores when the batch is worth it.
         """
         rows, shape = self._rows(q)
@@ -107,6 +115,17 @@ class Validity:
         found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64"), threads)
         tables = [part[:, : self._sizes[k]].reshape(*shape, self._sizes[k]) for k, part in enumerate(found)]
         return Clearances(tables[0], tables[1] if len(tables) > 1 else np.zeros((*shape, 0)))
+
+    def wanted(self, clearance: float, asked: float = ASKED) -> np.ndarray:
+        """What a clearance [m] asks of each number of ``clearances``: less of links that are near by construction.
+
+        Args:
+            clearance: distance [m] to obstacles and between links.
+            asked: part of the usual distance of two links.
+        """
+        usual = np.array(list(self.pairs.usual.values()))
+        bodies = np.full(max(1, len(self._checked.moving)), clearance)
+        return np.concatenate([bodies, np.minimum(clearance, asked * usual)])
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -133,12 +152,9 @@ class Validity:
         near = nearest(self._checked, poses, _world(world))
         by_pose = np.zeros((len(rows), len(self.robot.moving_joints) + 1, 3, 4))
         states = np.arange(len(rows))
-        for sphere, sign in ((near.first, 1.0), (near.second, -1.0)):
-            used = sphere >= 0
-            body = self.spheres.body[sphere]
-            point = np.concatenate([self.spheres.centre[sphere], np.ones((len(rows), 1))], axis=1)
+        for body, point, sign in zip(near.bodies, near.points, (1.0, -1.0), strict=True):
             share = sign * near.normal[:, :, None] * point[:, None, :]
-            np.add.at(by_pose, (states[used], body[used]), share[used])
+            np.add.at(by_pose, (states, body), share)
         moving = by_pose[:, :-1].reshape(len(rows), -1)
         gradient = np.asarray(pose_gradient(self.robot)(rows, moving)).reshape(len(rows), -1)
         return near.distance.reshape(shape)[()], gradient.reshape(*shape, self.robot.nq)
@@ -164,7 +180,14 @@ class Validity:
         return np.array(world).reshape(-1, n), np.array(pairs).reshape(-1, n)
 
     def _farthest(self, body: int) -> float:
-        points = self.spheres.centre[self.spheres.body == body]
+        small = self.pairs.small
+        mine = self.spheres.body[small.parent] == body
+        groups = [
+            small.rows[a:b, :3] for a, b in zip(small.starts[:-1][mine], small.starts[1:][mine], strict=True)
+        ]
+        points = np.concatenate(
+            [self.spheres.centre[self.spheres.body == body], small.groups[mine, :3], *groups]
+        )
         return max((length(point) for point in points), default=0.0) if body != BASE else 0.0
 
     def _name(self, body: int) -> str:

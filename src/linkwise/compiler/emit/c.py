@@ -350,6 +350,7 @@ class CFunction:
         if constant_time:
             _refuse_loops_over_data(self.nest, name)
         self.printer = Printer(self.nest, _dialect(self.nest.dtype, name, constant_time, package))
+        self.printer.skips = not constant_time
         self.real = self.printer.dialect.real
         shapes = _shapes(program)
         self.status = self._status()

@@ -178,6 +178,7 @@ class Printer:
         self.arrays = {array.name: array for array in nest.arrays}
         self.lines: list[str] = []
         self.indent = 1
+        self.skips = True  # whether ``IfNegative`` is a branch; its statements may always run
         self._registers: dict[Register, str] = {}
         self._held: dict[Place, str] = {}  # what this step has read into a variable of its own
         self._variables = 0  # names of such variables so far
@@ -206,7 +207,8 @@ class Printer:
                 case If():
                     self.choice(statement)
                 case IfNegative():
-                    self._open(f"if ({self._registers[statement.register]} < {self.dialect.number(0.0)})")
+                    test = f"if ({self._registers[statement.register]} < {self.dialect.number(0.0)})"
+                    self._open(test if self.skips else "")
                     self.write(statement.then)
                     self._close()
                 case Declare():

@@ -12,6 +12,7 @@ from linkwise.compiler.ir.loops import (
     Array,
     Element,
     For,
+    IfNegative,
     Let,
     Nest,
     Place,
@@ -119,6 +120,8 @@ class Procedure:
                 total += Counter(cost.counts() | further)
             elif isinstance(statement, Let):
                 values[statement.name] = statement.value.value(values, tables)
+            elif isinstance(statement, IfNegative):
+                total += self._counted(statement.then, tables, values)
             elif isinstance(statement, For):
                 turns = range(
                     *(x.value(values, tables) for x in (statement.first, statement.stop, statement.step))

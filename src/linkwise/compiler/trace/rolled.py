@@ -66,6 +66,9 @@ class Unrolled:
                 raise TooLongError(f"more than {self.most} operations")
             yield k
 
+    def needed(self, still: Variable) -> Iterator[int]:
+        yield 0
+
     def array(self, shape: tuple[int, ...], fill: float | None) -> np.ndarray:
         array = np.empty(shape, object)
         array[...] = 0.0 if fill is None else fill
@@ -143,6 +146,8 @@ class TracedLoop:
     body: Block
     site: Site
     parallel: bool = False
+    still: Register | None = None
+    """Of ``language.needed``: one turn if it is negative, else none."""
 
 
 @dataclass(eq=False)
@@ -167,13 +172,20 @@ class Block:
 class Rolled:
     """Records the bodies of loops once."""
 
-    def __init__(self, graph: Graph, unrolled: frozenset[Site] = frozenset(), longest: int | None = None):
-        self.graph, self.unrolled = graph, unrolled
+    def __init__(
+        self,
+        graph: Graph,
+        unrolled: frozenset[Site] = frozenset(),
+        longest: int | None = None,
+        constant_time: bool = False,
+    ):
+        self.graph, self.unrolled, self.constant_time = graph, unrolled, constant_time
         self.longest = UNROLLED if longest is None else longest
         self.arrays: dict[str, Array] = {}
         self.block = self.root = Block(())
         self.steps: list[OpenStep] = []
         self.parts: list[StraightPart] = []
+        self.tested: set[Register] = set()  # by ``needed``
         self.starts: list[int] = []  # the number of nodes when each step began
         self._loops = self._registers = 0
         self._root_frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
@@ -199,6 +211,21 @@ class Rolled:
                 yield k
             self._depth -= 1
             return
+        yield from self._recorded(index(first), index(stop), step, site, parallel)
+
+    def needed(self, still: _Held) -> Iterator[Any]:
+        if self.constant_time:
+            yield 0
+            return
+        if self._side_by_side:
+            raise TraceError("needed: turns of a parallel loop are taken side by side")
+        self.tested.add(still.register)
+        yield from self._recorded(index(0), index(1), 1, self._site(), False, still.register)
+
+    def _recorded(
+        self, first: Index, stop: Index, step: int, site: Site, parallel: bool, still: Register | None = None
+    ) -> Iterator[Any]:
+        """The body of a loop, traced once."""
         body = Block((*self.block.around, self.block))
         outside, self.block = self.block, body
         before = self._depth, self._side_by_side
@@ -215,7 +242,7 @@ class Rolled:
             raise TraceError("loops must be nested")
         self.block = outside
         self._depth, self._side_by_side = before
-        outside.items.append(TracedLoop(number, index(first), index(stop), step, body, site, parallel))
+        outside.items.append(TracedLoop(number, first, stop, step, body, site, parallel, still))
         self._step = self._open()
 
     def array(self, shape: tuple[int, ...], fill: float | None) -> Stored:
@@ -336,7 +363,7 @@ class Rolled:
                     ends = (*first, *stop)
                     turns = max(1.0, abs(sum(stop) - sum(first)) / 2)  # of a triangle, on average
                     size, sites = visit(item.body, {**names, item.name: (min(ends), max(ends))})
-                    constant = not (item.first.terms or item.stop.terms)
+                    constant = item.still is None and not (item.first.terms or item.stop.terms)
                     sites = sites | {item.site}
                     # turns that may run side by side do so, unless they are few operations
                     most = min(UNROLLED, self.longest) if item.parallel else self.longest

@@ -8,7 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.ir.graph import CONDITIONS, Graph, Node
-from linkwise.compiler.ir.loops import Array, Declare, Element, For, Place, Register, Statement, Step, whole
+from linkwise.compiler.ir.loops import (
+    Array,
+    Declare,
+    Element,
+    For,
+    IfNegative,
+    Place,
+    Register,
+    Statement,
+    Step,
+    whole,
+)
 from linkwise.compiler.ir.program import Dtype
 from linkwise.compiler.trace.procedure import Procedure
 from linkwise.compiler.trace.repeated import may_repeat
@@ -43,7 +54,7 @@ class Resolved:
         while True:
             read = {memory_of(key) for step in trace.steps for key in step.reads if self._is_used(step, key)}
             read |= {array.name for array in trace.arrays.values() if array.kind == "output"}
-            read |= {memory_of(key) for key in self._of_parts("reads")}
+            read |= {memory_of(key) for key in self._of_parts("reads")} | trace.tested
             unread = [
                 (step, key) for step in trace.steps for key in step.writes if memory_of(key) not in read
             ]
@@ -118,7 +129,7 @@ class Finished(Resolved):
         self.arrays = self._arrays()
         read = [key for given in self.inputs_of_step for key in given.values()]
         read += self._of_parts("reads", "writes")
-        self._registers = {key for key in read if isinstance(key, Register)}
+        self._registers = {key for key in read if isinstance(key, Register)} | trace.tested
         self._writers = self._counted_writers()
         self._cleared: dict[str, None] = {}  # arrays that are filled with zeros once, before everything else
         self._fills = 0
@@ -173,7 +184,9 @@ class Finished(Resolved):
                     body.append(Declare({item: 0.0}))
             elif isinstance(item, TracedLoop):
                 inside = self._statements(item.body)
-                if inside:
+                if item.still is not None:
+                    body.append(IfNegative(item.still, inside))
+                elif inside:
                     bounds = (item.first.whole, item.stop.whole)
                     alone = item.parallel and item.step == 1
                     made = For(

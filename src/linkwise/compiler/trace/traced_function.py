@@ -35,6 +35,7 @@ class TracedFunction:
         label: name of the program.
         longest: operations up to which a loop is unrolled inside a program with loops; by default ``rolled.UNROLLED``.
         loops: whether it is long in any case: what is ``straight`` in it need not be traced to know that.
+        constant_time: whether work that ``language.needed`` would leave out is always done.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class TracedFunction:
         *,
         longest: int | None = None,
         loops: bool = False,
+        constant_time: bool = False,
     ):
         self.function, self.inputs, self.label = function, dict(inputs), label
-        self.longest, self.loops = longest, loops
+        self.longest, self.loops, self.constant_time = longest, loops, constant_time
         self.recorded: Recorded | None = None
         with contextlib.suppress(TooLongError):
             self.recorded = None if loops else self._recorded(rolled.MOST_NODES)
@@ -101,7 +103,7 @@ class TracedFunction:
         self, function: Callable[..., Outputs], inputs: Mapping[str, Shape], label: str
     ) -> TracedFunction:
         """A function that is made from this one, such as its derivative, traced by the same rules."""
-        return TracedFunction(function, inputs, label, longest=self.longest)
+        return TracedFunction(function, inputs, label, longest=self.longest, constant_time=self.constant_time)
 
     def straight(self, dtype: Dtype) -> Program:
         """The program without loops, whatever its length."""
@@ -122,7 +124,7 @@ class TracedFunction:
         }
 
     def _rolled(self, unrolled: frozenset[Site]) -> tuple[Rolled, Outputs]:
-        trace = Rolled(Graph(), unrolled, self.longest)
+        trace = Rolled(Graph(), unrolled, self.longest, self.constant_time)
         with tracing(trace):
             outputs = self.function(**{key: trace.given(key, shape) for key, shape in self.inputs.items()})
             for key, value in outputs.items():

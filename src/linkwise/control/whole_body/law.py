@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import traced_kernel
 from linkwise.control.whole_body.limits import (
@@ -259,15 +260,7 @@ class WholeBody(Summarised):
         if key not in self._kernels:
 
             def targets(q_d: Any, qd_d: Any, qdd_d: Any) -> dict[str, Any]:
-                state = State(self.robot, vector(q_d), vector(qd_d))
-                numbers: list[Any] = []
-                for task in self.tasks:
-                    if isinstance(task, ForceTask):
-                        numbers += [0.0] * self.size_of(task)
-                        continue
-                    target = task.reference(state, vector(qdd_d))
-                    numbers += [*target.value, *target.rate, *target.acceleration]
-                return {"targets": numbers}
+                return {"targets": self.references(q_d, qd_d, qdd_d)[0]}
 
             n = self.robot.dof
             sizes = {"q_d": self.robot.nq, "qd_d": n, "qdd_d": n}
@@ -276,6 +269,22 @@ class WholeBody(Summarised):
                 "whole_body_targets", targets, sizes, shapes, dtype, self.key() + b"targets"
             )
         return self._kernels[key]
+
+    def references(self, q_d: Any, qd_d: Any, qdd_d: Any) -> list[list[Any]]:
+        """[targets] of a motion of the joints, over scalars.
+
+        Args:
+            q_d, qd_d, qdd_d: positions, velocities and accelerations.
+        """
+        state = State(self.robot, vector(q_d), vector(qd_d))
+        numbers: list[Any] = []
+        for task in self.tasks:
+            if isinstance(task, ForceTask):
+                numbers += [0.0] * self.size_of(task)
+                continue
+            target = task.reference(state, vector(qdd_d))
+            numbers += [*target.value, *target.rate, *target.acceleration]
+        return [numbers]
 
     def solve(
         self, q: Any, qd: Any, targets: Any, *, gains: Any = None, stance: Any = None, start: Any = None
@@ -338,14 +347,18 @@ class WholeBody(Summarised):
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
-    def kernel(self, dtype: str = "float64") -> Kernel:
+    def kernel(self, dtype: str = "float64", *, constant_time: bool = False) -> Kernel:
         """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
         ``errors``, ``report`` (residual, slip), ``active`` and ``next_start``.
 
         Args:
             dtype: "float64" or "float32".
+            constant_time: whether steps of the solver that change nothing any more are computed all the same: the time
+                does not depend on the data then, and the results are the same.
         """
-        if dtype not in self._kernels:
+        constant_time = flag("constant_time", constant_time)
+        key = f"{dtype} constant" if constant_time else dtype
+        if key not in self._kernels:
             from linkwise.compiler.trace.room import in_one_room
             from linkwise.compiler.trace.traced_function import TracedFunction
 
@@ -355,15 +368,23 @@ class WholeBody(Summarised):
             def build(precision: Any) -> Any:
                 if not traced:
                     traced.append(
-                        TracedFunction(self._run, inputs, "whole_body", longest=WRITTEN_OUT, loops=True)
+                        TracedFunction(
+                            self._run,
+                            inputs,
+                            "whole_body",
+                            longest=WRITTEN_OUT,
+                            loops=True,
+                            constant_time=constant_time,
+                        )
                     )
                 return in_one_room(traced[0].program(precision), "tables")
 
             sizes = {name: int(np.prod(shape)) for name, shape in inputs.items()}
-            made = Kernel("whole_body", sizes.items(), self.output_shapes().items(), dtype, build, self.key())
+            own = self.key() + (b"constant time" if constant_time else b"")
+            made = Kernel("whole_body", sizes.items(), self.output_shapes().items(), dtype, build, own)
             made.shapes = {name: shape for name, shape in inputs.items() if len(shape) > 1}
-            self._kernels[dtype] = made
-        return self._kernels[dtype]
+            self._kernels[key] = made
+        return self._kernels[key]
 
     def key(self) -> bytes:
         """Stands for all that the kernel computes."""

@@ -36,6 +36,7 @@ POINTS, POINTS_EACH = (
 DENSER = 4  # times as many points for distances, which change faster than torques
 FINE, FINE_EACH = 2000, 120  # at which it must keep all limits in the end
 RANDOM = 20  # random motions that fill the limits, for comparison
+EVALUATIONS_EACH = 3.5  # of the criterion for a step of the search, at most about
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +143,8 @@ def excite(
         starts: number of random motions that are improved; the best one is returned.
         iterations: most steps of improvement for each.
         seed: the same seed gives the same motion.
-        progress: called with a text and the fraction done.
+        progress: called with a text and the fraction done: first with the longest time that it may take, then at
+            every step.
 
     Returns:
         The motion with its condition number.
@@ -162,12 +164,21 @@ def excite(
     rng = np.random.default_rng(seed)
     randoms = [search.motion(search.random(rng)) for _ in range(RANDOM)]
     best: tuple[float, np.ndarray, bool] | None = None
+    say = progress or (lambda words, fraction: None)
+    if progress is not None:
+        any_motion = search.random(np.random.default_rng(seed))
+        progress(f"at most about {search.foreseen(any_motion, iterations) * starts:.0f} s", 0.0)
     for number in range(starts):
-        theta, converged = search.improve(search.random(rng, fill=0.6, number=number), iterations)
+
+        def advance(fraction: float, number: int = number) -> None:
+            say(f"start {number + 1} of {starts}", (number + fraction) / starts)
+
+        theta, converged = search.improve(
+            search.random(rng, fill=0.6, number=number), iterations, advance if progress else None
+        )
         theta = search.feasible(theta, number, proved=True)
         value = search.criterion.value(search.motion(theta), criterion)
-        if progress is not None:
-            progress(f"start {number + 1} of {starts}", value)
+        say(f"start {number + 1} of {starts}: {criterion} {value:.4g}", (number + 1) / starts)
         if best is None or value < best[0]:
             best = (value, theta, converged)
     assert best is not None
@@ -257,14 +268,31 @@ class Search:
         theta *= fill / np.maximum(np.max(sizes, axis=0), 1e-12)
         return self.feasible(theta + _constant(theta, rest), number)
 
-    def improve(self, theta: np.ndarray, iterations: int) -> tuple[np.ndarray, bool]:
-        """First by the smooth volume criterion, then by the given one, with growing penalties; and whether the last
-        search ended at an optimum."""
-        shape, converged = theta.shape, False
-        scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
-        for name, weight in (("log_det", 10.0), (self.name, 100.0), (self.name, 1e3)):
+    def foreseen(self, theta: np.ndarray, iterations: int) -> float:
+        """The longest time [s] that improving a motion may take, from the time of one evaluation (the second one: the
+        first compiles)."""
+        self.cost(theta, self.name, 100.0)
+        begun = time.monotonic()
+        self.cost(theta, self.name, 100.0)
+        self.evaluations -= 2
+        return EVALUATIONS_EACH * iterations * (time.monotonic() - begun)
 
-            def cost(flat: np.ndarray, name=name, weight=weight) -> tuple[float, np.ndarray]:
+    def improve(
+        self, theta: np.ndarray, iterations: int, advance: Callable[[float], None] | None = None
+    ) -> tuple[np.ndarray, bool]:
+        """First by the smooth volume criterion, then by the given one, with growing penalties; and whether the last
+        search ended at an optimum. ``advance`` is called with the fraction of the evaluations that are foreseen."""
+        shape, converged, before = theta.shape, False, self.evaluations
+        scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
+        for part, (name, weight) in enumerate((("log_det", 10.0), (self.name, 100.0), (self.name, 1e3))):
+            before = self.evaluations
+
+            def cost(
+                flat: np.ndarray, name=name, weight=weight, part=part, before=before
+            ) -> tuple[float, np.ndarray]:
+                if advance is not None:
+                    done = (self.evaluations - before) / (EVALUATIONS_EACH * max(1, iterations // 3))
+                    advance((part + min(done, 1.0)) / 3)
                 value, gradient = self.cost(flat.reshape(shape) * scale, name, weight)
                 return value, (gradient * scale).reshape(-1)
 

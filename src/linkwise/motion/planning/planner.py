@@ -12,12 +12,15 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.collision.clearance import position_range
+from linkwise.collision.validity.nests import ASKED
 from linkwise.collision.validity.validity import Validity, validity_of
 from linkwise.collision.world import World
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ArgumentError
 from linkwise.motion import arguments
 from linkwise.motion.kinematics.inverse import inverse_kinematics
+from linkwise.motion.planning.constrained import ConstrainedSearch, finer
+from linkwise.motion.planning.constraint import Keep
 from linkwise.motion.planning.proof import Prover
 from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
 from linkwise.motion.planning.search import GAP, Search
@@ -31,6 +34,8 @@ SPARE = 0.01  # [m] by which a search keeps away further than is wanted, where s
 SMALLEST_CUT = 0.01  # part of a corner's lines up to which a parabola is made smaller
 SOLUTIONS = 8  # of inverse kinematics for a pose
 CELLS = 40  # of the grid for the timing
+DENSER = 5  # times that way-points under a constraint are doubled
+CHECKED = 16  # points of a piece at which a constraint is checked
 _LOST = 1e-6  # [rad or m] positions may be beyond a limit by rounding
 
 
@@ -38,7 +43,8 @@ _LOST = 1e-6  # [rad or m] positions may be beyond a limit by rounding
 class MotionPlan(Summarised):
     """What ``plan`` found.
 
-    ``status``: "solved"; "start collides", "goal collides", "goal unreachable": nothing was searched; "no path": the
+    ``status``: "solved"; "start collides", "goal collides", "goal unreachable", "start off constraint", "goal off
+    constraint": nothing was searched; "no path": the
     search ended without one, which does not prove that there is none; "not proved": a path was found, but its clearance
     could not be proved; "no timing": no motion along the path keeps the limits. ``message`` says more.
     """
@@ -108,6 +114,7 @@ def plan(
     velocity: Any = None,
     acceleration: Any = None,
     torque: Any = None,
+    constraint: Keep | None = None,
     rounds: int = ROUNDS,
     validity: Validity | None = None,
 ) -> MotionPlan:
@@ -123,11 +130,14 @@ def plan(
         world: the obstacles, ``linkwise.collision.World`` or a list of them; by default none.
         frame: of a goal that is a pose; by default the only leaf.
         seed: of the random numbers.
-        clearance: distance [m] to keep to obstacles and between links.
+        clearance: distance [m] to keep to obstacles and between links; of links that are near each other by
+            construction at most a quarter of the distance that they have in half of random postures.
         timing: False gives the path without a motion.
         velocity: limits [rad/s or m/s] in place of the robot's, one number or (n,).
         acceleration: limits [rad/s² or m/s²], one number or (n,); by default none.
         torque: limits [N·m or N] in place of the robot's, one number, (n,) or (2, n).
+        constraint: what a frame keeps along the whole motion, ``linkwise.motion.Keep``; the path is checked between its
+            way-points, too, at 16 points of each piece.
         rounds: of the search, at most.
         validity: checks of the robot with other spheres or pairs than the default ones.
 
@@ -141,7 +151,9 @@ def plan(
     around = world if isinstance(world, World) else World(() if world is None else world)
     checks = validity_of(robot) if validity is None else validity
     limits = {"velocity": velocity, "acceleration": acceleration, "torque": torque}
-    problem = _Problem(robot, around, checks, float(distance), seed, rounds)
+    if constraint is not None and not isinstance(constraint, Keep):
+        raise ArgumentError(f"constraint: expected linkwise.motion.Keep, got {type(constraint).__name__}")
+    problem = _Problem(robot, around, checks, float(distance), seed, rounds, constraint)
     return problem.solve(start, goal, frame, timing, limits)
 
 
@@ -159,11 +171,20 @@ class _Problem:
     """One start and one goal."""
 
     def __init__(
-        self, robot: Robot, world: World, validity: Validity, clearance: float, seed: int, rounds: int
+        self,
+        robot: Robot,
+        world: World,
+        validity: Validity,
+        clearance: float,
+        seed: int,
+        rounds: int,
+        constraint: Keep | None,
     ):
+        self.constraint = constraint
         self.robot, self.world, self.validity = robot, world, validity
         self.clearance, self.seed, self.rounds = clearance, seed, rounds
         self.prover = _prover(validity, world)
+        self.wanted = validity.wanted(clearance, 0.5 * ASKED)  # the search keeps more
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
 
@@ -172,17 +193,24 @@ class _Problem:
     ) -> MotionPlan:
         n = self.robot.nq
         first = self._inside("start", arguments.positions("start", start, n)[None])[0]
-        if (least := self._least(first[None])[0]) <= self.clearance:
-            return self._failed("start collides", self._why(first, least))
+        if (least := self._least(first[None])[0]) <= 0.0:
+            return self._failed("start collides", self._why(first))
         goals = self._goals(goal, frame, first)
         if not len(goals):
             return self._failed("goal unreachable", "inverse kinematics found no positions for the pose")
+        if self.constraint is not None:
+            if (error := float(self.constraint.error(self.robot, first))) > 1.0:
+                return self._failed("start off constraint", f"{error:.3g} times its tolerance away")
+            errors = self.constraint.error(self.robot, goals)
+            goals = goals[errors <= 1.0]
+            if not len(goals):
+                return self._failed("goal off constraint", f"{errors.min():.3g} times its tolerance away")
         distances = self._least(goals)
-        away = distances > self.clearance
+        away = distances > 0.0
         free = goals[away]
         if not len(free):
-            return self._failed("goal collides", self._why(goals[0], distances[0]))
-        room = min(least, float(distances[away].max())) - self.clearance
+            return self._failed("goal collides", self._why(goals[0]))
+        room = min(least, float(distances[away].max()))
         found = self._proved(first, free, min(SPARE, 0.5 * room))
         if isinstance(found, MotionPlan):
             return found
@@ -251,13 +279,16 @@ class _Problem:
         return np.clip(np.array(kept).reshape(-1, self.robot.nq), lower, upper)
 
     def _least(self, q: np.ndarray) -> np.ndarray:
-        return self.prover.clearances(q).min(axis=1, initial=np.inf)
+        """How much more than the wanted clearances there is [m], the least of all."""
+        return (self.prover.clearances(q) - self.wanted).min(axis=1, initial=np.inf)
 
-    def _why(self, q: np.ndarray, least: float) -> str:
-        words = self.validity.words[int(np.argmin(self.prover.clearances(q[None])[0]))]
+    def _why(self, q: np.ndarray) -> str:
+        clearances = self.prover.clearances(q[None])[0]
+        worst = int(np.argmin(clearances - self.wanted))
+        words, least = self.validity.words[worst], clearances[worst]
         if least < 0:
             return f"{words} overlap by {-100 * least:.1f} cm"
-        return f"{words} are {100 * least:.2f} cm apart, wanted more than {100 * self.clearance:.2f} cm"
+        return f"{words} are {100 * least:.2f} cm apart, wanted more than {100 * self.wanted[worst]:.2f} cm"
 
     # -- path ---------------------------------------------------------------------------------------------------------
 
@@ -269,14 +300,20 @@ class _Problem:
         for attempt in range(ATTEMPTS):
             begin = time.perf_counter()
             search, kept = _search(self.validity, self.world, gap), self.clearance + spare
-            found = search.path(start, goals, seed=self.seed + attempt, rounds=self.rounds, clearance=kept)
+            if self.constraint is None:
+                found = search.path(
+                    start, goals, seed=self.seed + attempt, rounds=self.rounds, clearance=kept
+                )
+            else:
+                constrained = ConstrainedSearch(self.robot, search, self.constraint, kept)
+                found = constrained.path(start, goals, seed=self.seed + attempt, rounds=self.rounds)
             self.seconds["search"] += time.perf_counter() - begin
             self.used += found.rounds
             if found.path is None:
                 return self._failed("no path", f"none was found in {found.rounds} rounds of the search")
             begin = time.perf_counter()
             points = self._ends(found.path, start, goals)
-            result = self._rounded(points)
+            result = self._rounded(points) if self.constraint is None else self._kept(points)
             self.seconds["proof"] += time.perf_counter() - begin
             if result is not None:
                 return points, *result
@@ -291,6 +328,18 @@ class _Problem:
         points[-1] = goals[int(np.argmin(np.abs(goals - path[-1]).max(axis=1)))]
         return without_repeats(points)
 
+    def _kept(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """As ``_rounded``, with as many projected way-points as the constraint needs to be kept between them."""
+        assert self.constraint is not None
+        way: np.ndarray | None = points
+        for _ in range(DENSER):
+            if way is None or (result := self._rounded(way)) is None:
+                return None
+            if float(self.constraint.error(self.robot, _inner_points(result[0])).max()) <= 1.0:
+                return result
+            way = finer(self.robot, self.constraint, way)
+        return None
+
     def _rounded(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Pieces with the largest parabolas that are proved, and rows (begin, end, bound) of the path's parameter."""
         if len(points) < 2:
@@ -299,8 +348,8 @@ class _Problem:
         share = np.ones(len(cuts))
         while True:
             pieces = control_points(points, share * cuts)
-            proof = self.prover.prove(pieces, self.clearance)
-            bad = proof.pieces < self.clearance
+            proof = self.prover.prove(pieces, self.wanted)
+            bad = ~proof.proved
             if not bad.any():
                 return pieces, _rows(pieces, proof)
             curved = np.abs(pieces[:, 0] - 2.0 * pieces[:, 1] + pieces[:, 2]).max(axis=1) > 1e-12
@@ -311,6 +360,13 @@ class _Problem:
             if len(smaller) != len(cuts) or (share[smaller] <= SMALLEST_CUT).any():
                 return None
             share = np.where(smaller, 0.4 * share, share)
+
+
+def _inner_points(pieces: np.ndarray) -> np.ndarray:
+    """Positions of all pieces of a path at ``CHECKED`` parameters each."""
+    u = np.linspace(0.0, 1.0, CHECKED)[:, None, None]
+    a, b, c = pieces.transpose(1, 0, 2)
+    return ((1 - u) ** 2 * a + 2 * u * (1 - u) * b + u * u * c).reshape(-1, pieces.shape[2])
 
 
 def _rows(pieces: np.ndarray, proof: Any) -> np.ndarray:

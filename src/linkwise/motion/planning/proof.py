@@ -23,9 +23,11 @@ ROUNDING = 1e-6  # [m] taken off every clearance: rounding of positions and dist
 
 
 class Proof(NamedTuple):
-    """What is proved about each piece of a path: a clearance [m] that is kept in all of it, shape (pieces,);
-    ``begin`` and ``end`` of intervals as parts of their pieces with their own bounds, and whose they are."""
+    """What is proved about each piece of a path: whether it has the wanted clearances, a clearance [m] that is kept in
+    all of it, shape (pieces,); ``begin`` and ``end`` of intervals as parts of their pieces with their own bounds, and
+    whose they are."""
 
+    proved: np.ndarray
     pieces: np.ndarray
     owner: np.ndarray
     begin: np.ndarray
@@ -51,12 +53,12 @@ class Prover:
         found = self.validity.clearance_kernel(q, self._bound, 1)
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
-    def prove(self, pieces: np.ndarray, wanted: float) -> Proof:
-        """Bounds of pieces; less than ``wanted`` where that cannot be proved.
+    def prove(self, pieces: np.ndarray, wanted: np.ndarray) -> Proof:
+        """Bounds of pieces; ``proved`` where they have all wanted clearances.
 
         Args:
             pieces: control points (pieces, 3, n).
-            wanted: the clearance [m].
+            wanted: the clearances [m], shape (comparisons,).
         """
         control, owner, begin, end = self._divided(pieces)
         bound = np.empty(len(control))
@@ -66,18 +68,21 @@ class Prover:
             middle = 0.25 * (control[:, 0] + 2.0 * control[:, 1] + control[:, 2])
             away = np.abs(control - middle[:, None]).max(axis=1)
             clearance = self.clearances(middle)
-            bound = (clearance - linear.product(away, self.factors.T)).min(axis=1, initial=np.inf) - ROUNDING
-            hopeless = clearance.min(axis=1, initial=np.inf) - ROUNDING < wanted
-            failed[owner[hopeless]] = True
-            ready = (bound >= wanted) | failed[owner] | (level == HALVINGS)
+            bounds = clearance - linear.product(away, self.factors.T) - ROUNDING
+            bound = bounds.min(axis=1, initial=np.inf)
+            enough = (bounds >= wanted).all(axis=1)
+            failed[owner[(clearance - ROUNDING < wanted).any(axis=1)]] = True
+            if level == HALVINGS:
+                failed[owner[~enough]] = True
+            ready = enough | failed[owner]
             done.append((owner[ready], begin[ready], end[ready], bound[ready]))
             if ready.all():
                 break
             control, owner, begin, end = _halved(control[~ready], owner[~ready], begin[~ready], end[~ready])
-        owners, begins, ends, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
+        owners, begins, ends, bound = (np.concatenate(each) for each in zip(*done, strict=True))
         least = np.full(len(pieces), np.inf)
-        np.minimum.at(least, owners, bounds)
-        return Proof(least, owners, begins, ends, bounds)
+        np.minimum.at(least, owners, bound)
+        return Proof(~failed, least, owners, begins, ends, bound)
 
     def _divided(self, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Pieces in parts that move the robot by about ``FIRST``."""

@@ -90,6 +90,8 @@ class Mppi:
             problem = Problem(problem, **described)
         elif not isinstance(problem, Problem) or described:
             raise ProblemError("problem: expected a Problem, or a robot with the arguments of one")
+        if problem.dynamics.timed:
+            raise ProblemError("problem: sampling is for steps of one duration")
         self.problem = problem
         self.hold = arguments.whole("hold", hold, 1)
         if problem.horizon % self.hold:

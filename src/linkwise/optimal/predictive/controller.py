@@ -104,6 +104,8 @@ class Predictive:
             )
         if problem.dynamics.remembers:
             raise ProblemError("problem: costs of differences of torques are not for real-time iteration")
+        if problem.dynamics.timed or problem.dynamics.through:
+            raise ProblemError("problem: predictive control is for steps of one duration, without contacts")
         self.problem, self.robot = problem, problem.robot
         self.iterations, self.first = whole("iterations", iterations, 1), whole("first", first, 1)
         self.steps, self.dtype = tuple(steps), dtype

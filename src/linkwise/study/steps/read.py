@@ -14,7 +14,7 @@ from linkwise.study.steps import call, formula, function
 from linkwise.study.steps.base import Step
 from linkwise.study.steps.robot_parameters import RobotParameters
 
-KINDS = ("function", "formula", "call", "simulate", "identify")
+KINDS = ("function", "formula", "call", "simulate", "identify", "plan")
 
 
 def read(table: Mapping[str, Any], robot: Robot, variables: Sequence[Variable], seed: int) -> list[Step]:
@@ -52,6 +52,10 @@ def _one(name: str, value: Any, robot: Robot, parameters: RobotParameters, seed:
             from linkwise.study.steps import closed_loop
 
             step = closed_loop.read(name, table, robot, parameters, seed)
+        case "plan":
+            from linkwise.study.steps import planned
+
+            step = planned.read(name, table, robot, seed)
         case _:
             from linkwise.study.steps import identification_settings
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import math
 import os
 import re
 from collections.abc import Iterable
@@ -32,6 +31,7 @@ from linkwise.geometry.solids import Mesh, sphere, turned
 from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model import Transform
 from linkwise.model.checks import masslessness
+from linkwise.model.contacts import Contact, Ground, ground_of
 from linkwise.model.coordinates import position_coordinates, velocity_coordinates
 from linkwise.report.svg import COLOURS, escape
 from linkwise.version import __version__
@@ -126,6 +126,8 @@ def page_file(
     known = robot.source if source is None else (source,)
     looks = read_looks(known[0], (*meshes, *known[1:])) if known else Looks()
     live = Live(robot, frame)
+    if q is None and result is not None:
+        q = np.asarray(result.q).reshape(-1, robot.nq)[0]
     live.q = live.q if q is None else np.asarray(q, dtype=float)
     data = {
         **_scene(robot, looks, live.q),
@@ -177,6 +179,7 @@ def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
     seen = [*drawn, *touching]
     low, high = scene_box(robot, bones, [(p.body, p.mesh.moved(p.pose)) for p in seen], q)
     up = up_of(robot)
+    ground = _ground(robot)
     target, distance = camera_of(low, high, bones.reach)
     labels = group_labels(robot, bones.reach, has_meshes)
     there = {part["group"] for part in parts}
@@ -184,7 +187,7 @@ def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
         "name": robot.name,
         "up": up.tolist(),
         "reach": bones.reach,
-        "floor": floor_of(low, high, up, bones.reach),
+        "floor": ground.height if ground is not None else floor_of(low, high, up, bones.reach),
         "camera": {"yaw": -0.8, "pitch": 0.33, "target": target.tolist(), "distance": 1.15 * distance},
         "bodies": len(robot.moving_joints),
         "parts": parts,
@@ -195,6 +198,12 @@ def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
         ],
         "problems": list(looks.problems[:20]),
     }
+
+
+def _ground(robot: Robot) -> Ground | None:
+    """The ground that the robot may touch; None: it touches none."""
+    touching = any(isinstance(part, Contact) and part.other is None for part in robot.contact_parts)
+    return ground_of(robot.contact_parts) if touching else None
 
 
 def _packed(part: ScenePart, mesh: Mesh) -> dict[str, Any] | None:
@@ -246,8 +255,9 @@ def _controls(live: Live) -> dict[str, Any]:
                 "name": dial.name,
                 "unit": dial.symbol,
                 "factor": dial.unit,
-                "low": math.floor(dial.lower * dial.unit * 10) / 10,
-                "high": math.ceil(dial.upper * dial.unit * 10) / 10,
+                "low": dial.shown[0],
+                "high": dial.shown[1],
+                "inside": [dial.lower, dial.upper],
             }
             for dial in dials
         ],
@@ -319,6 +329,7 @@ def _simulation(robot: Robot, result: Result) -> dict[str, Any]:
         "scale": arrow_scale(robot, skeleton(robot).reach),
         "arrow": _packed(arrow, arrow.mesh),
         "names": list(result.robot.contact_names),
+        "follows": robot.moving_joints[0].type == "floating",
     }
 
 

@@ -213,7 +213,7 @@ class Panel {
     const {data, arm} = this, made = [];
     data.dials.forEach((dial, k) => made.push(this.slider(dial.name, dial.unit, dial.low, dial.high, 0.1, () => arm.values[k] * dial.factor, x => {
       const before = Float64Array.from(arm.values);
-      arm.values[k] = x / dial.factor;
+      arm.values[k] = Math.min(dial.inside[1], Math.max(dial.inside[0], x / dial.factor));
       if (!arm.close(k)) arm.values.set(before);
       this.halt();
       this.refresh();

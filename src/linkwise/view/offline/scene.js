@@ -17,8 +17,8 @@ const SHADERS = {
       result = vec4(colour.rgb * light + shine, colour.a);
     }`],
   line: [`#version 300 es
-    uniform mat4 view; in vec3 place; out vec3 seen;
-    void main() { seen = place; gl_Position = view * vec4(place, 1.0); }`,
+    uniform mat4 view; uniform vec3 shift; in vec3 place; out vec3 seen;
+    void main() { seen = place + shift; gl_Position = view * vec4(seen, 1.0); }`,
   `#version 300 es
     precision highp float;
     uniform vec4 colour; uniform vec3 centre; uniform float reach; in vec3 seen; out vec4 result;
@@ -190,12 +190,21 @@ class Scene {
     gl.uniform4f(uniforms.colour, 0.5, 0.55, 0.6, 0.5);
     gl.uniform3fv(uniforms.centre, this.camera.target);
     gl.uniform1f(uniforms.reach, this.data.reach);
+    const {side, front} = this, step = this.data.reach / 4, moved = along(this.camera.target, -1, this.data.camera.target);
+    const whole = axis => step * Math.round(dot(moved, axis) / step);
+    gl.uniform3fv(uniforms.shift, along(along([0, 0, 0], whole(side), side), whole(front), front));
     gl.bindVertexArray(this.floor.array);
     gl.drawArrays(gl.LINES, 0, this.floor.count);
   }
 
   place(poses) {
     this.poses = this.poses.map((_, k) => matrix(poses.subarray(12 * k, 12 * k + 12)));
+    this.draw();
+  }
+
+  // The camera goes with something that has moved by this from where it was at first; the floor's lines follow by whole steps.
+  follow(moved) {
+    this.camera.target = along(this.data.camera.target, 1, moved);
     this.draw();
   }
 

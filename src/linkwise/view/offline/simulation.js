@@ -38,7 +38,12 @@ class Simulation {
     const {t, q, points, forces, scale, names} = this.rows;
     let k = t.findIndex(x => x > moment) - 1;
     if (k < 0) k = moment >= this.end ? t.length - 1 : 0;
-    this.panel.scene.place(this.panel.arm.functions.poses({q: Float64Array.from(q[k])}).poses);
+    const poses = this.panel.arm.functions.poses({q: Float64Array.from(q[k])}).poses;
+    this.panel.scene.place(poses);
+    if (this.rows.follows) {
+      this.first ??= this.panel.arm.functions.poses({q: Float64Array.from(q[0])}).poses.slice();
+      this.panel.scene.follow([3, 7, 11].map(place => poses[place] - this.first[place]));
+    }
     this.panel.scene.push(points[k], forces[k], scale);
     const lines = names.map((name, i) => [name, forces[k][i]]).filter(([, f]) => Math.hypot(...f) > 0);
     this.list.textContent = lines.map(([name, f]) => `${name}: ${f.map(compact).join("  ")} N`).join("\n") || "nothing touches";

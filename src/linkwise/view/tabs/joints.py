@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any
 
@@ -34,13 +33,13 @@ class JointsTab(Tab):
         self.sliders: list[Any] = []
         self.dials = dials_of(page.robot)
         for k, (dial, value) in enumerate(zip(self.dials, values_of(page.robot, live.q), strict=True)):
-            low, high = float(live.lower[k]) * dial.unit, float(live.upper[k]) * dial.unit
+            low, high = dial.shown
             slider = self.gui.add_slider(
                 f"{dial.name} [{dial.symbol}]",
-                min=math.floor(low * 10) / 10,
-                max=math.ceil(high * 10) / 10,
+                min=low,
+                max=high,
                 step=STEP,
-                initial_value=round(float(value) * dial.unit, 1),
+                initial_value=min(max(round(float(value) * dial.unit, 1), low), high),
                 hint=f"{dial.joint.type}, {'degrees' if dial.revolute else 'millimetres'}",
             )
             slider.on_update(lambda _event, k=k, unit=dial.unit: self.slid(k, unit))
@@ -98,7 +97,7 @@ class JointsTab(Tab):
         values = values_of(self.page.robot, self.page.live.q)
         for other, (dial, slider) in enumerate(zip(self.dials, self.sliders, strict=True)):
             if dial.joint is self.dials[k].joint:  # the turns of an orientation belong together
-                values[other] = slider.value / dial.unit
+                values[other] = dial.inside(slider.value / dial.unit)
         self.page.pose(self.page.live.closed(positions(self.page.robot, values)))
 
     def go(self, where: str) -> None:

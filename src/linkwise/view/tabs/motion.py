@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.motion import Trajectory
 from linkwise.report.svg import escape
 from linkwise.view import motions
 from linkwise.view.player import Player, Recording
 from linkwise.view.plotted import Plot
+from linkwise.view.tabs.planned import PlannedTarget
 from linkwise.view.tabs.tab import Tab
 
 ROWS_PER_SECOND = 100.0
@@ -29,6 +31,7 @@ class MotionTab(Tab):
         self.speed = self.gui.add_dropdown("speed [×]", ("1", "0.5", "0.25", "2"))
         self.plot = Plot(self.gui)
         self.note = self.gui.add_html("")
+        self.planned = PlannedTarget(self.page, self.prepare)
         self.recording: Recording | None = None
         self.player = Player(self.show, self.stopped)
         self.seeking = True  # False while the program itself sets the slider
@@ -50,6 +53,11 @@ class MotionTab(Tab):
         else:
             motion = motions.to_and_fro(page.robot, page.live.q)
         assert motion is not None
+        self.prepare(motion)
+
+    def prepare(self, motion: Trajectory) -> None:
+        """Compute the torques of a motion, and show it."""
+        page = self.page
         samples = motion.sampled(points=max(2, min(5000, int(motion.duration * ROWS_PER_SECOND))))
         tau = page.live.torques(samples.q, samples.qd, samples.qdd)
         self.load(Recording(samples.t - samples.t[0], samples.q, tau))

@@ -1,0 +1,1 @@
+"""Lists of what users of other libraries type first, for ``benchmarks/habits.py``."""

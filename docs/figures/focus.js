@@ -1,0 +1,11 @@
+// What scrolls sideways (wide tables and formulas) can be reached and scrolled with the keyboard.
+const reachable = () => {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .arithmatex, .output")) {
+    if (box.scrollWidth <= box.clientWidth) continue;
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", "scrolls sideways");
+  }
+};
+addEventListener("load", () => [0, 300, 1000].forEach(wait => setTimeout(reachable, wait)));
+addEventListener("resize", reachable);

@@ -1,0 +1,104 @@
+"""Checks the built site in a real browser: what the search finds, what the home page weighs, that nothing is fetched.
+
+    python docs/figures/site_check.py                     builds the site first
+    python docs/figures/site_check.py --site build/site
+
+A word of a user must lead to a guide before the reference. Ends with status 1 where something is wrong. Needs what
+``make_figures.py`` needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from make_figures import Camera, built_site
+
+MOST = 500_000  # bytes of the home page with all that it loads
+WORDS = {  # what users look for, and the pages of which one must come first
+    "gains": ("control", "cheat_sheet", "faq"),
+    "payload": ("payload", "faq"),
+    "singular": ("task_space", "motion", "faq", "troubleshooting", "constraints"),
+    "friction": ("simulation", "identification", "contact"),
+    "gravity compensation": ("control",),
+    "microcontroller": ("control",),
+    "ros": ("systems",),
+    "walk": ("predictive_control", "gallery", "environments"),
+    "obstacles": ("planning",),
+    "inverse kinematics": ("motion",),
+    "log": ("identify", "identification", "recordings"),
+    "gpu": ("gpu",),
+    "pytorch": ("frameworks",),
+    "collision": ("planning", "online"),
+    "impedance": ("task_space",),
+}
+
+
+def first_results(camera: Camera, site: Path, word: str) -> list[str]:
+    """Names of the pages that the search shows for a word, best first."""
+    driver = camera.open(site / "index.html", size=(1366, 768))
+    field = driver.find_element("css selector", ".md-search__input")
+    time.sleep(1.0)
+    field.click()
+    field.send_keys(word)
+    script = "return [...document.querySelectorAll('.md-search-result__item > a')].map(a => a.href)"
+    camera.until(lambda: driver.execute_script(script), f"results of {word}")
+    time.sleep(0.5)
+    names = [
+        Path(unquote(urlparse(link).path)).relative_to(site.resolve()).with_suffix("").as_posix()
+        for link in driver.execute_script(script)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def loaded(camera: Camera, page: Path) -> tuple[int, list[str]]:
+    """Bytes of a page with what it loads, and addresses that are not files."""
+    driver = camera.open(page, size=(1366, 768))
+    time.sleep(3.0)
+    script = "return performance.getEntriesByType('resource').map(each => each.name)"
+    addresses = [page.as_uri(), *driver.execute_script(script)]
+    shown = driver.execute_script(
+        "return [...document.querySelectorAll('[src], [poster], link[rel=stylesheet], link[rel=icon]')]"
+        ".filter(e => e.tagName !== 'SOURCE' && e.tagName !== 'IFRAME').flatMap(e => [e.src, e.poster, e.href])"
+    )
+    foreign = [each for each in [*addresses, *shown] if each and urlparse(each).scheme in ("http", "https")]
+    local = [each for each in [*addresses, *shown] if each and urlparse(each).scheme == "file"]
+    files = {Path(unquote(urlparse(each).path)) for each in local}
+    return sum(path.stat().st_size for path in files if path.is_file()), foreign
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--site", type=Path, help="a site that is built already")
+    given = parser.parse_args()
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        camera = Camera(Path(folder), Path(folder))
+        try:
+            site = given.site.resolve() if given.site else built_site(camera).resolve()
+            for word, pages in WORDS.items():
+                found = first_results(camera, site, word)
+                print(f"{word}: {', '.join(found[:4])}")
+                if found[0] not in pages:
+                    wrong.append(f"{word}: leads to {found[0]}, wanted {' or '.join(pages)}")
+            size, foreign = loaded(camera, site / "index.html")
+            print(f"home page: {size / 1000:.0f} kB with all that it loads")
+            if size > MOST:
+                wrong.append(f"the home page has {size} bytes")
+            for page in ("index", "gallery", "control", "task_space", "api/robot", "notebooks/5_contact"):
+                foreign += loaded(camera, site / f"{page}.html")[1]
+            wrong += [f"not a file: {each}" for each in sorted(set(foreign))]
+        finally:
+            camera.close()
+    print("\n".join(wrong) or "all is well")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
