@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from linkwise.embedded.entry import Options
 from linkwise.errors import LinkwiseError
-
-if TYPE_CHECKING:
-    from linkwise.evidence.sheet import CertifiedPackage
+from linkwise.evidence.sheet import CERTIFICATE, MODEL, CertifiedPackage
+from linkwise.robot.loading import load
 
 _CLOSE = 1e-6
 """Bounds that differ by less, relative to the largest of an output, are the same: sums are rounded in another order on
@@ -24,41 +20,6 @@ other processors."""
 
 class RecomputeError(LinkwiseError, ValueError):
     """A certificate cannot be computed again; the message says why."""
-
-
-def recipe(package: CertifiedPackage) -> dict[str, Any]:
-    """All choices of a package, as JSON has them.
-
-    Args:
-        package: the package.
-    """
-    default = Options()
-    chosen, left = {}, []
-    for field in fields(Options):
-        value = getattr(package.options, field.name)
-        if value == getattr(default, field.name):
-            continue
-        try:
-            chosen[field.name] = json.loads(json.dumps(value, default=_plain))
-        except TypeError:
-            left.append(field.name)
-    return {
-        "functions": [f.entry.name for f in package.functions],
-        "options": chosen,
-        "options_not_here": left,
-        "prefix": package.prefix,
-        "fma": package.fma,
-        "constant_time": package.constant_time,
-        "bounds": json.loads(json.dumps(package.bounds, default=_plain)),
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(type(value).__name__)
 
 
 def recompute(folder: str | os.PathLike[str]) -> list[str]:
@@ -73,9 +34,6 @@ def recompute(folder: str | os.PathLike[str]) -> list[str]:
     Raises:
         RecomputeError: the folder is no certified package, or its options are not all in the certificate.
     """
-    from linkwise.evidence.sheet import CERTIFICATE, MODEL, CertifiedPackage
-    from linkwise.robot.loading import load
-
     try:
         written = json.loads(Path(folder, CERTIFICATE).read_text(encoding="utf-8"))
         made = written["recipe"]

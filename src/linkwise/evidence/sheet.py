@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,11 @@ from linkwise.core import foreign
 from linkwise.core.once import once
 from linkwise.embedded import stack
 from linkwise.embedded.coded import Coded
+from linkwise.embedded.entry import Options
 from linkwise.embedded.package import MANIFEST, Package
 from linkwise.embedded.package_files import support_file
 from linkwise.evidence import objects
 from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry
-from linkwise.evidence.recomputed import recipe
 from linkwise.formats.toml.reader import write_toml
 from linkwise.version import __version__
 
@@ -120,6 +122,41 @@ def _probes(f: Coded, certificate: Certificate, fma: bool) -> list[dict[str, Any
         }
         found.append({"state": {n: [float(x) for x in v] for n, v in state.items()}, "outputs": outputs})
     return found
+
+
+def recipe(package: CertifiedPackage) -> dict[str, Any]:
+    """All choices of a package, as JSON has them.
+
+    Args:
+        package: the package.
+    """
+    default = Options()
+    chosen, left = {}, []
+    for field in fields(Options):
+        value = getattr(package.options, field.name)
+        if value == getattr(default, field.name):
+            continue
+        try:
+            chosen[field.name] = json.loads(json.dumps(value, default=_plain))
+        except TypeError:
+            left.append(field.name)
+    return {
+        "functions": [f.entry.name for f in package.functions],
+        "options": chosen,
+        "options_not_here": left,
+        "prefix": package.prefix,
+        "fma": package.fma,
+        "constant_time": package.constant_time,
+        "bounds": json.loads(json.dumps(package.bounds, default=_plain)),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(type(value).__name__)
 
 
 ASSUMPTIONS = (
