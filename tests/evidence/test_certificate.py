@@ -129,7 +129,9 @@ def test_instructions_and_stack_are_those_of_the_objects(package):
     assert here["stack"] <= certified["stack_bound"]
     assert here["instructions"] is None or here["instructions"] > 50
     assert (here["instructions"] is not None) == package.constant_time
-    looped = "double f(const double x[4]) { double s = 0; for (int k = 0; k < 4; k++) if (x[k] > 0) s += x[k]; "
+    looped = (
+        "double f(const double x[4]) { double s = 0; for (int k = 0; k < 4; k++) if (x[k] > 0) s += x[k]; "
+    )
     looped += "return s; }"
     straight = "double g(const double x[4]) { return x[0] * x[1] + x[2] * x[3]; }"
     counted = {r["function"]: r for r in objects.measured({"f.c": looped, "g.c": straight}, ("f", "g"))}
