@@ -330,15 +330,20 @@ def _cell(cell: dict[str, Any]) -> str:
     source = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
         return source
-    parts = [f"```python\n{source}\n```"]
+    parts, printed = [f"```python\n{source}\n```"], ""
     for output in cell["outputs"]:
-        data = output.get("data", {"text/plain": output.get("text", "")})
+        if output["output_type"] == "stream":
+            printed += "".join(output["text"])
+            continue
+        data = output["data"]
         for kind in ("text/html", "image/svg+xml"):
             if kind in data:
                 parts.append(f'<div class="output">{_one_line("".join(data[kind]))}</div>')
                 break
         else:
             parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    if printed:
+        parts.insert(1, f"```text\n{printed.rstrip()}\n```")
     return "\n\n".join(parts)
 
 

@@ -41,6 +41,7 @@ SMOKE = {  # script -> command lines
         "--robots two_link --functions gravity_torques --states 1000",
         "--robots two_link --constants",
     ],
+    "walking_identification.py": ["--seconds 3"],
     "walking.py": ["--seconds 0.2 --simulations linkwise --robots solo12"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",

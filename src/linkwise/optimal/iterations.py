@@ -149,11 +149,14 @@ class Iterations:
         for k in span(N + 1):
             reads = [self.cost, self.values[k], self.gap, self.gaps[k]]
             straight(_sums, reads, [self.cost, self.gap])
-        self._try_steps(0, self.first)
-        if self.first < len(self.steps):
-            self._judge_first()
-            for _ in needed(self.still):
-                self._try_steps(self.first, len(self.steps))
+        if self.first == len(self.steps):
+            self._try_steps(0, self.first)
+        else:
+            self.still.value = -1.0
+            for turn in span(2):  # the first step size, then the others
+                for _ in needed(self.still):
+                    self._try_steps(turn, 1 + turn * (len(self.steps) - 1))
+                    self._judge_first()
         self._select()
 
     def _linearise(self, r: Any, k: Any) -> None:
@@ -323,7 +326,7 @@ class Iterations:
         cost = {name: block[r] for name, block in self.hessians.items()}
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
-    def _try_steps(self, first: int, stop: int) -> None:
+    def _try_steps(self, first: Any, stop: Any) -> None:
         """A rollout for each of some step sizes."""
         for t in span(first, stop, parallel=True):
             cost, left_gap = variable(0.0), variable(0.0)

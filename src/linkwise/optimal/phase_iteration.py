@@ -158,7 +158,7 @@ class PhaseIterations(Iterations):
                 for j in span(end - left, parallel=True):
                     block[i, j] = dot(F[:, top + i], pulled[:, left + j], block[i, j])
 
-    def _try_steps(self, first: int, stop: int) -> None:
+    def _try_steps(self, first: Any, stop: Any) -> None:
         """Stage by stage, these rollouts side by side."""
         N, n, tries = self.N, self.problem.dynamics.dof, len(self.steps)
         for t in span(first, stop, parallel=True):
