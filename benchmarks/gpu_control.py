@@ -19,7 +19,6 @@ from whole_body import ROBOTS, Problem, small_quadruped
 
 import linkwise as lw
 from linkwise import optimal
-from linkwise.optimal.descent import kernel_of
 from linkwise.optimal.solver import first_guess
 
 
@@ -49,7 +48,7 @@ def main() -> None:
         arrays = [array.astype(dtype) for array in (starts, *tiled, np.zeros((given.problems, 1)))]
         compared(
             f"iteration, trot of {problem.horizon} stages",
-            kernel_of(problem, 1, (1.0, 0.5, 0.25, 0.125)),
+            optimal.iteration(problem, steps=(1.0, 0.5, 0.25, 0.125)),  # step sizes are lanes of a warp
             arrays,
             given.calls,
         )

@@ -1,12 +1,14 @@
-"""Quadrupeds under predictive control walk in MuJoCo and in the contact simulation, and are pushed once.
+"""Robots under predictive control walk in MuJoCo and in the contact simulation, and are pushed once.
 
     python benchmarks/walking.py --go2 go2.xml [--robots solo12 anymal] [--seconds 10] [--push 6] [--simulations mujoco]
+    python benchmarks/walking.py --robots g1_legs --velocity 0.2 --seconds 4 --push 0
 
 A plan at 50 Hz by real-time iteration, followed from 20 ms after its readings on, and a whole-body law at 1 kHz
 (``linkwise.optimal.Walking``). The push, in N·s, is to the left and lasts 0.1 s in the middle of the walk. Printed: how
 far the robot came, its mean speed after the first second, the least cosine of its tilt, and the processor time of
 planning and law for a second of the walk; below 1, one core keeps up. ``--go2`` is the Go2's file in MuJoCo's own
-collection; other robots are those of example-robot-data, in MuJoCo as this project writes them.
+collection; other robots are those of example-robot-data, in MuJoCo as this project writes them. ``g1`` is the Unitree
+G1 with 29 joints, ``g1_legs`` the same with its waist and arms locked.
 """
 
 from __future__ import annotations
@@ -55,6 +57,17 @@ ROBOTS = {
         (0.0, 0.75, -1.5, 0.0, 0.75, -1.5, 0.0, -0.75, 1.5, 0.0, -0.75, 1.5), 0.02, 150.0, ("hyq_no_sensors.urdf",),
     ),
 }  # fmt: skip
+SOLE = ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+G1 = {
+    "hip_pitch": -0.3,
+    "knee": 0.6,
+    "ankle_pitch": -0.3,
+    "left_shoulder_roll": 0.2,
+    "right_shoulder_roll": -0.2,
+}
+"""Joints in which the G1 stands; the others at zero."""
+HUMANOIDS = {"g1": False, "g1_legs": True}
+"""Whether waist and arms are locked."""
 GO2 = Quadruped((), (0.0, 0.9, -1.8) * 4, 0.022, (23.7, 23.7, 45.43) * 4)
 
 
@@ -69,6 +82,28 @@ def from_example_robot_data(name: str) -> lw.Robot:
     return robot.with_contacts(
         [lw.Contact(foot, radius=known.radius, friction=FRICTION) for foot in known.feet]
     )
+
+
+def g1(locked: bool) -> tuple[lw.Robot, Quadruped]:
+    """The G1 of example-robot-data with the corners of its soles as contacts."""
+    files = importlib.metadata.distribution("example-robot-data").files or []
+    path = next(Path(str(file.locate())) for file in files if file.name == "g1_29dof_rev_1_0.urdf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        robot = lw.load(path, base="floating")
+    stand = {
+        joint.name: next((angle for key, angle in G1.items() if key in joint.name), 0.0)
+        for joint in robot.coordinate_joints[1:]
+    }
+    if locked:
+        legs = ("hip", "knee", "ankle")
+        above = {name: stand.pop(name) for name in [*stand] if not any(part in name for part in legs)}
+        robot = robot.lock(above)
+    links = [f"{side}_ankle_roll_link" for side in ("left", "right")]
+    robot = robot.with_contacts(
+        [lw.Contact(link, points=SOLE, radius=0.005, friction=FRICTION) for link in links]
+    )
+    return robot, Quadruped((), tuple(stand.values()), 0.005, tuple(robot.effort_limits[6:]))
 
 
 def go2(path: str) -> lw.Robot:
@@ -126,11 +161,12 @@ def mujoco_model(robot: lw.Robot, file: str | None) -> Any:
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[50, 50, 0.1], friction=slide)
     for contact in robot.contacts:
         k, pose = robot.locate(contact.frame)
-        center = pose.rotation @ np.asarray(contact.offset) + pose.translation
-        spec.body(robot.moving_joints[k].child).add_geom(
-            type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[contact.radius, 0, 0], pos=center.tolist(), friction=slide,
-            contype=2, conaffinity=1, mass=0.0,
-        )  # fmt: skip
+        for point in contact.points or [contact.offset]:
+            center = pose.rotation @ np.asarray(point) + pose.translation
+            spec.body(robot.moving_joints[k].child).add_geom(
+                type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[contact.radius, 0, 0], pos=center.tolist(), friction=slide,
+                contype=2, conaffinity=1, mass=0.0,
+            )  # fmt: skip
     model = spec.compile()
     model.opt.timestep, model.opt.cone = PERIOD, mujoco.mjtCone.mjCONE_ELLIPTIC
     return model
@@ -176,7 +212,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--go2", help="go2.xml of MuJoCo's collection")
-    parser.add_argument("--robots", nargs="*", default=[], choices=tuple(ROBOTS))
+    parser.add_argument("--robots", nargs="*", default=[], choices=(*ROBOTS, *HUMANOIDS))
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--velocity", type=float, default=0.5, help="forward [m/s]")
     parser.add_argument(
@@ -191,14 +227,18 @@ def main() -> None:
     if given.go2:
         chosen["go2"] = (go2(given.go2), GO2, given.go2)
     for name in given.robots:
-        chosen[name] = (from_example_robot_data(name), ROBOTS[name], None)
+        known = g1(HUMANOIDS[name]) if name in HUMANOIDS else (from_example_robot_data(name), ROBOTS[name])
+        chosen[name] = (*known, None)
     if not chosen:
         print("no robot: give --go2 FILE or --robots")
     for name, (robot, known, file) in chosen.items():
         mass = sum(link.inertia.mass for link in robot.links)
         push = given.push * mass / 15.2
         begin = time.process_time()
-        timed = Timed(controller(robot, known, gait=given.gait, velocity=(given.velocity, 0.0, 0.0)))
+        options: dict[str, Any] = {"gait": given.gait, "velocity": (given.velocity, 0.0, 0.0)}
+        if name in HUMANOIDS:
+            options |= {"gait": optimal.Gait([[0], [1]], 0.4, 0.1), "begin": 0.5, "horizon": 40}
+        timed = Timed(controller(robot, known, **options))
         print(
             f"{name}: {mass:.1f} kg, push of {push:.1f} N·s, compiled in {time.process_time() - begin:.1f} s"
         )

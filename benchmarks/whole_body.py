@@ -1,6 +1,7 @@
-"""Whole-body control beside TSID: the same problem, the same solution, and how long it takes.
+"""Whole-body control beside other libraries: the same problem, the same solution, and how long it takes.
 
     python benchmarks/whole_body.py --urdf GO2.urdf --tsid PYTHON       # an interpreter that has tsid
+    python benchmarks/whole_body.py --peer placo=PYTHON --peer pink=PYTHON      # for the mobile arm
     python benchmarks/whole_body.py --quick                             # no other library, a robot made here
 
 Prints for every robot: how far torques and accelerations are from TSID's (largest, relative to the largest torque and
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from whole_body_parts.mobile_arm import LIBRARIES, LIMIT, MobileArm
 
 import linkwise as lw
 from linkwise import control
@@ -157,25 +159,8 @@ def least(function, seconds: float) -> float:
     return best
 
 
-def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seconds: float) -> None:
-    """All that is printed about a robot."""
-    law, rows = problem.law, problem.law.rows
-    solution, _ = law.solve(problem.q, problem.qd, problem.targets)
-    print(
-        f"{name}: {law.robot.dof} velocities, {rows.unknowns} unknowns, {rows.count} inequalities, ", end=""
-    )
-    print(f"{law.iterations} iterations")
-    print(
-        f"  residual: median {np.median(solution.residual):.1e}, largest {solution.residual.max():.1e}; ",
-        end="",
-    )
-    print(f"supports: {solution.slip.max():.1e} m/s²; ", end="")
-    print(f"active limits: {solution.active.sum(axis=1).mean():.1f} of {rows.count} on average")
-    torque = np.abs(solution.tau[:, law.motors]) / law.bounds.torque
-    normal, across = solution.forces[..., 2], np.abs(solution.forces[..., :2]).max(axis=-1)
-    print(f"  largest torque over its limit {torque.max():.9f}, ", end="")
-    print(f"tangential force beyond the pyramid {(across - FRICTION * normal).max():.1e} N, ", end="")
-    print(f"normal forces {normal.min():.3f} to {normal.max():.1f} N")
+def timed(law: control.WholeBody, problem: Problem | MobileArm, seconds: float) -> tuple[np.ndarray, float]:
+    """(processor times for one state, of several states; for a state of a batch) [s]."""
     kernel, batch = law.kernel(), problem.arguments()
     for width in (1, host.lanes("float64")):
         kernel.native("float64", width)  # else the first calls run code that was compiled quickly
@@ -197,10 +182,51 @@ def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seco
     print(
         f"  in constant time {1e6 * least(lambda: always(*single, out=results), seconds):.1f} µs for one state"
     )
+    return one, many
+
+
+def report(name: str, problem: Problem, urdf: str, interpreter: str | None, seconds: float) -> None:
+    """All that is printed about a robot."""
+    law, rows = problem.law, problem.law.rows
+    solution, _ = law.solve(problem.q, problem.qd, problem.targets)
+    print(
+        f"{name}: {law.robot.dof} velocities, {rows.unknowns} unknowns, {rows.count} inequalities, ", end=""
+    )
+    print(f"{law.iterations} iterations")
+    print(
+        f"  residual: median {np.median(solution.residual):.1e}, largest {solution.residual.max():.1e}; ",
+        end="",
+    )
+    print(f"supports: {solution.slip.max():.1e} m/s²; ", end="")
+    print(f"active limits: {solution.active.sum(axis=1).mean():.1f} of {rows.count} on average")
+    torque = np.abs(solution.tau[:, law.motors]) / law.bounds.torque
+    normal, across = solution.forces[..., 2], np.abs(solution.forces[..., :2]).max(axis=-1)
+    print(f"  largest torque over its limit {torque.max():.9f}, ", end="")
+    print(f"tangential force beyond the pyramid {(across - FRICTION * normal).max():.1e} N, ", end="")
+    print(f"normal forces {normal.min():.3f} to {normal.max():.1f} N")
+    one, many = timed(law, problem, seconds)
     if not interpreter:
         print("  TSID: not asked; give --tsid PYTHON, an interpreter that has it")
     elif (found := by_tsid(problem, urdf, interpreter)) is not None:
         compare(law, solution, found, one, many)
+
+
+def report_arm(states: int, peers: dict[str, str], seconds: float) -> None:
+    """The mobile arm."""
+    arm = MobileArm(states)
+    law = arm.law
+    solution, _ = law.solve(arm.q, np.zeros((states, arm.robot.dof)), arm.targets)
+    active = solution.active.sum(axis=1)
+    print(
+        f"mobile Panda: {law.rows.unknowns} unknowns, {law.rows.count} inequalities, {law.iterations} iterations"
+    )
+    print(
+        f"  residual: largest {solution.residual.max():.1e}; active limits: {active.mean():.1f} on average; ",
+        end="",
+    )
+    print(f"largest acceleration over its bound {(np.abs(solution.qdd) / LIMIT).max():.9f}")
+    one, many = timed(law, arm, seconds)
+    arm.compare(solution, float(np.median(one)), many, peers)
 
 
 def compare(
@@ -233,6 +259,13 @@ def main() -> int:
         "--urdf", action="append", default=[], help="file of a robot whose name has go2 or talos in it"
     )
     parser.add_argument("--tsid", help="Python interpreter that has tsid")
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="LIBRARY=PYTHON",
+        help=f"an interpreter that has one of {', '.join(LIBRARIES)}, for the mobile arm",
+    )
     parser.add_argument("--iterations", type=int, help="steps of the solver; by default those of WholeBody")
     parser.add_argument("--states", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each timing")
@@ -244,6 +277,7 @@ def main() -> int:
         report(
             "legs", Problem(small_quadruped(), ROBOTS["go2"], stand, states, 40.0, 20.0), "", None, seconds
         )
+    report_arm(states, dict(peer.split("=", 1) for peer in chosen.peer), seconds)
     for urdf in chosen.urdf:
         name = next((name for name in ROBOTS if name in Path(urdf).name), None)
         if name is None:

@@ -14,6 +14,7 @@ import inspect
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -255,6 +256,7 @@ def _shown_as(path: Path) -> str | None:
         "examples/notebooks": "notebooks/index.md",
         "CONTRIBUTING.md": "contributing.md",
         "CHANGELOG.md": "changelog.md",
+        "tests/promises.toml": "promises.md",
     }
     return known.get(str(path.relative_to(ROOT))) if path.is_relative_to(ROOT) else None
 
@@ -286,7 +288,7 @@ def _pages() -> dict[str, str]:
         summary = first_sentence(ast.get_docstring(ast.parse(text)) or script.stem)
         pages[f"examples/{script.stem}.md"] = f"# {script.name}\n\n```python\n{text}```\n"
         lines.append(f"| [{script.name}]({script.stem}.md) | {summary} |")
-    pages |= _notebooks()
+    pages |= _notebooks() | {"promises.md": _promises()}
     head = ["# Examples", "", "Scripts that check themselves.", "", "| script | what it shows |", "|---|---|"]
     pages["examples/index.md"] = "\n".join([*head, *lines, ""])
     shown = reference_pages()
@@ -301,6 +303,12 @@ def _pages() -> dict[str, str]:
         blocks = [f"::: {module}\n{_options(module)}" for module in modules]
         pages[f"api/{name}.md"] = f"# {title}\n\n" + "\n".join(blocks)
     return pages
+
+
+def _promises() -> str:
+    """The page of what these pages promise, and the tests of it."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    return importlib.import_module("promises").page()
 
 
 def _notebooks() -> dict[str, str]:
@@ -322,15 +330,20 @@ def _cell(cell: dict[str, Any]) -> str:
     source = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
         return source
-    parts = [f"```python\n{source}\n```"]
+    parts, printed = [f"```python\n{source}\n```"], ""
     for output in cell["outputs"]:
-        data = output.get("data", {"text/plain": output.get("text", "")})
+        if output["output_type"] == "stream":
+            printed += "".join(output["text"])
+            continue
+        data = output["data"]
         for kind in ("text/html", "image/svg+xml"):
             if kind in data:
                 parts.append(f'<div class="output">{_one_line("".join(data[kind]))}</div>')
                 break
         else:
             parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    if printed:
+        parts.insert(1, f"```text\n{printed.rstrip()}\n```")
     return "\n\n".join(parts)
 
 

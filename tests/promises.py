@@ -2,15 +2,13 @@
 
 ``promises.toml`` has a row for every sentence of README.md and docs/ with one of ``WORDS``, and of public docstrings
 with one of ``STRONG``: the tests of a promise, or the reason why it is none. ``python tests/promises.py`` prints rows
-for sentences that have none yet and names rows whose sentences are gone, and ``python tests/promises.py --write``
-writes docs/promises.md.
+for sentences that have none yet and names rows whose sentences are gone. The page of the site is made when it is built.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +17,6 @@ from public_functions import public_functions
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "promises.toml"
-PAGE = ROOT / "docs" / "promises.md"
 WORDS = re.compile(
     r"\b(keeps|always|never|same bits|bit for bit|at any|at all times|every|guarantee[sd]?|exactly|cannot|no \w+ is)\b",
     re.I,
@@ -30,7 +27,6 @@ GENERATED = (
     "docs/records.md",
     "docs/processors.md",
     "docs/refuted.md",
-    "docs/promises.md",
     "docs/robot_files.md",
 )
 DOCSTRINGS = "linkwise."  # before the names of classes and functions
@@ -40,9 +36,9 @@ HEAD = """# What these pages promise
 
 Every sentence of the README and of these pages with one of the words *keeps, always, never, same bits, bit for bit, at
 any, at all times, every, guarantees, exactly, cannot, no … is* that promises something, and the tests that try to break
-it. At the end are sentences of docstrings of public classes and functions with these words but *every*. Written by
-`python tests/promises.py --write` from `tests/promises.toml`, which also lists the sentences with such words that
-promise nothing; a new sentence without a row fails `tests/test_promises.py`.
+it. At the end are sentences of docstrings of public classes and functions with these words but *every*. Made from
+`tests/promises.toml`, which also lists the sentences with such words that promise nothing; a new sentence without a row
+fails `tests/test_promises.py`.
 """
 
 
@@ -107,7 +103,7 @@ def gone() -> list[str]:
 
 
 def page() -> str:
-    """The text of docs/promises.md; ``ValueError`` names rows whose sentences are gone."""
+    """The page of the site; ``ValueError`` names rows whose sentences are gone."""
     if old := gone():
         raise ValueError("\n".join(["sentences of tests/promises.toml that no page has:", *old]))
     rows, found = table(), with_words()
@@ -133,12 +129,6 @@ def page() -> str:
 
 
 def main() -> None:
-    if "--write" in sys.argv:
-        try:
-            PAGE.write_text(page(), encoding="utf-8")
-        except ValueError as error:
-            sys.exit(str(error))
-        return
     for row in gone():
         print(f"# gone: {row}")
     rows, last = table(), ""

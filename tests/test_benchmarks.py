@@ -27,6 +27,7 @@ SMOKE = {  # script -> command lines
     "controllers.py": ["--quick --robots two_link --controllers computed_torque,cartesian_impedance"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
+    "wrong_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
     "contact_physics.py": ["--quick --only sticks slides spins"],
     "contact_solutions.py": ["--robots box stack --problems 40 --sweeps 20"],
@@ -40,6 +41,7 @@ SMOKE = {  # script -> command lines
         "--robots two_link --functions gravity_torques --states 1000",
         "--robots two_link --constants",
     ],
+    "walking_identification.py": ["--seconds 3"],
     "walking.py": ["--seconds 0.2 --simulations linkwise --robots solo12"],
     "excitation.py": [
         "--robots two_link --starts 1 --iterations 5",

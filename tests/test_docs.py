@@ -179,7 +179,7 @@ def test_skipped_blocks_say_why():
 
 def test_pages_of_the_site_exist():
     text = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    made = ("api/", "examples/", "notebooks/", "contributing.md", "changelog.md")
+    made = ("api/", "examples/", "notebooks/", "contributing.md", "changelog.md", "promises.md")
     for name in re.findall(r": ([\w/]+\.md)$", text, re.MULTILINE):
         assert name.startswith(made) or (DOCS / name).exists(), name
 
@@ -197,3 +197,29 @@ def test_messages_of_troubleshooting_are_those_of_the_source():
     for message in messages:
         for piece in message.split("…"):
             assert piece.strip() in plain, message
+
+
+OLD_PAGES = """
+    tutorials/controller tutorials/five_minutes tutorials/identify tutorials/million_robots
+    tutorials/other_libraries tutorials/own_kernel tutorials/view tutorials/your_own_robot howto/cluster
+    howto/friction howto/gravity_compensation howto/microcontroller howto/payload_capability howto/ros2
+    howto/training_loop howto/trusted_inertias calibration casadi_scipy_notebooks closed_loop collision
+    command_line constraints contact control conventions embedded environments evidence float32 formats
+    frameworks gpu identification motion moving_bases online optimal papers pick_and_place planning platforms
+    predictive_control processors promises realtime recordings records refuted simulation studies systems
+    task_space whole_body theory/contact theory/fijany_scheid theory/izaguirre theory/kozlowski
+    theory/optimal_control theory/rodriguez theory/soft_contact theory/valera
+"""
+
+
+def test_every_old_page_has_a_new_place():
+    """Pages of the time before the five tabs: each is in the table, with a link or under its old name."""
+    rows = re.findall(
+        r"^\| (.+?) \| (.+) \|$", (DOCS / "old_pages.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for name in OLD_PAGES.split():
+        places = [new for old, new in rows if re.search(rf"(?<![\w/]){re.escape(name)}(?!\w)", old)]
+        assert places, name
+        assert any("](" in new for new in places) or (DOCS / f"{name}.md").exists() or name == "promises", (
+            name
+        )

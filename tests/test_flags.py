@@ -112,9 +112,13 @@ CALLS = {
             *("IntegralTracking", "Passive", "PointToPoint", "Switched", "Tracking"),
             *("Avoiding", "CartesianAdmittance", "CartesianImpedance", "HandGuiding", "HybridForceMotion"),
             "OperationalSpace",
+            "WholeBodyTracking",
         )
         for option in ("fault", "tunable")
     },
+    ("control.WholeBody.kernel", "constant_time"): lambda r, **f: control.WholeBody(
+        r, [control.PostureTask()]
+    ).kernel(**f),
     ("control.CartesianImpedance", "friction"): lambda r, **f: control.CartesianImpedance(r, **f),
     ("control.OperationalSpace", "friction"): lambda r, **f: control.OperationalSpace(r, **f),
     ("control.MotionLimits", "position"): lambda r, **f: control.MotionLimits(**f),

@@ -17,12 +17,14 @@ GROUPS = {
     "CUDA": [f"{EMIT}/cuda/{part}.py" for part in ("source", "frame", "layout", "rollout", "rows", "sweeps")],
     "study columns": [f"{EMIT}/tiles.py", "study/engines/native.py", "study/sampling/draws.py"],
 }
-MOST_LINES = 1705  # with imports, which name folders
+MOST_LINES = 1735  # with imports, which name folders, and places where blocks compute states again
 DIVIDED = [f"{EMIT}/cuda/parts.py"]  # arithmetic divided among warps: no loop around it, so counted apart
 MOST_LINES_DIVIDED = 300
 # loops that an algorithm writes itself, around steps of its own: a thread or a warp for each state
 PROCEDURES = [f"{EMIT}/cuda/{part}.py" for part in ("procedure", "team")]
 MOST_LINES_PROCEDURES = 240
+PACKED = [f"{EMIT}/packing.py"]  # states of a batch that are computed again
+MOST_LINES_PACKED = 220
 TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", "threadIdx")
 
 MOST_LINES_OF_A_FUNCTION = 60
@@ -37,6 +39,7 @@ def test_loops_of_all_targets_are_short():
     assert sum(counted.values()) <= MOST_LINES, counted
     assert sum(map(lines, DIVIDED)) <= MOST_LINES_DIVIDED
     assert sum(map(lines, PROCEDURES)) <= MOST_LINES_PROCEDURES
+    assert sum(map(lines, PACKED)) <= MOST_LINES_PACKED
 
 
 def test_every_file_with_such_loops_is_counted():

@@ -1,4 +1,4 @@
-"""Checks the built site in a real browser: what the search finds, what the home page weighs, that nothing is fetched.
+"""Checks the built site in a real browser: what the search finds, weight of the home page, no addresses but files.
 
     python docs/figures/site_check.py                     builds the site first
     python docs/figures/site_check.py --site build/site
@@ -10,6 +10,7 @@ A word of a user must lead to a guide before the reference. Ends with status 1 w
 from __future__ import annotations
 
 import argparse
+import base64
 import sys
 import tempfile
 import time
@@ -71,6 +72,16 @@ def loaded(camera: Camera, page: Path) -> tuple[int, list[str]]:
     return sum(path.stat().st_size for path in files if path.is_file()), foreign
 
 
+def printed_pages(camera: Camera, page: Path) -> int:
+    """How many sheets of A4 a page takes."""
+    driver = camera.open(page, size=(1366, 768))
+    time.sleep(2.0)
+    margins = {f"margin{side}": 0.4 for side in ("Top", "Bottom", "Left", "Right")}
+    asked = {"paperWidth": 8.27, "paperHeight": 11.69, **margins}
+    data = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", asked)["data"])
+    return data.count(b"/Type /Page") - data.count(b"/Type /Pages")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -87,6 +98,10 @@ def main() -> None:
                 print(f"{word}: {', '.join(found[:4])}")
                 if found[0] not in pages:
                     wrong.append(f"{word}: leads to {found[0]}, wanted {' or '.join(pages)}")
+            sheets = printed_pages(camera, site / "cheat_sheet.html")
+            print(f"cheat sheet: {sheets} sheets of A4")
+            if sheets > 2:
+                wrong.append(f"the cheat sheet takes {sheets} sheets")
             size, foreign = loaded(camera, site / "index.html")
             print(f"home page: {size / 1000:.0f} kB with all that it loads")
             if size > MOST:

@@ -176,14 +176,17 @@ def like_all(values: Sequence[Scalar], make: Callable[[], list[Scalar]]) -> list
     return [x.like_later(others, k) if hasattr(x, "like") else x for k, x in enumerate(numbers)]
 
 
-def while_loop(active: Callable[..., Condition], body: Callable[..., State], state: State) -> State:
+def while_loop(
+    active: Callable[..., Condition], body: Callable[..., State], state: State, uneven: bool = False
+) -> State:
     """Repeat ``state = body(*state)`` as long as ``active(*state)``, lane by lane.
 
     A lane that is no longer active keeps its state while the others go on, so that no lane depends on its neighbours.
+    Where most lanes need few turns and some need many (``uneven``), compiled batches compute these together.
     """
     for value in state:
         if hasattr(value, "while_loop"):
-            return value.while_loop(active, body, state)
+            return value.while_loop(active, body, state, uneven)
     values: Any = state
     going = active(*values)
     while np.any(_any(going)):

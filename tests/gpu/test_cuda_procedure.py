@@ -21,7 +21,7 @@ def kernel():
     problem = Problem(
         robot, horizon=3, step=0.02, costs=[goal, Effort(weight=1e-3)], terminal=[goal], torque_limits=20.0
     )
-    return problem, iteration(problem, iterations=2, steps=[1.0, 0.5])
+    return problem, iteration(problem, iterations=2, steps=[1.0, 0.5], constant_time=False)
 
 
 @pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")

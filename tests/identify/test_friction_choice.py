@@ -72,9 +72,11 @@ def test_errors_are_those_of_motions_left_out():
 
 
 def test_of_equal_laws_the_simpler_one_and_the_one_with_a_memory():
-    short = Law((Term("viscous"), DIRECTIONS[1]), np.array([1.0, 1.2, 0.9, 1.1]))
-    remembering = Law((Term("viscous"), MEMORY), np.array([1.0, 1.3, 0.9, 1.1]))
+    short = Law((Term("viscous"), DIRECTIONS[1]), np.array([1.0, 1.2, 0.9, 0.95]))
+    remembering = Law((Term("viscous"), MEMORY), np.array([1.0, 1.2, 0.9, 0.96]))
     long = Law((*remembering.terms, Term("offset")), np.array([1.1, 1.0, 1.0, 0.9]))
     assert simplest([short, remembering, long]) is remembering
     better = Law((*remembering.terms, Term("offset")), np.array([0.5, 0.6, 0.4, 0.5]))
     assert simplest([short, remembering, better]) is better
+    dear = Law(remembering.terms, np.array([1.0, 1.5, 0.9, 0.96]))  # within one standard error, but 9 % worse
+    assert simplest([dear, long]) is long

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise import optimal
 from linkwise.compiler.ir.interpret import run_nest
 from linkwise.optimal import (
     Effort,
@@ -219,3 +220,36 @@ def test_limits_of_states_hold_as_the_solvers_do():
     assert (np.abs(found.states[..., 2:]).max((1, 2)) > 0.999).all()  # the limit is reached
     alone = solve(problem.with_values({}, start=([0.2, 0.1], [0.0, 0.0])))
     assert abs(alone.cost - found.cost[1]) < 1e-6 * alone.cost
+
+
+def test_step_sizes_that_are_left_out_change_no_bit():
+    """Lanes in which the longest step is taken beside lanes in which it is not, and each of them alone."""
+    robot = lw.load("two_link")
+    target = [2.5, -1.0]
+    problem = optimal.Problem(
+        robot,
+        horizon=20,
+        step=0.05,
+        costs=[optimal.Effort(1e-3), optimal.JointTracking(target, 0.1, velocity=0.0)],
+        terminal=[optimal.JointTracking(target, 100.0, velocity=0.0, velocity_weight=1.0)],
+        torque_limits=[12.0, 4.0],
+    )
+    rng = np.random.default_rng(5)
+    states = np.tile(problem.x0, (19, 21, 1))
+    states[:, 1:] += 0.5 * rng.normal(size=(19, 20, problem.ns)) * (np.arange(19) % 3)[:, None, None]
+    torques = 4.0 * rng.normal(size=(19, 20, 2))
+    given = [states[:, 0], np.tile(problem.p.ravel(), (19, 1)), states.reshape(19, -1)]
+    given += [torques.reshape(19, -1), np.zeros((19, 1))]
+    steps = (1.0, 0.5, 0.25, 0.125, 0.0625)
+    always, some = (
+        optimal.iteration(problem, iterations=2, steps=steps, constant_time=flag) for flag in (True, False)
+    )
+    whole, few = always(*given, threads=1), some(*given, threads=1)
+    sizes = np.asarray(whole[3])[:, REPORT.index("step")]
+    assert (sizes == 1.0).any()
+    assert (sizes < 1.0).any()
+    for a, b in zip(whole, few, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    for k in (0, 4, 11):
+        for a, b in zip(whole, some(*(array[k] for array in given)), strict=True):
+            assert np.asarray(a)[k].tobytes() == np.asarray(b).tobytes()

@@ -247,3 +247,83 @@ def test_stiff_friction_of_a_floating_robot_is_implicit():
         speeds.append(x[robot.nq + 8])
     assert abs(speeds[-1]) < 0.5 * abs(speeds[0])
     assert np.abs(speeds).max() <= 5.0
+
+
+def biped():
+    """Two legs of five joints with soles of four points: (robot, joints in which it stands)."""
+    links = [lw.Link("body", lw.Inertia.from_com(20.0, (0, 0, 0.15), (0.5, 0.4, 0.2)))]
+    joints, contacts, stand = [], [], []
+    parts = (
+        ("roll", (1, 0, 0), 0.0, 1.5, 0.0),
+        ("hip", (0, 1, 0), 0.35, 3.0, -0.35),
+        ("knee", (0, 1, 0), 0.35, 2.0, 0.7),
+        ("ankle", (0, 1, 0), 0.0, 0.3, -0.35),
+        ("foot", (1, 0, 0), 0.05, 1.0, 0.0),
+    )
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        parent, at = "body", (0.0, y, 0.0)
+        for part, axis, length, mass, angle in parts:
+            name = f"{side}_{part}"
+            links.append(lw.Link(name, lw.Inertia.from_com(mass, (0, 0, -0.5 * length), (0.01 * mass,) * 3)))
+            limits = lw.Limits(-2.5, 2.5, velocity=20.0, effort=200.0 if part != "foot" else 40.0)
+            place = lw.Transform.from_rpy(at)
+            joints.append(
+                lw.Joint(
+                    name + "_joint", "revolute", parent, name, place, axis, limits=limits, rotor_inertia=0.02
+                )
+            )
+            parent, at = name, (0.0, 0.0, -length)
+            stand.append(angle)
+        corners = [(x, y, -0.05) for x in (-0.06, 0.12) for y in (-0.04, 0.04)]
+        contacts.append(lw.Contact(parent, points=corners, radius=0.005, friction=0.8))
+    return lw.Robot("biped", links, joints).with_base("floating").with_contacts(contacts), np.array(stand)
+
+
+def test_soles_are_level_and_the_law_keeps_the_centre_of_pressure_inside():
+    robot, stand = biped()
+    gait = optimal.Gait([[0], [1]], swing=0.36, stance=0.1)
+    walk = optimal.Walking(robot, gait, (0.15, 0.0, 0.2), stand=stand, begin=0.4, horizon=36)
+    feet = walk.feet
+    assert feet.names == ("left_foot sole", "right_foot sole")
+    assert np.allclose(feet.area, (0.09, 0.04))
+    assert np.allclose(feet.places[:, 2], 0.005)
+    for name in feet.names:  # frames of soles are level while the robot stands
+        assert np.allclose(np.asarray(feet.robot.pose(feet.stand, name))[:3, :3], np.eye(3))
+    orders = walk.stages.by_name(
+        walk._orders_at(0.0, 0.0, feet.stand, np.r_[feet.stand, np.zeros(robot.dof)])
+    )
+    table = table_of(walk.problem, walk.stages, orders)
+    held, swings = (
+        table[:, walk.problem.where(ACTIVE)],
+        table[:, walk.problem.where(f"{feet.names[0]}.orientation_weight")],
+    )
+    lifted = np.flatnonzero(held[:-1, 0] < 0.5)
+    assert lifted[0] == 25  # begin + stance
+    assert (swings[lifted[1:], 0] > 0.0).all()
+    assert not swings[: lifted[0], 0].any()
+    turn = table[lifted[-1], walk.problem.where(f"{feet.names[0]}.orientation")]
+    heading = 2.0 * np.arctan2(turn[2], turn[3])
+    assert abs(heading - 0.2 * (gait.swing + gait.stance + 0.5 * gait.standing)) < 1e-6
+    # before the robot walks its trunk has no velocity to follow
+    rates = table[:, walk.problem.where("trunk.velocity")]
+    assert not rates[:19, 3].any()
+    assert np.allclose(rates[21:, 3], 0.15)
+    # the law: a push that the soles can just not hold without limits
+    still, wanted = np.zeros(robot.dof), np.zeros(robot.dof)
+    wanted[3] = 3.0
+    tau = walk.follower(feet.stand, still, (feet.stand, still, wanted), np.ones(2), {})
+    assert walk.follower.unsolved == 0
+    assert np.isfinite(tau).all()
+    forces = np.asarray(walk.follower.solution.forces).reshape(-1, 3)
+    assert forces[:, 2].min() >= 0.0
+    assert (np.abs(forces[:, :2]) <= 0.6 * forces[:, 2:] + 1e-6).all()
+    weight = 9.81 * sum(link.inertia.mass for link in robot.links)
+    assert abs(forces[:, 2].sum() / weight - 1.0) < 0.3
+
+
+def test_soles_must_have_the_same_number_of_corners():
+    robot, stand = biped()
+    first, second = robot.contacts
+    other = lw.Contact(second.frame, points=second.points[:3], radius=0.005)
+    with pytest.raises(optimal.ProblemError, match="other numbers of contacts"):
+        optimal.Walking(robot.with_contacts([first, other]), optimal.Gait([[0], [1]]), stand=stand)

@@ -41,6 +41,7 @@ from linkwise.control.whole_body import (
     TaskError,
     WholeBody,
     WholeBodySolution,
+    WholeBodyTracking,
     separations_of,
 )
 
@@ -87,6 +88,7 @@ __all__ = [
     "Tracking",
     "WholeBody",
     "WholeBodySolution",
+    "WholeBodyTracking",
     "named",
     "separations_of",
     "usual_inertia",

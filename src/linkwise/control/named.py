@@ -19,6 +19,7 @@ from linkwise.control.task_space import (
     HybridForceMotion,
     OperationalSpace,
 )
+from linkwise.control.whole_body.tracking import WholeBodyTracking
 from linkwise.core.upper import upper
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.robot.robot import Robot
@@ -36,6 +37,7 @@ CONTROLLERS: dict[str, type[Controller]] = {
     "cartesian_admittance": CartesianAdmittance,
     "hybrid_force_motion": HybridForceMotion,
     "hand_guiding": HandGuiding,
+    "whole_body_tracking": WholeBodyTracking,
 }
 CALLED = ("predictive",)
 """Controllers of parts above (``core.upper``) that have a memory of their own: ``simulate`` calls them from Python."""

@@ -17,20 +17,24 @@ from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit, fit
 from linkwise.identify.estimation.friction import Friction, column, friction_named
 from linkwise.identify.estimation.friction_choice import choose_friction
-from linkwise.identify.estimation.lag import as_given, shifted
+from linkwise.identify.estimation.lag import Lag, as_given, shifted
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.estimation.reduction import reduce
 from linkwise.identify.estimation.regression import Observer
 from linkwise.identify.estimation.representable import robot_of
+from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
 from linkwise.identify.estimation.small_blas import one_thread
-from linkwise.identify.judging.diagnosis import diagnose, diagnose_late
+from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
+from linkwise.identify.judging.diagnosis import Diagnosis, diagnose, diagnose_late
 from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.recordings.derivatives import Motion
 from linkwise.identify.recordings.log import Log, as_logs, with_motors
 from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.identify.result import Identification
+from linkwise.identify.walking.log import WalkingLog, is_floating
+from linkwise.identify.walking.pipeline import identify_walking
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
@@ -46,12 +50,15 @@ class Stages:
 
     condition(log, cutoff=None) → Signals, also derivatives= and decimation= where ``identify`` was given them;
     choose_friction(observer, prior, strength=…) → Fit, for friction="auto"; fit(observer, friction, prior, strength=…)
-    → Fit, for a given friction.
+    → Fit, for a given friction. For friction="auto" two more, of what is left: find_unmodelled(observer, fit) →
+    Unexplained and find_ripple(observer, robot) → Ripple.
     """
 
     condition: Callable[..., Signals] = condition
     choose_friction: Callable[..., Fit] = choose_friction
     fit: Callable[..., Fit] = fit
+    find_unmodelled: Callable[[Observer, Fit], Unexplained] = find_unmodelled
+    find_ripple: Callable[[Observer, Robot], Ripple] = find_ripple
 
 
 def identify(
@@ -68,9 +75,12 @@ def identify(
     strength: float = STRENGTH,
     band: float | None = None,
     lag: float | None = None,
+    feet: Sequence[str] | None = None,
     stages: Stages | None = None,
 ) -> Identification:
     """Identify a robot from one or several recordings.
+
+    A robot with a floating base is identified from ``WalkingLog``s; forces of its feet need not be measured.
 
     Warns (``IdentificationWarning``) where the recording cannot distinguish parameters, or is not explained by this
     robot.
@@ -83,7 +93,8 @@ def identify(
             spectrum says and 5, 8 and 12 Hz.
         derivatives: how velocities and accelerations are computed: a name of ``derivatives.METHODS`` or a function.
         decimation: every how many filtered samples one is used; by default as many as the cut-off needs.
-        friction: "auto" (chosen by cross-validation), a name of ``friction.MODELS``, or the terms of every axis.
+        friction: "auto" (chosen by cross-validation, with unmodelled torques and drive ripple where these predict
+            left-out motions better), a name of ``friction.MODELS``, or the terms of every axis.
         estimator: for the base parameters and their uncertainty: a name of ``estimators.ESTIMATORS`` ("idim-iv":
             instrumental variables) or a function.
         significance: for the reduced model: "contribution", "statistics" or a function.
@@ -91,6 +102,9 @@ def identify(
         band: frequencies [Hz] in which predictions are judged as well; by default up to the cut-off.
         lag: how much later than positions torques were recorded [s]; by default estimated and, where it is larger than
             its uncertainty and helps to predict left-out motions, corrected. 0 corrects nothing.
+        feet: of a robot with a floating base: frames that may touch the ground, each with an optional point in it,
+            such as "FL_calf:0,0,-0.213"; by default its contacts, else frames at its ends that are called foot, toe,
+            sole or ankle.
         stages: replacements for whole stages.
 
     Returns:
@@ -99,10 +113,26 @@ def identify(
     Raises:
         IdentificationError: the recording cannot be used; the message says why.
     """
-    check_one_axis(robot, "identification")
     given = stages or Stages()
     options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
     options |= {"decimation": decimation} if decimation is not None else {}
+    if is_floating(robot):
+        logs = as_logs(log)
+        tests = as_logs(validation) if validation is not None else logs
+        chosen = {
+            "cutoff": cutoff,
+            "friction": friction,
+            "estimator": estimator,
+            "significance": significance,
+        }
+        chosen |= {"strength": strength, "band": band, "lag": lag, "feet": feet}
+        with one_thread():
+            found = identify_walking(robot, logs, tests, **chosen, options=options, stages=given)
+        _warned(found.warnings)
+        return found
+    if feet is not None:
+        raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
+    check_one_axis(robot, "identification")
     chosen = replace(given, condition=partial(given.condition, **options))
     with one_thread():
         return _identify(
@@ -133,9 +163,8 @@ def _identify(
     signals = [shifted(each, late) for each in as_recorded]
     observer = Observer(robot, signals)
     wrong = diagnose_late(robot, as_recorded, signals) if late.corrected else diagnose(robot, signals)
-    bodies = prior_bodies(robot)
-    scale = scale_of(observer, bodies)
-    prior = scale * bodies
+    scale = scale_of(observer, prior_bodies(robot))
+    prior = scale * prior_bodies(robot)
     found = _fitted(observer, friction, prior, strength, stages, wrong.causes)
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
@@ -145,15 +174,14 @@ def _identify(
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
     reduction = reduce(observer, found, identified, base, significant, prior, strength)
+    unmodelled, ripple = _left(observer, found, identified, stages) if friction == "auto" else NOTHING_LEFT
+    identified = ripple.of(unmodelled.of(identified))
     excitation = excitation_of(independent, estimated.weights)
 
-    models = (identified, given, reduction.robot)
     tested = [shifted(stages.condition(each, cutoff=frequency), late) for each in tests]
+    models = (identified, given, reduction.robot)
     judged = [[validate(model, signals, band) for signals in tested] for model in models]
-    doubts = [excitation.words(), *wrong.causes]
-    if not wrong.causes:  # what would follow from a cause
-        doubts += [*(wrong.remarks or (_other_size(robot, scale),)), late.doubt]
-        doubts += [_driven(observer, found, estimated), _no_better(robot, judged[0][0])]
+    doubts = _consequences(observer, found, estimated, wrong, scale, late, judged[0][0])
     return Identification(
         prior=given,
         robot=identified,
@@ -166,10 +194,37 @@ def _identify(
         validations=tuple(judged[0]),
         of_prior=tuple(judged[1]),
         of_reduced=tuple(judged[2]),
-        warnings=_warned(doubts),
+        warnings=_warned([excitation.words(), *wrong.causes, *doubts]),
         lag=late,
         plain=plain,
+        ripple=ripple,
+        unmodelled=unmodelled,
     )
+
+
+def _consequences(
+    observer: Observer,
+    found: Fit,
+    estimated: Estimate,
+    wrong: Diagnosis,
+    scale: float,
+    late: Lag,
+    judged: Validation,
+) -> list[str]:
+    """Findings that would only follow from a cause: none where there is one."""
+    if wrong.causes:
+        return []
+    said = [*(wrong.remarks or (_other_size(observer.robot, scale),)), late.doubt]
+    return [*said, _driven(observer, found, estimated), _no_better(observer.robot, judged)]
+
+
+NOTHING_LEFT = Unexplained(), Ripple()
+
+
+def _left(observer: Observer, found: Fit, robot: Robot, stages: Stages) -> tuple[Unexplained, Ripple]:
+    """What joints have besides bodies and friction, where it predicts motions that were left out."""
+    unmodelled = stages.find_unmodelled(observer, found)
+    return unmodelled, stages.find_ripple(observer, unmodelled.of(robot))
 
 
 def _noted(signals: Signals, plain: Sequence[Plain], given: float | None) -> Signals:
@@ -200,7 +255,7 @@ def _fitted(
         if friction == "auto":
             return stages.choose_friction(observer, prior, strength=strength)
         if isinstance(friction, str):
-            friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
+            friction = friction_named(friction, observer.joints, len(observer.axes) - observer.joints)
         return stages.fit(observer, friction, prior, strength=strength)
     except IdentificationError as error:
         raise IdentificationError("; ".join([str(error), *causes])) from None
@@ -215,6 +270,11 @@ def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
 
 def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
     for each in logs:
+        if isinstance(each, WalkingLog):
+            raise LogError(
+                f"{each.name}: a recording of a moving base; the base of {robot.name} is fixed: load it with "
+                'base="floating"'
+            )
         if each.dof != robot.dof:
             raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
         if not each.tau.any():

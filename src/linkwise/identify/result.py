@@ -23,7 +23,9 @@ from linkwise.identify.estimation.fitting import Fit
 from linkwise.identify.estimation.lag import Lag
 from linkwise.identify.estimation.reduction import Reduction
 from linkwise.identify.estimation.regression import axes_of, axis_names
+from linkwise.identify.estimation.ripple import Ripple
 from linkwise.identify.estimation.small_blas import one_thread
+from linkwise.identify.estimation.unmodelled import Unexplained
 from linkwise.identify.judging.competitors import Competitor, plain_competitors
 from linkwise.identify.judging.replay import WINDOW, Replay, replay
 from linkwise.identify.judging.validation import Validation
@@ -61,7 +63,9 @@ class Identification(Summarised):
     ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
     what code is generated from, and ``validations`` judge it. ``of_prior`` and ``of_reduced`` judge the robot that was
     given and the reduced model on the same recordings. ``lag`` is that between positions and torques; ``plain`` are the
-    cut-offs and lags that were tried, with the errors of plain least squares on left-out motions.
+    cut-offs and lags that were tried, with the errors of plain least squares on left-out motions. ``ripple`` are the
+    lines of drive ripple in ``robot``, ``unmodelled`` torques that neither possible bodies nor friction that brakes
+    explain; the reduced model has none of both.
     """
 
     prior: Robot
@@ -78,9 +82,31 @@ class Identification(Summarised):
     warnings: tuple[str, ...] = ()
     lag: Lag = field(default_factory=Lag)
     plain: tuple[Plain, ...] = ()
+    ripple: Ripple = field(default_factory=Ripple)
+    unmodelled: Unexplained = field(default_factory=Unexplained)
+
+    @property
+    def row_names(self) -> list[str]:
+        """Names of the rows of validations: the joints."""
+        return list(self.prior.joint_names)
+
+    @property
+    def row_units(self) -> list[str]:
+        """Units of the rows of validations."""
+        return ["N·m" if joint.revolute else "N" for joint in self.prior.moving_joints]
+
+    @property
+    def walks(self) -> bool:
+        """Whether the base of the robot floats, see ``WalkingIdentification``."""
+        return False
+
+    @property
+    def poses(self) -> np.ndarray:
+        """Positions of all coordinates along the first fitted recording, (N, nq)."""
+        return self.signals[0].q
 
     def _summary(self) -> Summary:
-        names, judged = self.prior.joint_names, self.validation
+        names, judged = self.row_names, self.validation
         parts = (judged.rms, judged.relative, self.of_prior[0].relative)
         columns = ("joint", ">rms residual", ">robot [%]", ">before [%]")
         title = f"{self.prior.name} identified from {', '.join(s.log.name for s in self.signals)}"
@@ -93,7 +119,7 @@ class Identification(Summarised):
         judged = self.validation
         from linkwise import report
 
-        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
+        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.row_names)
 
     @property
     def validation(self) -> Validation:
@@ -268,7 +294,7 @@ class Identification(Summarised):
         return {
             "robot": self.prior.name,
             "verdict": [row.plain() for row in self.verdict()],
-            "joints": list(self.prior.joint_names),
+            "joints": self.row_names,
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],
             "lag": self.lag.summary(),
@@ -283,6 +309,8 @@ class Identification(Summarised):
                 name: [term.text for term in terms]
                 for name, terms in zip(self.axis_names, self.fit.friction, strict=True)
             },
+            "unmodelled": [vars(torque) for torque in self.unmodelled.torques],
+            "ripple": [vars(line) for line in self.ripple.lines],
             "condition": self.excitation.condition,
             "estimator": {"name": self.estimate.method, "notes": list(self.estimate.notes)},
             "noise": self.estimate.sigma,

@@ -15,10 +15,12 @@ from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.joint_laws.law import Law, Parameter, is_zero
 from linkwise.joint_laws.load import LoadFriction
 from linkwise.joint_laws.offset import Offset
+from linkwise.joint_laws.ripple import Ripple
 from linkwise.joint_laws.rotor import RotorInertia
 from linkwise.joint_laws.saturating import SaturatingFriction
 from linkwise.joint_laws.spring import Spring
 from linkwise.joint_laws.stribeck import Stribeck
+from linkwise.joint_laws.unmodelled import Unmodelled
 from linkwise.joint_laws.viscous import ViscousFriction
 from linkwise.joint_laws.world_rotor import WorldRotor
 from linkwise.scalar import Scalar
@@ -33,6 +35,8 @@ LAWS: tuple[Law, ...] = (
     SaturatingFriction(),
     LoadFriction(),
     Offset(),
+    Unmodelled(),
+    Ripple(),
     Direction(),
     WorldRotor(),
 )

@@ -52,6 +52,8 @@ class Law:
     parameters: ClassVar[tuple[Parameter, ...]]
     dissipates: ClassVar[bool] = False
     """Whether it is friction, which ``friction=False`` leaves out."""
+    brakes: ClassVar[bool] = True
+    """Whether friction of this law never drives the joint; ripple gives back a part of what it takes."""
     jumps: ClassVar[bool] = False
     """Whether it is discontinuous at rest: simulations then ask for ``limits`` and let the joint stick."""
     uses_position: ClassVar[bool] = False

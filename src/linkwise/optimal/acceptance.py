@@ -9,6 +9,7 @@ plans of predictive control ``exact_weight``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from linkwise.scalar import Scalar, where
 
@@ -68,19 +69,35 @@ def chosen(before: Scalar, merits: Sequence[Scalar], promised: Sequence[Scalar])
         merits: that of every step size.
         promised: by how much the quadratic model lets each of them fall.
     """
-    start: Scalar = where(abs(before) < HUGE, before, HUGE)
+    start = _number(before)
     best, found = start, 0.0 * start
     first: list[Scalar] = []
     least: list[Scalar] = []
     for value, gain in zip(merits, promised, strict=True):
-        enough = (value < start - PART * gain) & (found < 0.5)
-        first.append(where(enough, 1.0, 0.0))
-        found = where(enough, 1.0, found)
+        takes: Any = enough(before, value, gain)
+        takes = where(found < 0.5, takes, 0.0 * takes)
+        first.append(takes)
+        found = where(takes > 0.5, takes, found)
         better = value < best
         best = where(better, value, best)
         least = [where(better, 0.0 * value, pick) for pick in least]
         least.append(where(better, 1.0, 0.0))
     return [where(found > 0.5, a, b) for a, b in zip(first, least, strict=True)]
+
+
+def enough(before: Scalar, merit: Scalar, promised: Scalar) -> Scalar:
+    """1 where a step brings a part of what it promises, else 0.
+
+    Args:
+        before: merit of the trajectory that is there.
+        merit: that of the step.
+        promised: by how much the quadratic model lets it fall.
+    """
+    return where(merit < _number(before) - PART * promised, 1.0, 0.0)
+
+
+def _number(merit: Scalar) -> Scalar:
+    return where(abs(merit) < HUGE, merit, HUGE)
 
 
 def regularised(mu: Scalar, taken: Scalar) -> Scalar:

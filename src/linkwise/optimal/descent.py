@@ -123,7 +123,8 @@ class Descent:
 def kernel_of(problem: Problem, iterations: int, steps: tuple[float, ...]) -> Kernel:
     """The iteration of a problem, shared by all problems of the same structure."""
     key = ("iteration", problem.horizon, iterations, steps, problem.barrier)
-    return _shared(problem, key, lambda: iteration(problem, iterations=iterations, steps=steps))
+    made = {"iterations": iterations, "steps": steps, "constant_time": False}
+    return _shared(problem, key, lambda: iteration(problem, **made))
 
 
 def limit_values(

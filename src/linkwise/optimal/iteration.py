@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.algorithms.constrained.constraints import computed_in
+from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.optimal.arguments import ProblemError
@@ -31,7 +32,9 @@ WRITTEN_OUT = 6000
 NAME = "iteration"
 
 
-def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] = STEPS) -> Kernel:
+def iteration(
+    problem: Problem, *, iterations: int = 1, steps: Sequence[float] = STEPS, constant_time: bool = True
+) -> Kernel:
     """A kernel that does iterations of the solver, for one problem or many at once.
 
     Inputs, each (..., size): ``start`` (ns), ``parameters`` ((horizon + 1)·np: ``problem.p`` row by row),
@@ -39,12 +42,14 @@ def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] =
     (horizon·m) of the trajectory to begin with, ``regularisation`` (1; 0 is a good start). Outputs: ``new_states``
     (horizon + 1, ns), ``new_torques`` (horizon, m), ``gains`` K (horizon, m, nx) of the last sweep with δu = K δx, and
     ``report``, see ``REPORT``. Where no step is taken the trajectory stays, but begins at ``start``. The same object
-    gives C without allocation (``source("c")``) and CUDA; the time of a call does not depend on the data.
+    gives C without allocation (``source("c")``) and CUDA; with ``constant_time`` the time of a call does not depend on
+    the data. The bits are the same.
 
     Args:
         problem: what is optimised; its parameters and start are inputs.
         iterations: how many, from 1 on.
         steps: step sizes that are tried in each, from (0, 1].
+        constant_time: whether all step sizes are tried in any case; else only the longest, where that is taken.
 
     Raises:
         ProblemError: a number of iterations below 1, or no step size.
@@ -52,11 +57,12 @@ def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] =
     count = whole_number("iterations", iterations, 1)
     sizes = step_sizes(steps)
     own = problem.key()
-    key = None if own is None else own + repr((problem.horizon, count, sizes)).encode()
+    constant_time = flag("constant_time", constant_time)
+    key = None if own is None else own + repr((problem.horizon, count, sizes, constant_time)).encode()
     inputs = {name: count_of(shape) for name, shape in input_shapes(problem).items()}
 
     def build(dtype: Any) -> Any:
-        return iteration_program(problem, count, sizes, dtype)
+        return iteration_program(problem, count, sizes, dtype, constant_time)
 
     return Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
 
@@ -93,14 +99,14 @@ def output_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 
 def iteration_program(
-    problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype
+    problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype, constant_time: bool = True
 ) -> ProcedureNest:
     """The loops in one precision."""
 
     shape = stage_shape(problem)
 
     def function(**given: Any) -> dict[str, Any]:
-        return iterated(problem, shape, steps, iterations, dtype, given)
+        return iterated(problem, shape, steps, iterations, dtype, given, constant_time=constant_time)
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
@@ -116,10 +122,11 @@ def iterated(
     dtype: Dtype,
     given: dict[str, Any],
     plans: bool = False,
+    constant_time: bool = True,
 ) -> dict[str, Any]:
     """What iterations leave, inside a traced function; those of problems with contacts have phases."""
     kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
-    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given, plans).run(iterations)
+    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given, plans, constant_time).run(iterations)
 
 
 def count_of(shape: tuple[int, ...]) -> int:

@@ -6,6 +6,8 @@
         for each step size (independent): roll out with feedback, clamp, add up cost and gaps
         take the best step size (``acceptance``) by selection
 
+Where the time may depend on the data, the longest step is tried first, and the others only if that is not taken.
+
 There is no branch on data and no allocation: the same program runs many problems in the lanes of vectors, one problem
 with stages and columns in lanes, as C on a controller and as CUDA, with the same bits. A trajectory whose cost is not a
 number is never taken. Its loops are those of ``linkwise.language``: matrices of arms are written out, larger ones stay
@@ -14,11 +16,11 @@ loops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.ir.graph import Graph
-from linkwise.language import dot, empty, span, straight, variable
+from linkwise.language import dot, empty, needed, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.timings import BEGINS
 from linkwise.scalar import Scalar, where
@@ -53,6 +55,7 @@ class Iterations:
         smallest: pivot.
         given: inputs by name.
         plans: whether these are plans of predictive control, whose gaps are closed first (``exact_weight``).
+        constant_time: whether all step sizes are tried in any case.
     """
 
     def __init__(
@@ -63,8 +66,12 @@ class Iterations:
         smallest: float,
         given: dict[str, Any],
         plans: bool = False,
+        constant_time: bool = True,
     ):
         self.plans = plans
+        self.first = len(steps) if constant_time else 1
+        """How many step sizes are tried at first."""
+        self.still = variable(1.0)  # negative where the others are needed
         self.problem, self.steps, self.given = problem, tuple(steps), given
         N, tries = problem.horizon, len(steps)
         self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
@@ -142,7 +149,14 @@ class Iterations:
         for k in span(N + 1):
             reads = [self.cost, self.values[k], self.gap, self.gaps[k]]
             straight(_sums, reads, [self.cost, self.gap])
-        self._try_steps()
+        if self.first == len(self.steps):
+            self._try_steps(0, self.first)
+        else:
+            self.still.value = -1.0
+            for turn in span(2):  # the first step size, then the others
+                for _ in needed(self.still):
+                    self._try_steps(turn, 1 + turn * (len(self.steps) - 1))
+                    self._judge_first()
         self._select()
 
     def _linearise(self, r: Any, k: Any) -> None:
@@ -312,9 +326,9 @@ class Iterations:
         cost = {name: block[r] for name, block in self.hessians.items()}
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
 
-    def _try_steps(self) -> None:
-        """A rollout for every step size."""
-        for t in span(len(self.steps), parallel=True):
+    def _try_steps(self, first: Any, stop: Any) -> None:
+        """A rollout for each of some step sizes."""
+        for t in span(first, stop, parallel=True):
             cost, left_gap = variable(0.0), variable(0.0)
             self.trial_x[t * (self.N + 1), :] = self.given["start"]
             for k in span(self.N):
@@ -376,7 +390,7 @@ class Iterations:
 
     def _select(self) -> None:
         """Which trial is taken, and the trajectory that stays."""
-        N, riccati = self.N, self.riccati
+        riccati = self.riccati
 
         def decided(trials: Any, now: Any, *further: Any) -> list[list[Scalar]]:
             costs, gaps = trials[::2], trials[1::2]
@@ -384,14 +398,7 @@ class Iterations:
                 now,
                 (value[0] for value in further),
             )
-            weight = (
-                acceptance.exact_weight(largest)
-                if self.plans
-                else acceptance.weight(gap, expected, closing, ROUNDED * riccati.smallest)
-            )
-            merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
-            promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
-            picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
+            picks = self._chosen(costs, gaps, cost, gap, closing, expected, largest)
             picks = [where(sound > 0.5, pick, 0.0) for pick in picks]
             # where nothing is left to gain no step is better: that is no reason to regularise, which weakens the gains
             left = abs(expected) + abs(closing)
@@ -409,15 +416,57 @@ class Iterations:
         now.append(riccati.largest)
         writes = [self.picks, self.cost, self.gap, self.mu, self.taken, self.accepted]
         straight(decided, [self.merits, *now], writes)
-        for k in span(1, N + 1, parallel=True):
-            self._copy(self.x[k], [self.trial_x[k + t * (N + 1)] for t in range(len(self.steps))])
-        for k in span(N, parallel=True):
-            self._copy(self.u[k], [self.trial_u[k + t * N] for t in range(len(self.steps))])
+        self._take(range(self.first))
+        if self.first < len(self.steps):
+            for _ in needed(self.still):
+                self._take(range(self.first, len(self.steps)))
 
-    def _copy(self, row: Any, trials: Sequence[Any]) -> None:
+    def _chosen(
+        self, costs: Any, gaps: Any, cost: Any, gap: Any, closing: Any, expected: Any, largest: Any
+    ) -> list[Scalar]:
+        """1 for the trial that is taken."""
+        weight = self._weight(gap, closing, expected, largest)
+        merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
+        promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
+        return acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
+
+    def _weight(self, gap: Any, closing: Any, expected: Any, largest: Any) -> Any:
+        """Of the gaps in the merit."""
+        if self.plans:
+            return acceptance.exact_weight(largest)
+        return acceptance.weight(gap, expected, closing, ROUNDED * self.riccati.smallest)
+
+    def _judge_first(self) -> None:
+        """Whether the first step size brings enough, so that no other one is needed."""
+        riccati = self.riccati
+
+        def judged(trial: Any, *now: Any) -> list[list[Scalar]]:
+            cost, gap, closing, expected, largest, sound = (value[0] for value in now)
+            enough = self._enough(trial, cost, gap, closing, expected, largest)
+            return [[where(sound > 0.5, where(enough > 0.5, 1.0, -1.0), 1.0)]]
+
+        now = [self.cost, self.gap, riccati.closing, riccati.expected, riccati.largest, riccati.sound]
+        straight(judged, [self.merits[0], *now], [self.still])
+
+    def _enough(self, trial: Any, cost: Any, gap: Any, closing: Any, expected: Any, largest: Any) -> Any:
+        """1 where the first trial is better by a part of what it promises."""
+        weight = self._weight(gap, closing, expected, largest)
+        promised = (self.steps[0] - 0.5 * self.steps[0] * self.steps[0]) * abs(expected)
+        merit, before = (acceptance.merit(c, g, weight) for c, g in ((trial[0], trial[1]), (cost, gap)))
+        return acceptance.enough(before, merit, promised)
+
+    def _take(self, trials: Sequence[int]) -> None:
+        """The trajectory of a trial, where it is taken."""
+        N = self.N
+        for k in span(1, N + 1, parallel=True):
+            self._copy(self.x[k], {t: self.trial_x[k + t * (N + 1)] for t in trials})
+        for k in span(N, parallel=True):
+            self._copy(self.u[k], {t: self.trial_u[k + t * N] for t in trials})
+
+    def _copy(self, row: Any, trials: Mapping[int, Any]) -> None:
         for i in span(row.shape[0]):
             value = row[i]
-            for t, trial in enumerate(trials):
+            for t, trial in trials.items():
                 value = where(self.picks[t] > 0.5, trial[i], value)
             row[i] = value
 

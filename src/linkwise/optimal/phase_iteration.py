@@ -158,33 +158,33 @@ class PhaseIterations(Iterations):
                 for j in span(end - left, parallel=True):
                     block[i, j] = dot(F[:, top + i], pulled[:, left + j], block[i, j])
 
-    def _try_steps(self) -> None:
-        """Stage by stage, all rollouts side by side."""
+    def _try_steps(self, first: Any, stop: Any) -> None:
+        """Stage by stage, these rollouts side by side."""
         N, n, tries = self.N, self.problem.dynamics.dof, len(self.steps)
-        for t in span(tries, parallel=True):
+        for t in span(first, stop, parallel=True):
             self.trial_x[t * (N + 1), :] = self.given["start"]
             self.merits[t, 0] = self.merits[t, 1] = 0.0
         if self._is_short:
             for k in span(N):
-                for t in span(tries, parallel=True):
+                for t in span(first, stop, parallel=True):
                     self._roll_short(t, k)
         else:
             qdd, force = empty(tries, n), empty(tries, self.c)
             systems = [empty(tries, *shape) for shape in ((n, n), (n,), (self.c, n), (self.c,), (self.c,))]
             for k in span(N):
-                for t in span(tries, parallel=True):
+                for t in span(first, stop, parallel=True):
                     row, torques = self.trial_x[t * (N + 1) + k], self.trial_u[t * N + k]
                     reads = [row, *self._plan(k), self.p[k], self.sizes[t]]
                     straight(lambda *reads: [self.fed_back(*reads)], reads, [torques])
                     self._equation(row, torques, self.p[k], [part[t] for part in systems])
-                for t in span(tries):
+                for t in span(first, stop):
                     made = Touching(*(part[t] for part in systems))
                     qdd[t, :], force[t, :] = made.qdd, made.force
-                for t in span(tries, parallel=True):
+                for t in span(first, stop, parallel=True):
                     reads = [self.trial_x[t * (N + 1) + k], self.trial_u[t * N + k], qdd[t], force[t]]
                     writes = [self.trial_x[t * (N + 1) + k + 1], self.merits[t]]
                     straight(self._stepped, [*reads, *self._following(t, k)], writes)
-        for t in span(tries, parallel=True):
+        for t in span(first, stop, parallel=True):
             self._finish(t, self.merits[t, :1])
 
     def _following(self, t: Any, k: Any) -> list[Any]:

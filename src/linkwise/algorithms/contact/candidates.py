@@ -138,23 +138,28 @@ def gaps(
 
 
 def touches(
-    links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Candidate], height: Sequence[Scalar]
+    links: Mechanism,
+    q: Sequence[JointValue],
+    candidates: Sequence[Candidate],
+    height: Sequence[Scalar],
+    frames: list[Pose] | None = None,
 ) -> list[Touch]:
-    """Gaps and rows of all candidates."""
+    """Gaps and rows of all candidates; ``frames``: whose axes velocities are along, else those of the links."""
     poses = link_poses(links, q)
+    frames = poses if frames is None else frames
     with stage("contact rows"):
         found: list[Touch] = []
         met = _Met(links, poses)
         for each, level in zip(candidates, height, strict=True):
             if each.pool:
-                found.append(_pool_touch(links, poses, met.nearest(each), level))
+                found.append(_pool_touch(links, frames, met.nearest(each), level))
                 continue
             if each.pair is not None:
-                found.append(_pair_touch(links, poses, each, met.at(each, level)))
+                found.append(_pair_touch(links, frames, each, met.at(each, level)))
                 continue
             centre = _centre(links, poses, each)
             point = Vector(centre.x, centre.y, centre.z - each.radius) if each.radius else centre
-            rows = _velocity_rows(links, poses, each.body, point)
+            rows = _velocity_rows(links, frames, each.body, point)
             found.append(Touch(centre.z - (each.radius + level), rows, point))
         return found
 
@@ -216,9 +221,9 @@ _GROUND = pairs.Placed(
 )
 
 
-def _pair_touch(links: Mechanism, poses: list[Pose], each: Candidate, met: pairs.Meeting) -> Touch:
+def _pair_touch(links: Mechanism, frames: list[Pose], each: Candidate, met: pairs.Meeting) -> Touch:
     point = Vector(*met.point)
-    own = _velocity_rows(links, poses, each.body, point, each.axes_of(links), each.other)
+    own = _velocity_rows(links, frames, each.body, point, each.axes_of(links), each.other)
     if each.other is None:
         return Touch(met.gap, own, point)
     axes = tuple(Vector(*axis) for axis in pairs.axes(met.normal))
@@ -240,9 +245,8 @@ def _moved_by(links: Mechanism, body: int) -> set[int]:
     return {body, *links.ancestors(body)} if body >= 0 else set[int]()
 
 
-def turning_rows(links: Mechanism, q: Sequence[JointValue], each: Candidate, touch: Touch) -> Rows:
+def turning_rows(links: Mechanism, frames: list[Pose], each: Candidate, touch: Touch) -> Rows:
     """Rows of the angular velocity of a candidate's link relative to what it touches, about the axes of the contact."""
-    poses = link_poses(links, q)
     with stage("contact rows"):
         moving = each.axes_of(links)
         behind = set[int]() if each.other is None else _moved_by(links, each.other)
@@ -250,7 +254,7 @@ def turning_rows(links: Mechanism, q: Sequence[JointValue], each: Candidate, tou
         for k, axis in links.coordinates():
             column: list[Scalar] = [0.0, 0.0, 0.0]
             if k in moving:
-                turned = axis_in_base(axis, poses[k]).angular
+                turned = axis_in_base(axis, frames[k]).angular
                 turned = -turned if k in behind else turned
                 column = [*turned] if touch.axes is None else [along.dot(turned) for along in touch.axes]
             for row, entry in zip(rows, column, strict=True):
@@ -260,7 +264,7 @@ def turning_rows(links: Mechanism, q: Sequence[JointValue], each: Candidate, tou
 
 def _velocity_rows(
     links: Mechanism,
-    poses: list[Pose],
+    frames: list[Pose],
     body: int,
     point: Vector,
     moving: set[int] | None = None,
@@ -273,7 +277,7 @@ def _velocity_rows(
     for k, axis in links.coordinates():
         column: list[Scalar] = [0.0, 0.0, 0.0]
         if k in moving:
-            column = [*axis_in_base(axis, poses[k], point).linear]
+            column = [*axis_in_base(axis, frames[k], point).linear]
             column = [-x for x in column] if k in behind else column
         for row, entry in zip(rows, column, strict=True):
             row.append(entry)
@@ -326,14 +330,14 @@ def _either(condition: Any, one: _Lowest, other: _Lowest) -> _Lowest:
     )
 
 
-def _pool_touch(links: Mechanism, poses: list[Pose], lowest: _Lowest, level: Scalar) -> Touch:
+def _pool_touch(links: Mechanism, frames: list[Pose], lowest: _Lowest, level: Scalar) -> Touch:
     """Rows of the velocity of a point whose link is chosen by its number."""
     rows: Rows = [[], [], []]
     for k, axis in links.coordinates():
         moved = frozenset(body for body in lowest.bodies if k in _moved_by(links, body))
         column: list[Scalar] = [0.0, 0.0, 0.0]
         if moved:
-            column = [*axis_in_base(axis, poses[k], lowest.point).linear]
+            column = [*axis_in_base(axis, frames[k], lowest.point).linear]
         if moved and moved != lowest.bodies:
             low, high = min(moved), max(moved)
             if any(low < body < high and body not in moved for body in lowest.bodies):

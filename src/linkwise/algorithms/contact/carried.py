@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 from linkwise.algorithms import dense
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Touching
-from linkwise.algorithms.kinematics import axis_in_base, link_poses
+from linkwise.algorithms.kinematics import Pose, axis_in_base
 from linkwise.joint_laws import is_zero
-from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, stage
 
@@ -40,18 +39,18 @@ class _Carried:
 
 
 def reduced(
-    links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Candidate], problem: Touching
+    links: Mechanism, frames: Sequence[Pose], candidates: Sequence[Candidate], problem: Touching
 ) -> tuple[Touching, Callable[[Sequence[Scalar]], list[Scalar]]]:
     """(the same problem in fewer coordinates, what turns velocities into these coordinates).
 
     Args:
         links: of the scene.
-        q: positions.
+        frames: poses whose axes the velocities are along.
         candidates: what may touch what.
         problem: in the velocities of all coordinates.
     """
     with stage("relative velocities"):
-        carried = _carried(links, q, candidates)
+        carried = _carried(links, frames, candidates)
         M = _relative_inertia(problem.M, carried)
         rows = [list(row) for row in problem.rows]
         turning = [[list(row) for row in each.rows] for each in problem.turning]
@@ -97,10 +96,9 @@ def reduced(
     return smaller, restricted
 
 
-def _carried(links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Candidate]) -> list[_Carried]:
+def _carried(links: Mechanism, frames: Sequence[Pose], candidates: Sequence[Candidate]) -> list[_Carried]:
     """Free bodies that touch links of one branch and nothing that is fixed."""
     first = links.first_coordinates()
-    poses = link_poses(links, q)
     found: list[_Carried] = []
     for body, link in enumerate(links):
         if not link.floating or link.children:
@@ -112,10 +110,10 @@ def _carried(links: Mechanism, q: Sequence[JointValue], candidates: Sequence[Can
         shared = set[int].intersection(*chains)
         if not shared:
             continue
-        pose, own = poses[body], list(range(first[body], first[body] + 6))
+        pose, own = frames[body], list(range(first[body], first[body] + 6))
         behind = [(k, axis) for k in sorted(shared) for axis in links[k].axes]
         axes = [axis_in_base(axis, pose) for axis in link.axes]
-        moved = [axis_in_base(axis, poses[k], pose.position) for k, axis in behind]
+        moved = [axis_in_base(axis, frames[k], pose.position) for k, axis in behind]
         turning = [[axis.angular.dot(each.angular) for each in moved] for axis in axes[:3]]
         moving = [[axis.linear.dot(each.linear) for each in moved] for axis in axes[3:]]
         places = [first[k] + i for k in sorted(shared) for i in range(len(links[k].axes))]

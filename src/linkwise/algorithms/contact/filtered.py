@@ -52,6 +52,8 @@ ADAPTED = 10.0
 """Steps whose ε depends on what the last one did."""
 FALLING = 22.0
 """The step from which ε falls a second time, more slowly."""
+LAST = 48.0
+"""The step from which it falls a third time, from where contacts give way as much as by the inertia they move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,17 +150,19 @@ class Schedule:
         goal: residual, relative to the velocities without impulses, at which it ends.
         enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
+        first: ε of the first step.
     """
 
     goal: float
     enough: float
     most: int
+    first: float = 1e-2
 
     def proximal(self, count: Scalar, last: Scalar, falls: Scalar) -> Scalar:
         """ε of the next step.
 
         Where a step makes the residual smaller, the next one is nearer to Newton's; where it does not, contacts give
-        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1 and then from 0.3.
+        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1, from 0.3 and from 1.
         Round-off of a step is 1/ε times that of its change, so the first one, with the largest change, has a large ε.
 
         Args:
@@ -167,10 +171,11 @@ class Schedule:
             falls: whether it halved the smallest residual.
         """
         next_one = where(falls > 0.5, maximum(last * last, 1e-7), minimum(10.0 * last, 0.1))
-        first = where(count < 1.0, 1e-2, next_one)
+        first = where(count < 1.0, self.first, next_one)
         second = where(count < ADAPTED + 1.0, 0.1, 0.2 * last)
         third = where(count < FALLING + 1.0, 0.3, 0.5 * last)
-        later = where(count < FALLING, second, third)
+        fourth = where(count < LAST + 1.0, 1.0, 0.7 * last)
+        later = where(count < FALLING, second, where(count < LAST, third, fourth))
         return maximum(where(count < ADAPTED, first, later), constraints.softening())
 
 
@@ -201,35 +206,62 @@ def solve(
         p, v = list(start[0]), list(start[1])
     w = problem.velocities(v)
     n, size = len(p), len(v)
-    merit = _evaluated(problem, stiff, soft, p, w).merit
+    at = _evaluated(problem, stiff, soft, p, w)
     floor = max(schedule.goal, 100.0 * constraints.round_off())
     square = dense.dot(without, without)
     goal, enough = (floor * floor) * square, max(schedule.enough, floor) ** 2 * square
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        p, v, w, best_p = _split(state, n, size, n)
+        p, v, w, best_p, choices = _split(state, n, size, n, n)
         near = schedule.proximal(count, near, falls)
-        at = _evaluated(problem, stiff, soft, p, w, falls < 0.5)
+        at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
         with stage("contact Newton steps"):
             p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
-        merit = _evaluated(problem, stiff, soft, p, w).merit
-        better, falls = merit < best, where(merit < 0.25 * best, 1.0, 0.0)
+        new = _evaluated(problem, stiff, soft, p, w)
+        better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
         best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
-        return (count + 1.0, near, where(better, merit, best), falls, *p, *v, *w, *best_p)
+        best = where(better, new.merit, best)
+        return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
         rounded = all_of(best <= enough, falls < 0.5)
         return all_of(all_of(best > goal, count < float(schedule.most)), negated(rounded))
 
-    zero = 0.0 * merit
-    _, _, _, _, *state = while_loop(active, body, (zero, zero, merit, zero + 1.0, *p, *v, *w, *p))
-    return [like(x, 0.0) for x in state[-n:]]
+    zero = 0.0 * at.merit
+    first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *_choices(at))
+    _, _, _, _, *state = while_loop(active, body, first, uneven=True)
+    return [like(x, 0.0) for x in _split(state, n, size, n, n)[3]]
 
 
 def _split(values: Sequence[Scalar], *sizes: int) -> list[list[Scalar]]:
     """Parts of these sizes, and the rest."""
     ends = [0, *itertools.accumulate(sizes), len(values)]
     return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
+
+
+def _choices(at: Point) -> list[Scalar]:
+    """What contacts choose at a point, as numbers that a loop carries."""
+    return [*at.pressed, *at.held, *(x for direction in at.directions for x in direction)]
+
+
+def _chosen(
+    problem: Touching,
+    stiff: Sequence[Scalar],
+    soft: Sequence[Scalar],
+    p: list[Scalar],
+    w: list[Scalar],
+    choices: Sequence[Scalar],
+    careful: Condition,
+) -> Point:
+    """A point with these choices of its contacts; those of joints follow from p and w."""
+    contacts, disks = len(problem.friction), len(problem.friction) + len(problem.turning)
+    pressed, held, along = _split(choices, contacts, disks)
+    w = problem.softened(w, p)
+    joints = [
+        solver.joint_choice(row, p[k], w[k], stiff[k], soft[k], careful)[0]
+        for k, row in enumerate(problem.joints, start=3 * contacts)
+    ]
+    return Point(p, w, pressed, held, [along[k : k + 2] for k in range(0, 2 * disks, 2)], joints, [], 0.0)
 
 
 def changes_of(
@@ -282,10 +314,9 @@ def _evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
-    careful: Condition | None = None,
 ) -> Point:
     w = problem.softened(w, p)
-    at = solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w, careful)
+    at = solver.evaluated(problem.friction, problem.joints, stiff, soft, p, w)
     if not problem.turning:
         return at
     held, directions, residuals = list(at.held), list(at.directions), list(at.residuals)

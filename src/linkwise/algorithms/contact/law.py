@@ -49,6 +49,8 @@ from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
 from linkwise.algorithms.contact.point import JointRow
 from linkwise.algorithms.contact.solver import Effort, Problem
+from linkwise.algorithms.contact.world_axes import VelocityAxes
+from linkwise.algorithms.kinematics import Pose
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.contacts import stops_of
@@ -137,9 +139,11 @@ def step(
 ) -> Stepped:
     """(1)–(4). ``solve`` takes the place of the solver where only the problem is of interest."""
     h, v = given.h, _in_axes_of_the_start(links, coupling.leaders(links, qd), given.h)
-    M, torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
+    own_inertia, own_torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
+    axes = VelocityAxes.of(links, q, in_world=effort.filtered is not None)
+    M, torques, v = axes.inertia(own_inertia), axes.vector(own_torques), axes.vector(v)
     mobility = _Mobility.of(links, M)
-    touches = geometry.touches(links, q, scene.candidates, given.height)
+    touches = geometry.touches(links, q, scene.candidates, given.height, axes.frames)
     rows, contacts = [row for each in touches for row in each.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
     if not (rows or joint_rows):
@@ -148,18 +152,11 @@ def step(
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     bias, compliance = recovery.biases(touches, scene.candidates, before, h)
     if effort.filtered is not None:
-        problem = Touching(
-            M,
-            rows,
-            bias[: 3 * contacts],
-            given.friction,
-            joints,
-            _places(joint_rows),
-            compliance,
-            _turning(links, q, scene.candidates, touches),
-            _patches(links, q, scene.candidates, touches),
-        )
-        few = carried.reduced(links, q, scene.candidates, problem)
+        turning = _turning(links, axes.frames, scene.candidates, touches)
+        patches = _patches(links, axes.frames, scene.candidates, touches)
+        own, places = bias[: 3 * contacts], _places(joint_rows)
+        problem = Touching(M, rows, own, given.friction, joints, places, compliance, turning, patches)
+        few = carried.reduced(links, axes.frames, scene.candidates, problem)
         p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
         velocities = problem.velocities(after, biased=False)
     else:
@@ -177,7 +174,7 @@ def step(
             ),
             None if given.start is None else [*given.start, *([0.0] * len(joints))],
         )
-    new_q, new_qd = _moved(links, q, after, h)
+    new_q, new_qd = _moved(links, q, axes.back(after), h)
     return Stepped(
         new_q,
         new_qd,
@@ -270,8 +267,10 @@ def _filtered(
         mean = (1.0 / len(stiff)) * sum(stiff[1:], start=stiff[0])
         least = constraints.softening() * mean
     first = None
-    if given.start is not None:
-        p = [*given.start, *([0.0] * (len(stiff) - len(given.start)))]
+    if given.start is not None or problem.joints:
+        p = [0.0] * len(problem.rows) if given.start is None else list(given.start)
+        p += [_rubbed(joint, v[k]) for joint, k in zip(problem.joints, problem.coordinates, strict=True)]
+        p += [0.0] * (len(stiff) - len(p))
         first = p, restricted(moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)]))
     p = filtered.solve(relative, stiff, least, restricted(free), schedule, first)
     with stage("velocities after the step"):
@@ -295,6 +294,13 @@ def _filtered(
     residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
+
+
+def _rubbed(joint: JointRow, rate: Scalar) -> Scalar:
+    """The impulse of dry friction if the joint goes on moving as it does."""
+    if joint.forward is None or joint.backward is None:
+        return 0.0
+    return where(rate > 0.0, -joint.forward, where(rate < 0.0, joint.backward, 0.0))
 
 
 def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
@@ -327,7 +333,7 @@ def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
 
 def _patches(
     links: Mechanism,
-    q: Sequence[JointValue],
+    frames: list[Pose],
     candidates: Sequence[Candidate],
     touches: Sequence[geometry.Touch],
 ) -> list[Patch]:
@@ -341,14 +347,14 @@ def _patches(
         if len(own) < FEWEST:
             continue
         reference = touches[own[0]]
-        rows = [*reference.rows, *geometry.turning_rows(links, q, candidates[own[0]], reference)]
+        rows = [*reference.rows, *geometry.turning_rows(links, frames, candidates[own[0]], reference)]
         found.append(Patch(own, rows, [touches[k].point - reference.point for k in own]))
     return found
 
 
 def _turning(
     links: Mechanism,
-    q: Sequence[JointValue],
+    frames: list[Pose],
     candidates: Sequence[Candidate],
     touches: Sequence[geometry.Touch],
 ) -> list[Turning]:
@@ -357,7 +363,7 @@ def _turning(
     for k, (each, touch) in enumerate(zip(candidates, touches, strict=True)):
         if not (each.torsional_friction or each.rolling_friction):
             continue
-        about_x, about_y, about_z = geometry.turning_rows(links, q, each, touch)
+        about_x, about_y, about_z = geometry.turning_rows(links, frames, each, touch)
         if each.torsional_friction:
             found.append(Turning(k, each.torsional_friction, [about_z, [0.0] * len(about_z)]))
         if each.rolling_friction:

@@ -298,7 +298,6 @@ def evaluated(
     soft: Sequence[Scalar],
     p: list[Scalar],
     w: list[Scalar],
-    careful: Condition | None = None,
 ) -> Point:
     """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
 
@@ -309,7 +308,6 @@ def evaluated(
         soft: ρ = 1/G_kk.
         p: impulses.
         w: velocities after the step.
-        careful: where joints choose as ``_joint_choice`` says.
     """
     with stage("contact residuals"):
         pressed: list[Scalar] = []
@@ -328,14 +326,14 @@ def evaluated(
             residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
         joints: Rows = []
         for k, row in enumerate(joint_rows, start=3 * len(frictions)):
-            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k], careful)
+            choice, residual = joint_choice(row, p[k], w[k], stiff[k], soft[k])
             joints.append(choice)
             residuals.append(residual)
         merit = dense.dot(residuals, residuals)
         return Point(p, w, pressed, held, directions, joints, residuals, merit)
 
 
-def _joint_choice(
+def joint_choice(
     row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar, careful: Condition | None = None
 ) -> tuple[list[Scalar], Scalar]:
     """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0.

@@ -28,6 +28,10 @@ def show_identification(found: Identification) -> None:
         say(line)
     mixed = ": the motion mixes them up, see linkwise excite" if found.excitation.condition > MIXED else ""
     say(f"{len(found.base)} base parameters, condition number {found.excitation.condition:.3g}{mixed}")
+    for torque in found.unmodelled.torques:
+        say(f"unmodelled, {torque.text}")
+    for line in found.ripple.lines:
+        say(f"drive ripple, {line.text}")
     before, after = found.reduction.operations_before, found.reduction.operations
     say(
         f"reduced model: {len(found.reduction.significance.labels)} of {found.reduction.base_count} parameters, "
@@ -89,7 +93,7 @@ def _table(title: str, found: Identification, place: int) -> Table:
     judged, prior, reduced = found.validations[place], found.of_prior[place], found.of_reduced[place]
     rows = [
         [name, number(float(judged.rms[k]), 3), *_percents(judged, prior, reduced, k)]
-        for k, name in enumerate(found.prior.joint_names)
+        for k, name in enumerate(found.row_names)
     ]
     totals = (judged.total, float("nan"), judged.total_in_band, prior.total, reduced.total)
     rows.append(["all together", "", *map(_percent, totals)])

@@ -25,10 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler.emit import alike, turns
+from linkwise.compiler.emit import alike, packing, turns
 from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, literal
 from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
+from linkwise.compiler.ir.graph import Loop
 from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 
 # Row r of the copy is row min(r, last) of the source.
@@ -88,6 +89,8 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
         frame = _Dense(nest, lanes)
         if width > 1:
             parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
+        if frame.packed:
+            parts.append(packing.definitions(lanes))
     # for vectors kept on the stack
     aligned = lanes.width > 1 and not (isinstance(frame, _Spread) and nest.lanes == 1)
     attributes = f"alignstack({min(64, lanes.width * lanes.bytes)}) " if aligned else ""
@@ -135,17 +138,18 @@ class _Frame(ABC):
         self.nest, self.lanes = nest, lanes
         self.states = lanes.width if nest.lanes == 1 else 1  # of a block
         self.writer = Writer()
+        self.packed: set[Loop] = set()
 
     def lines(self) -> list[str]:
         writer = self.writer
         self.prepare()
-        end = writer.value("add i64 %first, %count")
+        writer.value("add i64 %first, %count", "%end")
         writer.effect("br label %blocks")
         writer.start_block("blocks")
         writer.value("phi i64 [ %first, %entry ], [ %following, %next ]", "%state")
-        left = writer.value(f"sub i64 {end}, %state")
+        left = writer.value("sub i64 %end, %state")
         more = writer.value(f"icmp sgt i64 {left}, 0")
-        writer.effect(f"br i1 {more}, label %place, label %done")
+        writer.effect(f"br i1 {more}, label %place, label %last")
 
         writer.start_block("place")
         self.block(left)
@@ -153,6 +157,10 @@ class _Frame(ABC):
         writer.start_block("next")
         writer.value(f"add i64 %state, {self.states}", "%following")
         writer.effect("br label %blocks")
+        writer.start_block("last")
+        if self.packed:
+            packing.finish(writer)
+        writer.effect("br label %done")
         writer.start_block("done")
         writer.effect("ret void")
         return writer.first_lines + writer.lines
@@ -274,10 +282,16 @@ class _RowsOf:
 
 
 class _Dense(_Frame):
-    """W rows one after the other, where they lie or copied."""
+    """W rows one after the other, where they lie or copied; some are computed again (``packing``)."""
+
+    def __init__(self, nest: Nest, lanes: Lanes):
+        super().__init__(nest, lanes)
+        self.packed = packing.uneven_loops(nest) if packing.few(lanes) else set()
 
     def prepare(self) -> None:
         writer = self.writer
+        if self.packed:
+            packing.begin(writer, self.lanes)
         outs, ins = ([a for a in self.nest.arrays if a.kind == kind] for kind in ("output", "input"))
         bases = [writer.argument("ptr", k) for k in range(len(outs) + len(ins))]
         strides = [writer.argument("i64", len(bases) + k) for k in range(len(ins))]
@@ -300,6 +314,7 @@ class _Dense(_Frame):
 
     def _statements(self, bases: Sequence[str]) -> None:
         renderer = self.renderer(self.scratch)
+        renderer.packed = self.packed
         memory: dict[str, Memory] = {
             rows.array.name: Rows(renderer, rows.array, base)
             for rows, base in zip((*self.ins, *self.outs), bases, strict=True)
@@ -342,14 +357,27 @@ class _Dense(_Frame):
         writer.effect("br label %block")
 
         writer.start_block("block")
-        ways = zip(here, copied, strict=True)
-        self._statements([writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]") for a, b in ways])
-        writer.effect(f"br i1 {full}, label %next, label %copy_back")
+        sources: list[str] = []
+        for a, b, rows in zip(here, copied, (*self.ins, *self.outs), strict=True):
+            again = f", [ {rows.room}, %gather ]" if self.packed else ""
+            sources.append(writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]{again}"))
+        if self.packed:
+            packing.start_block(writer, self.lanes)
+        self._statements(sources)
+        if self.packed:
+            full = packing.end_block(writer, self.lanes, left)
+        following = "%check" if self.packed else "%next"
+        writer.effect(f"br i1 {full}, label {following}, label %copy_back")
 
         writer.start_block("copy_back")
         last = writer.value(f"sub i64 {left}, 1")
-        for rows, base in zip(self.outs, here[split:], strict=True):
+        for rows in self.outs:
             size = rows.array.columns
+            base = self.at(rows.base, writer.value(f"mul i64 %state, {rows.stride}"))
             arguments = f"ptr {base}, ptr {rows.room}, i64 {size}, i64 {size}, i64 {left}, i64 {last}"
             writer.effect(f"call void @copy_rows({arguments})")
-        writer.effect("br label %next")
+        writer.effect(f"br label {following}")
+        if self.packed:
+            ins = [(rows.base, rows.room, rows.stride, rows.array.columns) for rows in self.ins]
+            outs = [(rows.base, rows.room, rows.array.columns) for rows in self.outs]
+            packing.compute_again(writer, self.lanes, ins, outs)

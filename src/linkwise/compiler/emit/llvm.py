@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from linkwise.compiler.emit import alike
+from linkwise.compiler.emit import alike, packing
 from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered, literal
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.turns import side_by_side
-from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.graph import CONDITIONS, Loop, Node
 from linkwise.compiler.ir.loops import (
     Barrier,
     Change,
@@ -89,6 +89,7 @@ class Arithmetic:
         self.names: dict[Node, str] = {}  # what the nodes written so far are called
         self.is_condition: dict[Node, bool] = {}  # for values that loops carry
         self.loops = 0  # written so far: their labels are numbered
+        self.packed: set[Loop] = set()  # those that end while few lanes are active, see ``packing``
         self._operations = 0
 
     def input(self, node: Node) -> str:
@@ -168,7 +169,12 @@ class Arithmetic:
         pending = list(region.body)
         while loop.active.op != "const" and holder(loop.active) not in self.names:
             self.item(pending.pop(0))
-        writer.effect(f"br i1 {self._any_lane(self.operand(loop.active))}, label %{body}, label %{end}")
+        active, mask = self.operand(loop.active), ""
+        if loop in self.packed:
+            goes_on, mask = packing.goes_on(writer, self.lanes, f"{self.condition} {active}")
+        else:
+            goes_on = self._any_lane(active)
+        writer.effect(f"br i1 {goes_on}, label %{body}, label %{end}")
         writer.start_block(body)
         for item in pending:
             self.item(item)
@@ -180,6 +186,8 @@ class Arithmetic:
         ]
         writer.effect(f"br label %{head}")
         writer.start_block(end)
+        if mask:
+            packing.leave(writer, mask)
         for phi in loop.phi:
             self.announce(phi)
 

@@ -223,9 +223,13 @@ class Node:
         return self.graph.select(self, self.graph.lift(if_true), self.graph.lift(if_false))
 
     def while_loop(
-        self, active: Callable[..., Any], body: Callable[..., Sequence[Any]], state: Sequence[Any]
+        self,
+        active: Callable[..., Any],
+        body: Callable[..., Sequence[Any]],
+        state: Sequence[Any],
+        uneven: bool = False,
     ) -> tuple[Node, ...]:
-        return self.graph.while_loop(active, body, state)
+        return self.graph.while_loop(active, body, state, uneven)
 
     def __repr__(self) -> str:
         if self.op in ("const", "input"):
@@ -243,6 +247,7 @@ class Loop:
     following: list[Node] = field(
         default_factory=list[Node]
     )  # next state, already frozen where a lane is not active
+    uneven: bool = False  # most lanes need few turns and some many
 
 
 class Graph:
@@ -457,10 +462,14 @@ class Graph:
     # -- loops ----------------------------------------------------------------------------------------------------
 
     def while_loop(
-        self, active: Callable[..., Any], body: Callable[..., Sequence[Any]], state: Iterable[Any]
+        self,
+        active: Callable[..., Any],
+        body: Callable[..., Sequence[Any]],
+        state: Iterable[Any],
+        uneven: bool = False,
     ) -> tuple[Node, ...]:
         """See ``linkwise.scalar.while_loop``."""
-        number = self.open_loop([self.lift(s) for s in state])
+        number = self.open_loop([self.lift(s) for s in state], uneven)
         loop = self.loops[number]
         loop.active = self.lift_condition(active(*loop.phi))
         new = [self.lift(s) for s in body(*loop.phi)]
@@ -473,11 +482,11 @@ class Graph:
         loop.following = [self.select(loop.active, n, p) for n, p in zip(new, loop.phi, strict=True)]
         return tuple(self.make("result", (), (number, k)) for k in range(len(loop.phi)))
 
-    def open_loop(self, initial: list[Node]) -> int:
+    def open_loop(self, initial: list[Node], uneven: bool = False) -> int:
         """The number of a new loop with its carried values; ``active`` and ``following`` are still to be set."""
         number = len(self.loops)
         phi = [self.make("phi", (), (number, k)) for k in range(len(initial))]
-        self.loops.append(Loop(initial, phi))
+        self.loops.append(Loop(initial, phi, uneven=uneven))
         return number
 
 

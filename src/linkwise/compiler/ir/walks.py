@@ -95,7 +95,8 @@ def rebuild(
             elif op == "phi":
                 old, k = _place(node)
                 if old not in numbers:
-                    numbers[old] = graph.open_loop([image[a.index] for a in node.graph.loops[old].initial])
+                    source = node.graph.loops[old]
+                    numbers[old] = graph.open_loop([image[a.index] for a in source.initial], source.uneven)
                 new = graph.loops[numbers[old]].phi[k]
             elif op == "result":
                 old, k = _place(node)

@@ -13,6 +13,7 @@ from linkwise.control.whole_body.tasks import (
     Task,
     TaskError,
 )
+from linkwise.control.whole_body.tracking import WholeBodyTracking
 
 __all__ = [
     "AngularMomentumTask",
@@ -28,5 +29,6 @@ __all__ = [
     "TaskError",
     "WholeBody",
     "WholeBodySolution",
+    "WholeBodyTracking",
     "separations_of",
 ]

@@ -260,15 +260,7 @@ class WholeBody(Summarised):
         if key not in self._kernels:
 
             def targets(q_d: Any, qd_d: Any, qdd_d: Any) -> dict[str, Any]:
-                state = State(self.robot, vector(q_d), vector(qd_d))
-                numbers: list[Any] = []
-                for task in self.tasks:
-                    if isinstance(task, ForceTask):
-                        numbers += [0.0] * self.size_of(task)
-                        continue
-                    target = task.reference(state, vector(qdd_d))
-                    numbers += [*target.value, *target.rate, *target.acceleration]
-                return {"targets": numbers}
+                return {"targets": self.references(q_d, qd_d, qdd_d)[0]}
 
             n = self.robot.dof
             sizes = {"q_d": self.robot.nq, "qd_d": n, "qdd_d": n}
@@ -277,6 +269,22 @@ class WholeBody(Summarised):
                 "whole_body_targets", targets, sizes, shapes, dtype, self.key() + b"targets"
             )
         return self._kernels[key]
+
+    def references(self, q_d: Any, qd_d: Any, qdd_d: Any) -> list[list[Any]]:
+        """[targets] of a motion of the joints, over scalars.
+
+        Args:
+            q_d, qd_d, qdd_d: positions, velocities and accelerations.
+        """
+        state = State(self.robot, vector(q_d), vector(qd_d))
+        numbers: list[Any] = []
+        for task in self.tasks:
+            if isinstance(task, ForceTask):
+                numbers += [0.0] * self.size_of(task)
+                continue
+            target = task.reference(state, vector(qdd_d))
+            numbers += [*target.value, *target.rate, *target.acceleration]
+        return [numbers]
 
     def solve(
         self, q: Any, qd: Any, targets: Any, *, gains: Any = None, stance: Any = None, start: Any = None

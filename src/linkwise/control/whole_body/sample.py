@@ -198,8 +198,8 @@ class Sample:
         law, rows, a = self.law, self.law.rows, self.a
         limits = empty(rows.count)
         for k, torque in enumerate(law.bounds.torque):
-            limits[k] = float(torque)
-            limits[rows.boxes + k] = float(torque)
+            limits[k] = torque
+            limits[rows.boxes + k] = torque
         if not rows.bounds and not rows.points:
             return None, limits
         S = zeros(rows.bounds + 3 * rows.points, self.N)
@@ -330,7 +330,7 @@ class Sample:
         tau, x = zeros(n), empty(N)
         x[:] = programme.x
         for k, (motor, torque) in enumerate(zip(law.motors, law.bounds.torque, strict=True)):
-            x[k] = within(x[k], -float(torque), float(torque))
+            x[k] = within(x[k], -torque, torque)
             tau[motor] = x[k]
         errors, report = empty(len(law.tasks)), empty(2)
         for number, task in enumerate(law.tasks):

@@ -3,9 +3,10 @@
 Links and friction are fitted with a rich model first. What is left of the torques when the links are taken away is
 then explained axis by axis. For every way in which the direction of friction may change, terms are added as long as
 they lower the error on motions that were left out of the fit; of all laws met on the way, the simplest whose error is
-within one standard error of the least is taken (Breiman's rule). Links are fitted again with the friction that was
-found, and so on a few times. Nothing here knows a robot: widths and speeds are taken from lists that span what gears
-do. Laws that would drive an axis are not considered, nor gears that lose more than half of what they carry.
+within one standard error of the least (Breiman's rule) and within ``SLACK`` of it is taken. Links are
+fitted again with the friction that was found, and so on a few times. Nothing here knows a robot: widths and speeds are
+taken from lists that span what gears do. Laws that would drive an axis are not considered, nor gears that lose more
+than half of what they carry.
 
 Left out are motions, not rows (see ``motions``): else a law would be judged by what it was fitted to.
 """
@@ -34,6 +35,7 @@ BLURS = (
 SATURATE = (0.003, 0.01, 0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
 WORTH = 0.005  # relative reduction of the squared error from which a term is tried
 COUNTS = 2.0  # of an encoder, over which friction turns over at least: a memory of one count is that of noise
+SLACK = 0.02  # of the least squared error, that a simpler law may cost: with few motions a standard error is large
 MOST_TERMS = 6
 MOST_LOAD = 0.5  # of the carried torque, that a gear may lose
 ROUNDS = 3
@@ -62,12 +64,11 @@ def choose_friction(observer: Observer, prior: np.ndarray, *, strength: float = 
         prior: parameters of the links that are known before, shape (n, 10).
         strength: weight of the prior.
     """
-    joints, axes = observer.robot.dof, len(observer.axes)
+    joints, axes = observer.joints, len(observer.axes)
     plain = friction_named("coulomb", joints, axes - joints)
     found = fit(observer, plain, prior, strength=strength)
-    found = fit(
-        observer, friction_named("rich", joints, axes - joints), prior, strength=strength, start=found
-    )
+    rich = observer.adapted(friction_named("rich", joints, axes - joints))
+    found = fit(observer, rich, prior, strength=strength, start=found)
     folds = motions(observer)
     for _ in range(ROUNDS):
         friction = tuple(_choose_axis(observer, found, axis, folds) for axis in range(axes))
@@ -84,10 +85,10 @@ def _choose_axis(observer: Observer, found: Fit, axis: int, folds: np.ndarray) -
     inertia = [k for k in mine if found.regression.labels[k].endswith(".rotor_inertia")]
     others = found.x.copy()
     others[[k for k in mine if k not in inertia]] = 0.0
-    joint = axis < observer.robot.dof
+    joint = axis < observer.joints
     finest = COUNTS * resolution(observer, axis)
     terms = [term for term in _all_terms() if joint or term.kind not in NOT_COUPLED]
-    terms = [term for term in terms if not 0.0 < term.width < finest]
+    terms = [term for term in terms if not 0.0 < term.width < finest and observer.allows(term)]
     trials = Trials(
         terms,
         observer.term_columns(terms, found.carried, axis),
@@ -147,13 +148,17 @@ class Law:
 
 
 def simplest(laws: Sequence[Law]) -> Law:
-    """Of the laws that are not worse than the best by more than one standard error, the one with the fewest numbers."""
+    """Of the laws that are not worse than the best by more than one standard error and ``SLACK``, the one with the
+    fewest numbers."""
     best = min(laws, key=lambda law: float(law.errors.sum()))
 
     def equal(law: Law) -> bool:
         worse = law.errors - best.errors
         count = len(worse)
-        return float(worse.sum()) <= float(np.sqrt(count) * worse.std(ddof=1)) if count > 1 else law is best
+        if count < 2:
+            return law is best
+        doubt = float(np.sqrt(count) * worse.std(ddof=1))
+        return float(worse.sum()) <= min(doubt, SLACK * float(best.errors.sum()))
 
     # at rest, which recordings show little of, only a memory can be right
     return min(
@@ -163,7 +168,11 @@ def simplest(laws: Sequence[Law]) -> Law:
 
 
 class Trials:
-    """Errors of sets of columns on motions that were left out, from sums of products alone."""
+    """Errors of sets of columns on motions that were left out, from sums of products alone.
+
+    Columns are torques of the axis (N, terms), which are added to joints as ``row`` (n,) says; or, where that changes
+    from sample to sample, what they add to every row, (N, n, terms).
+    """
 
     def __init__(
         self,
@@ -175,6 +184,11 @@ class Trials:
         folds: Sequence[np.ndarray],
     ):
         self.terms = list(terms)
+        if columns.ndim == 3:
+            columns = (columns * weights[:, None]).reshape(-1, columns.shape[2])
+            wanted = (wanted * weights).reshape(-1, 1)
+            folds = [np.repeat(inside, len(weights)) for inside in folds]
+            weights = row = np.ones(1)
         importance = float(((weights * row) ** 2).sum())
         target = product(wanted, weights**2 * row)
         seen = (wanted * weights)[:, row != 0]

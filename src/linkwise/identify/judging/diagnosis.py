@@ -21,6 +21,7 @@ from linkwise.identify.errors import LogError
 from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.weights import FINEST, combined, solved
 from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
+from linkwise.identify.judging.samples import sample_faults
 from linkwise.identify.judging.screening import Agreement, Screen, thinned, torque_sizes
 from linkwise.identify.recordings.layout import Layout
 from linkwise.identify.recordings.log import Log
@@ -53,7 +54,7 @@ EARTH = 9.81  # [m/s²]
 STEPS = 4  # of the search for a direction of gravity
 ALONG_AXIS = 0.07  # [rad] from an axis of the base: gravity is said to be along it
 TILTED = 0.09  # [rad] smallest change of direction that is reported
-OTHER_SIZE = 1.6  # times the torques of the file's masses from which the file or the units are doubted
+OTHER_SIZE = 2.0  # times the torques of the file's masses from which the file or the units are doubted
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,11 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         robot: the robot as it was given.
         signals: the conditioned recordings.
     """
-    found = tuple(dict.fromkeys(words for s in signals for words in _units(s.log, robot)))
+    found = tuple(
+        dict.fromkeys(
+            words for s in signals for words in (_units(s.log, robot) or sample_faults(robot, s.log))
+        )
+    )
     if found:
         return Diagnosis(found)
     with one_thread():

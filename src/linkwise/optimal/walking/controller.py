@@ -36,7 +36,9 @@ PENALTY = 20.0
 """Of friction cones and limits of states in a plan; the whole-body law keeps them exactly."""
 FOOT_WEIGHT = 180.0
 """Of places of swinging feet, in units of the standing height."""
-HEIGHT = 0.2
+SOLE_WEIGHT = 20.0
+"""Of the orientation of swinging soles [1/rad²]."""
+HEIGHT, HEIGHT_OF_SOLES = 0.2, 0.1
 """Of the feet in a swing, in units of the standing height."""
 LEASH = (0.5, 0.3)
 """How far the path may be from the trunk: in units of the standing height, and [rad]."""
@@ -70,7 +72,7 @@ class Walking(Summarised):
         begin: when the first step begins [s]; before, the robot stands.
         swing: duration of a swing [s].
         stance: time on all feet before every swing [s].
-        height: of the feet above the ground in a swing [m]; None: a fifth of the standing height.
+        height: of the feet above the ground in a swing [m]; None: a fifth of the standing height, of soles a tenth.
         friction: coefficient of the ground that is counted on.
         torque_limits: [N·m or N], one number or (n,); None: the robot's; False: none.
         state_limits: whether limits of joint positions and velocities hold.
@@ -111,16 +113,19 @@ class Walking(Summarised):
         if self.gait.feet != len(self.feet.names):
             raise ProblemError(f"gait: it has {self.gait.feet} feet, {robot.name} has {len(self.feet.names)}")
         long = float(self.feet.stand[2]) - self.feet.radius
-        lift = HEIGHT * long if height is None else arguments.number("height", height, above=0.0)
+        share = HEIGHT if self.feet.corners is None else HEIGHT_OF_SOLES
+        lift = share * long if height is None else arguments.number("height", height, above=0.0)
         self.stages = Stages(
             self.gait, self.feet.names, self.feet.hips, self.feet.stand,
             arguments.number("step", step, above=0.0), lift, self.feet.radius, FOOT_WEIGHT / long**2, robot.dof,
+            None if self.feet.corners is None else SOLE_WEIGHT,
         )  # fmt: skip
         friction = arguments.number("friction", friction, above=0.0)
         self.problem = walking_problem(
             self.robot, self.stages, horizon=horizon, friction=friction,
             torque_limits=_limits_of_motors(self.robot, torque_limits),
             state_limits=flag("state_limits", state_limits),
+            area=None if self.feet.corners is None else self.feet.area,
         )  # fmt: skip
         self.follower = Follower(self.feet, friction, torque_limits)
         self.iterations, self.first = whole("iterations", iterations, 1), whole("first", first, 1)
@@ -276,7 +281,7 @@ class Walking(Summarised):
             self._places[k] = np.asarray(self.robot.pose(q, self.feet.names[k]))[:3, 3]
 
     def _swings(self, t: float, held: np.ndarray) -> dict[int, tuple[list[Any], ...]]:
-        """Place, velocity and acceleration of every swinging foot."""
+        """Place, velocity, acceleration and orientation of every swinging foot."""
         if self.orders is None:
             return {}
         orders, swings = self.stages.by_name(self.orders), {}
@@ -284,7 +289,8 @@ class Walking(Summarised):
             since: Any = self.gait.since_lift_off(t - self.begin + 1e-9, k)
             down = t - self._ordered - since + self.gait.swing
             goal = self.stages.foothold(k, down, orders)
-            swings[k] = self.stages.swung(self._places[k], goal, since / self.gait.swing)
+            turn = self.stages.level_turn(down, orders)
+            swings[k] = (*self.stages.swung(self._places[k], goal, since / self.gait.swing), turn)
         return swings
 
     def planned(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

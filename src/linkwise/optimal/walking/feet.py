@@ -1,4 +1,4 @@
-"""Feet of a walking robot: frames at the centres of spheres or points, their radius, and where they stand."""
+"""Feet of a walking robot: frames at the centres of spheres, points or soles, and where they stand."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Feet:
         radius: of the feet [m].
         stand: positions (nq,) in which it stands on the ground z = 0.
         places: centres of the feet in that position [m], (feet, 3).
+        corners: of the soles about their centres, in their frames, which are level while the robot stands [m], shape
+            (feet, k, 3); None: feet like balls.
     """
 
     robot: Robot
@@ -33,6 +35,14 @@ class Feet:
     radius: float
     stand: np.ndarray
     places: np.ndarray
+    corners: np.ndarray | None = None
+
+    @property
+    def area(self) -> tuple[float, float]:
+        """Half length and half width of the largest rectangle about the centre of a sole [m]."""
+        assert self.corners is not None
+        length, width = (float(np.abs(self.corners[..., k]).min()) for k in range(2))
+        return length, width
 
     @property
     def hips(self) -> np.ndarray:
@@ -45,6 +55,8 @@ class Feet:
 def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float | None) -> Feet:
     """The feet of a robot, which stands in a position with its lowest foot on the ground.
 
+    Links with three contacts or more have soles, whose corners these are; the frame of a sole is in the middle of them.
+
     Args:
         robot: with a floating base.
         feet: frames; None: the spheres that touch the ground, see ``Robot.with_contacts``.
@@ -56,36 +68,65 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     if robot.coordinate_joints[0].type != "floating":
         raise ProblemError(f"{robot.name} has no floating base; load it with base='floating'")
     touching = [contact for contact in robot.contacts or () if contact.other is None]
+    q = _upright(robot, stand)
+    corners: list[np.ndarray] = []
     if feet is None:
         if not touching:
             raise ProblemError(
                 f"feet: give the names of their frames; {robot.name} has no contacts to take them from"
             )
-        frames = [
-            Frame(
-                f"{contact.name or contact.frame} centre", contact.frame, Transform.from_rpy(contact.offset)
-            )
-            for contact in touching
-        ]
+        frames, corners = _frames(robot, touching, q)
         robot = robot.with_frames(frames)
         feet = [frame.name for frame in frames]
     if radius is None:
         radii = {contact.radius for contact in touching}
         radius = radii.pop() if len(radii) == 1 else 0.0
     radius = arguments.number("radius", radius, least=0.0)
+    places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in feet])
+    q[2] += radius - places[:, 2].min()
+    order = _order(places)
+    names = tuple(feet[k] for k in order)
+    places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names])
+    return Feet(robot, names, radius, q, places, np.array([corners[k] for k in order]) if corners else None)
+
+
+def _upright(robot: Robot, stand: Any) -> np.ndarray:
+    """Positions (nq,) with the trunk upright."""
     q = np.array(robot.neutral if stand is None else stand, dtype=float)
     if q.shape == (robot.nq - 7,):
         q = np.concatenate([robot.neutral[:7], q])
     q = arguments.numbers("stand", q, (robot.nq,)).copy()
     q[:7] = (0.0, 0.0, q[2], 0.0, 0.0, 0.0, 1.0)
     _check_range(robot, q)
-    places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in feet])
-    q[2] += radius - places[:, 2].min()
-    order = _order(places)
-    names = tuple(feet[k] for k in order)
-    return Feet(
-        robot, names, radius, q, np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names])
-    )
+    return q
+
+
+def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[Frame], list[np.ndarray]]:
+    """Frames of the feet, and corners of soles; no corners where every link has one sphere."""
+    of_link: dict[str, list[Any]] = {}
+    for contact in touching:
+        points = [contact.offset] if contact.points is None else contact.points
+        of_link.setdefault(contact.frame, []).extend(points)
+    if all(len(points) < 3 for points in of_link.values()):
+        return [
+            Frame(
+                f"{contact.name or contact.frame} centre", contact.frame, Transform.from_rpy(contact.offset)
+            )
+            for contact in touching
+        ], []
+    counts = {len(points) for points in of_link.values()}
+    if len(counts) > 1:
+        raise ProblemError(
+            f"feet: soles have other numbers of contacts each: {sorted(counts)}; give them the same"
+        )
+    frames, corners = [], []
+    for link, points in of_link.items():
+        level = np.asarray(robot.pose(q, frame=link))[:3, :3].T  # axes of the world in those of the link
+        seen = np.asarray(points, dtype=float) @ level
+        middle = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
+        frames.append(Frame(f"{link} sole", link, Transform(level, level @ middle)))
+        corners.append(seen - middle)
+    return frames, corners
 
 
 def _check_range(robot: Robot, q: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ NEAR = 0.03  # of the standing height: a foot that should stand and is lower tha
 SMOOTH = 0.02  # [s]: dry friction that is compensated changes its direction as in steps of this duration
 SOLVED = 1e-6  # residual of the law above which its torques are not used
 FADED = 0.95  # of the torques of the last sample, where this one has none
+OF_SOLES = 16
+"""Iterations of the interior-point method for every level of a robot with soles: the active-set method often does not
+find how corners share a wrench."""
 SHARE = 1e-6  # weight of equal shares of the robot's weight
 
 
@@ -42,20 +46,26 @@ class Follower:
         self.feet, self.robot = feet, robot
         mass = sum(link.inertia.mass for link in robot.links)
         self.weight = 9.81 * mass
+        level = 1 if feet.corners is None else 2
+        foot = PointTask if feet.corners is None else PoseTask
+        corners = [((0.0, 0.0, 0.0),)] * len(feet.names) if feet.corners is None else feet.corners.tolist()
         self.law = WholeBody(
             robot,
             [
                 PoseTask(base, weight=1.0, frequency=8.0, name="trunk"),
-                *(PointTask(name, weight=1.0, frequency=25.0) for name in feet.names),
-                PostureTask(weight=1e-3, frequency=8.0),
-                ForceTask(weight=SHARE / mass**2),
+                *(foot(name, weight=1.0, frequency=25.0) for name in feet.names),
+                PostureTask(weight=1e-3 if level == 1 else 1.0, frequency=8.0, level=level),
+                ForceTask(weight=SHARE / mass**2, level=level),
             ],
             MotionLimits(torque=torque_limits, period=0.005),
             supports=[
-                Support(name, radius=feet.radius, friction=friction, smallest=0.01 * self.weight)
-                for name in feet.names
+                Support(
+                    name, own, radius=feet.radius, friction=friction, smallest=0.01 * self.weight / len(own)
+                )
+                for name, own in zip(feet.names, corners, strict=True)
             ],
             damping=10.0,
+            iterations=None if level == 1 else OF_SOLES,
         )
         self._limits = limits_of_torque(robot, torque_limits)
         self._slices = self.law.target_slices()
@@ -85,22 +95,23 @@ class Follower:
             qd: measured velocities, (n,).
             plan: positions, velocities and accelerations of the plan now.
             held: 1 for feet that shall stand, (feet,).
-            swings: place, velocity and acceleration of every other foot, by its number.
+            swings: place, velocity, acceleration and orientation of every other foot, by its number.
         """
         law = self.law
         targets, gains, stance = law.targets(*plan), law.default_gains.copy(), held.copy()
         for k, name in enumerate(self.feet.names):
-            value, rate, acceleration = self._slices[1 + k]
             if k in swings:
-                targets[value], targets[rate], targets[acceleration] = swings[k]
+                self._aim(targets, k, *swings[k])
                 continue
-            place = np.asarray(self.robot.pose(q, name))[:3, 3]
-            if place[2] > self._near:  # it has missed the ground: straight down
+            T = np.asarray(self.robot.pose(q, name))
+            if T[2, 3] > self._near:  # it has missed the ground: straight down
                 stance[k] = 0.0
-                targets[value], targets[rate], targets[acceleration] = place, (0.0, 0.0, -self._finding), 0.0
+                half = 0.5 * math.atan2(T[1, 0], T[0, 0])
+                level = (0.0, 0.0, math.sin(half), math.cos(half))
+                self._aim(targets, k, T[:3, 3], (0.0, 0.0, -self._finding), np.zeros(3), level)
             else:
                 gains[1 + k, 0] = UNUSED
-        targets[self._slices[-1][0]] = (0.0, 0.0, self.weight / max(1.0, stance.sum()))
+        targets[self._slices[-1][0]][-3:] = (0.0, 0.0, self.weight / max(1.0, stance.sum()))
         solution, self.start = law.solve(q, qd, targets, gains=gains, stance=stance, start=self.start)
         self.solution, self.accelerations = solution, solution.qdd
         tau = solution.tau + self._friction(q, qd)
@@ -110,6 +121,16 @@ class Follower:
             tau, self.start = FADED * self.torques, law.cold_start
         self.torques = np.clip(tau, -self._limits, self._limits)
         return self.torques.copy()
+
+    def _aim(self, targets: np.ndarray, k: int, place: Any, velocity: Any, pull: Any, turn: Any) -> None:
+        """Set the targets of a foot."""
+        value, rate, acceleration = self._slices[1 + k]
+        if self.feet.corners is None:
+            targets[value], targets[rate], targets[acceleration] = place, velocity, pull
+        else:
+            still = (0.0, 0.0, 0.0)
+            targets[value] = [*place, *turn]
+            targets[rate], targets[acceleration] = [*still, *velocity], [*still, *pull]
 
     @once
     def _friction(self) -> Any:

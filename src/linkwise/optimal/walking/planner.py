@@ -52,6 +52,7 @@ def walking_problem(
     friction: float,
     torque_limits: Any,
     state_limits: bool,
+    area: tuple[float, float] | None = None,
 ) -> Problem:
     """The problem of a horizon; its targets and which feet stand are set by ``Stages.parameters``.
 
@@ -62,6 +63,7 @@ def walking_problem(
         friction: coefficient of the ground.
         torque_limits: as for ``Problem``.
         state_limits: whether limits of joint positions and velocities hold.
+        area: half length and half width of soles [m]; None: feet like balls.
     """
     n, long = robot.dof, float(stages.stand[2]) - stages.level
     mass = sum(link.inertia.mass for link in robot.links)
@@ -74,7 +76,9 @@ def walking_problem(
         JointTracking(stages.stand, weight, velocity=still, velocity_weight=speeds, name=TRUNK),
         Effort(EFFORT / carrying**2),
     ]
-    costs += [TipTracking(np.zeros(3), np.zeros(3), frame=name, name=name) for name in stages.feet]
+    flat = area is not None
+    where_to, turned = (np.eye(4), np.zeros(3)) if flat else (np.zeros(3), None)
+    costs += [TipTracking(where_to, np.zeros(3), turned, frame=name, name=name) for name in stages.feet]
     end = JointTracking(
         stages.stand, LAST * stages.step * weight, velocity=still, velocity_weight=LAST * stages.step * speeds, name=END
     )  # fmt: skip
@@ -85,9 +89,12 @@ def walking_problem(
         start=(stages.stand, still),
         costs=costs,
         terminal=[end],
-        limits=[FrictionCone(friction), *([StateLimits()] if state_limits else [])],
+        limits=[
+            FrictionCone(friction, area or (0.1, 0.1)),
+            *([StateLimits()] if state_limits else []),
+        ],
         torque_limits=torque_limits,
-        contacts=ContactSchedule(stages.feet),
+        contacts=ContactSchedule(stages.feet, surface=flat),
         implicit_damping=True,
     )
 
@@ -120,7 +127,8 @@ def guess_of(problem: Problem, q: np.ndarray, table: np.ndarray) -> tuple[np.nda
     robot, contacts, still = problem.robot, problem.dynamics.contacts, np.zeros(problem.robot.dof)
     assert contacts is not None
     needed = np.asarray(robot.inverse_dynamics(q, still, still))
-    columns = [np.asarray(robot.jacobian(q, frame))[3:].T for frame in contacts.frames]
+    first = 0 if contacts.surface else 3
+    columns = [np.asarray(robot.jacobian(q, frame))[first:].T for frame in contacts.frames]
     known: dict[bytes, np.ndarray] = {}
     torques = np.zeros((problem.horizon, problem.nu))
     for stage, flags in enumerate(table[:-1, problem.where(ACTIVE)]):

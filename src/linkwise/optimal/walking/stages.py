@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.optimal.contact_schedule import ACTIVE
 from linkwise.optimal.walking.gait import Gait
-from linkwise.scalar import Scalar, cos, sin, where
+from linkwise.scalar import Scalar, cos, maximum, minimum, sin, where
 
 
 def orders_of(feet: int) -> dict[str, int]:
@@ -55,6 +55,7 @@ class Stages:
         level: of the centres of feet on the ground [m].
         weight: of places of swinging feet [1/m²].
         dof: number of velocity coordinates.
+        turning: weight of the orientation of swinging feet [1/rad²]; None: feet like balls.
     """
 
     gait: Gait
@@ -66,6 +67,7 @@ class Stages:
     level: float
     weight: float
     dof: int
+    turning: float | None = None
 
     def by_name(self, orders: Any) -> dict[str, list[Any]]:
         """Orders, given one after the other, by name.
@@ -101,17 +103,30 @@ class Stages:
             swings: Any = (since < self.gait.swing + 2.0 * EARLY) & (before > begin) & (before < end)
             values[f"{name}.position"] = self._place(number, time, later, since, orders)
             values[f"{name}.position_weight"] = [where(swings, self.weight + 0.0 * since, 0.0 * since)] * 3
+            if self.turning is not None:
+                values[f"{name}.orientation"] = self.level_turn(later - since + self.gait.swing, orders)
+                turning = where(swings, self.turning + 0.0 * since, 0.0 * since)
+                values[f"{name}.orientation_weight"] = [turning] * 3
         values[ACTIVE] = flags
         return values
 
     def _trunk(self, later: Any, orders: Mapping[str, Sequence[Scalar]]) -> tuple[list[Scalar], list[Scalar]]:
-        x, y, heading = moved(orders["path"], orders["velocity"], later)
+        x, y, heading = moved(orders["path"], orders["velocity"], self._walked(later, orders))
         zero = 0.0 * heading
         half = 0.5 * heading
         rest = [float(v) + zero for v in self.stand[7:]]
-        forward, left, turning = (v + zero for v in orders["velocity"])
+        begin, end = orders["walks"]
+        walks: Any = (later + 0.5 * self.step > begin) & (later < end)
+        forward, left, turning = (where(walks, v + zero, zero) for v in orders["velocity"])
         target = [x, y, float(self.stand[2]) + zero, zero, zero, sin(half), cos(half), *rest]
         return target, [zero, zero, turning, forward, left, zero, *[zero] * (self.dof - 6)]
+
+    def _walked(self, later: Any, orders: Mapping[str, Sequence[Scalar]]) -> Any:
+        """For how long the robot has walked at a later time, seen from the first stage [s]."""
+        begin, end = orders["walks"]
+        zero = 0.0 * later
+        since, until = maximum(begin, zero), minimum(end, later)
+        return maximum(until - since, zero)
 
     def _place(
         self, number: int, time: Any, later: Any, since: Any, orders: Mapping[str, Sequence[Scalar]]
@@ -135,11 +150,24 @@ class Stages:
             down: time until then [s].
             orders: see ``orders_of``.
         """
-        x, y, heading = moved(orders["trunk"], orders["velocity"], down + 0.5 * self.gait.standing)
+        walked = self._walked(down + 0.5 * self.gait.standing, orders)
+        x, y, heading = moved(orders["trunk"], orders["velocity"], walked)
         c, s = cos(heading), sin(heading)
         a, b = map(float, self.hips[number])
         dx, dy = orders["drift"]
         return [x + c * a - s * b + dx, y + s * a + c * b + dy, self.level + 0.0 * x]
+
+    def level_turn(self, down: Any, orders: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
+        """Orientation of a sole that comes down: level, with the heading of the trunk, as (x, y, z, w).
+
+        Args:
+            down: time until then [s].
+            orders: see ``orders_of``.
+        """
+        walked = self._walked(down + 0.5 * self.gait.standing, orders)
+        heading = moved(orders["trunk"], orders["velocity"], walked)[2]
+        zero, half = 0.0 * heading, 0.5 * heading
+        return [zero, zero, sin(half), cos(half)]
 
     def swung(
         self, start: Sequence[Any], goal: Sequence[Any], part: Any

@@ -1,0 +1,217 @@
+"""Faults put into recordings of real arms: is each named, and is nothing said of correct ones?
+
+    python benchmarks/wrong_recordings.py [--data FOLDER] [--only ur10e,panda] [--quick]
+
+Twelve faults are put into each of five recordings (found as by benchmarks/identification.py), and the diagnosis of
+``identify`` is asked for causes and remarks. A fault is *named* if what is said first contains its words, *wrong* if
+something else is said, and *silent* if nothing is; silent ones are listed with the reason why torques do not show them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import identification
+import numpy as np
+
+import linkwise as lw
+from linkwise.errors import LinkwiseError
+from linkwise.identify import IdentificationWarning, Log, condition
+from linkwise.identify.judging.diagnosis import diagnose
+
+SAMPLES = 6000  # of a recording that are used
+CUTOFF = 8.0
+
+
+def exchanged(log: Log) -> Log:
+    order = list(range(log.dof))
+    order[1], order[2] = 2, 1
+    qd = None if log.qd is None else log.qd[:, order]
+    return replace(log, q=log.q[:, order], qd=qd, tau=log.tau[:, order])
+
+
+def torques_exchanged(log: Log) -> Log:
+    order = list(range(log.dof))
+    order[1], order[2] = 2, 1
+    return replace(log, tau=log.tau[:, order])
+
+
+def reversed_torques(log: Log) -> Log:
+    return replace(log, tau=-log.tau)
+
+
+def one_torque_reversed(log: Log) -> Log:
+    signs = np.ones(log.dof)
+    signs[1] = -1.0
+    return replace(log, tau=log.tau * signs)
+
+
+def one_position_reversed(log: Log) -> Log:
+    signs = np.ones(log.dof)
+    signs[1] = -1.0
+    return replace(log, q=log.q * signs, qd=None if log.qd is None else log.qd * signs)
+
+
+def other_zero(log: Log) -> Log:
+    q = log.q.copy()
+    q[:, 1] += np.pi / 2
+    return replace(log, q=q)
+
+
+def degrees(log: Log) -> Log:
+    return replace(log, q=np.degrees(log.q), qd=None if log.qd is None else np.degrees(log.qd))
+
+
+def slow_stamps(log: Log) -> Log:
+    return replace(log, t=2.0 * log.t)
+
+
+def saturated(log: Log) -> Log:
+    limit = np.quantile(np.abs(log.tau), 0.85, axis=0)
+    return replace(log, tau=np.clip(log.tau, -limit, limit))
+
+
+def held(log: Log) -> Log:
+    step = max(8, round(0.04 * log.rate))
+    return replace(log, tau=log.tau[np.arange(len(log)) // step * step])
+
+
+def doubled(log: Log) -> Log:
+    rows = np.arange(len(log)) // 2 * 2
+    qd = None if log.qd is None else log.qd[rows]
+    return replace(log, q=log.q[rows], qd=qd, tau=log.tau[rows])
+
+
+def no_torque(log: Log) -> Log:
+    tau = log.tau.copy()
+    tau[:, -1] = 0.0
+    return replace(log, tau=tau)
+
+
+FAULTS: dict[str, tuple[Callable[[Log], Log], tuple[str, ...], str]] = {
+    "two joints exchanged": (
+        exchanged,
+        ("exchanged", "cannot reach"),
+        "both joints have parallel axes and similar loads",
+    ),
+    "torques of two joints exchanged": (torques_exchanged, ("exchanged",), "similar torques"),
+    "torques of all joints reversed": (
+        reversed_torques,
+        ("all joints look counted in the opposite",),
+        "no friction",
+    ),
+    "torque of one joint reversed": (one_torque_reversed, ("opposite direction",), "no friction"),
+    "positions of one joint reversed": (
+        one_position_reversed,
+        ("opposite direction",),
+        "a mirrored arm has the torques",
+    ),
+    "another zero of one joint": (
+        other_zero,
+        ("another zero", "cannot reach"),
+        "other first moments cause the same torques",
+    ),
+    "positions in degrees": (degrees, ("deg",), ""),
+    "stamps twice as long": (
+        slow_stamps,
+        ("time stamps", "multiplying times"),
+        "slow motion: torques of gravity and friction alone",
+    ),
+    "torques cut off": (saturated, ("cut off",), ""),
+    "torques held": (held, ("held",), ""),
+    "rows doubled": (doubled, ("repeat the one before",), ""),
+    "a torque is zero": (no_torque, ("never change",), ""),
+}
+"""Change, words of which one must be said, what makes it invisible in torques where it is."""
+
+
+def recordings(data: Path, names: list[str]) -> dict[str, tuple[lw.Robot, Log]]:
+    found = {}
+    for name in names:
+        first = next(iter(identification.RECORDINGS[name](data)))
+        log, step = first.train, max(1, len(first.train) // SAMPLES)
+        if step > 1:
+            part = len(log) // step * step
+            log = replace(
+                log,
+                t=log.t[:part:step],
+                q=log.q[:part:step],
+                tau=log.tau[:part:step],
+                qd=None if log.qd is None else log.qd[:part:step],
+            )
+        found[name] = first.robot, log
+    return found
+
+
+def said(robot: lw.Robot, log: Log) -> list[str]:
+    """Causes and remarks of the diagnosis, or the error that refuses the recording."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        try:
+            found = diagnose(robot, [condition(log, cutoff=CUTOFF)])
+        except LinkwiseError as error:
+            return [str(error)]
+    return [*found.causes, *found.remarks]
+
+
+def judged(words: list[str], wanted: tuple[str, ...]) -> str:
+    if not words:
+        return "silent"
+    return "named" if any(each in words[0] for each in wanted) else "wrong"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("LINKWISE_DATA", identification.DEFAULT_DATA))
+    )
+    parser.add_argument("--only", default="ur10e,panda,airbot,lwr4,ur10")
+    parser.add_argument("--faults", default="", help="only faults with this text in their names")
+    parser.add_argument(
+        "--quick", action="store_true", help="a simulated arm, which needs no data, and two faults"
+    )
+    given = parser.parse_args()
+    if given.quick:
+        arms, faults = _simulated(), dict(list(FAULTS.items())[-2:])
+    elif not given.data.is_dir():
+        print(f"no folder {given.data}", file=sys.stderr)
+        return 2
+    else:
+        arms = recordings(given.data, given.only.split(","))
+        faults = {name: each for name, each in FAULTS.items() if given.faults in name}
+    tally = {"named": 0, "wrong": 0, "silent": 0}
+    for arm, (robot, log) in arms.items():
+        begin = time.process_time()
+        words = said(robot, log)
+        print(f"{arm}, {len(log)} samples, as recorded: {'; '.join(words) or 'nothing is said'}")
+        for name, (change, wanted, reason) in faults.items():
+            words = said(robot, change(log))
+            kind = judged(words, wanted)
+            tally[kind] += 1
+            text = f" ({reason})" if kind == "silent" and reason else f": {words[0][:150]}" if words else ""
+            print(f"  {kind:7} {name}{text}", flush=True)
+        print(f"  {time.process_time() - begin:.0f} s of one processor", flush=True)
+    print(f"{sum(tally.values())} faults: {', '.join(f'{count} {kind}' for kind, count in tally.items())}")
+    return 0
+
+
+def _simulated() -> dict[str, tuple[lw.Robot, Log]]:
+    robot = lw.load("two_link")
+    t = np.arange(1000) / 100.0
+    phase = np.outer(t, [0.7, 1.1]) * 2 * np.pi / 3
+    q, qd, qdd = np.sin(phase), np.cos(phase) * 2.2, -np.sin(phase) * 4.4
+    tau = robot.inverse_dynamics(q, qd, qdd) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    return {"two_link": (robot, Log(t, q, tau))}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
