@@ -227,6 +227,25 @@ def test_simulations_are_played_with_the_forces_of_contacts(driver, tmp_path):
         page_file(scene, result=batch)
 
 
+def test_a_simulation_stands_on_its_ground_and_is_followed(driver, tmp_path):
+    """The floor is that of the contacts, the first picture the first row, and the camera goes with the base."""
+    scene = lw.Scene([lw.Body.box((0.1, 0.1, 0.1), mass=1.0, name="cube"), lw.Ground(height=-0.3)])
+    start = scene.neutral.copy()
+    start[2] = -0.2
+    slide = np.array([0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
+    law = lw.control.Passive(scene)
+    result = simulate(scene, law, duration=0.2, step=0.002, every=10, q=start, qd=slide)
+    path = write_page(scene, tmp_path / "slides.html", result=result)
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert data["floor"] == -0.3
+    assert data["home"][2] == pytest.approx(-0.2)
+    opened(driver, path)
+    script = "window.linkwise.simulation.at(arguments[0]); return [...window.linkwise.scene.camera.target]"
+    first, last = (np.array(driver.execute_script(script, float(t))) for t in (0.0, result.t[-1]))
+    np.testing.assert_allclose(last - first, result.q[-1, :3] - result.q[0, :3], atol=1e-5)
+    assert last[0] - first[0] > 0.1
+
+
 def test_the_camera_sees_bodies_that_are_fixed_in_the_world():
     """A small cube above a large slope: the picture has both."""
     cube = lw.Body.box((0.1, 0.1, 0.1), mass=0.5, name="cube")

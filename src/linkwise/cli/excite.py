@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from linkwise.cli.parts.standing import STANDING, check_stance, excite_on_feet, held_base, stance_options
 from linkwise.cli.support import headings
 from linkwise.cli.support.given import refuse_given
 from linkwise.cli.support.options import (
@@ -41,6 +42,7 @@ PLAYED_RATE = 100.0  # [Hz] samples of the motion on the 3-D page
 
 _HEADINGS = {
     "Motion": "duration family order share acceleration rate periods",
+    "Floating base": "stance feet stand",
     "Search": "criterion friction starts iterations seed",
     "Surroundings": "floor box forbid clearance links-may-touch tool tool-frame radius meshes",
     "Output": "out report figures open view json",
@@ -116,6 +118,7 @@ _HEADINGS = {
     metavar="FILE.csv",
     help="Write the motion: t, q, qd, qdd; - is standard output.",
 )
+@stance_options
 @room_options
 @report_option
 @figures_option
@@ -137,6 +140,7 @@ def command(
     figures,
     view,
     as_json,
+    stance,
     **options,
 ):
     """Find a motion that shows every base parameter of a robot, within its limits.
@@ -147,18 +151,29 @@ def command(
     that are not neighbours, at all times. Look at it before you run it: --report has views of the space that it needs,
     --view plays it.
 
+    A robot with a floating base (--base floating) stands: its base and free limbs move, its feet stay where they are
+    and only push, within the friction of the ground. With --stance hanging the base is held and the legs move.
+
     \b
     Example:
       linkwise excite panda --out motion.csv --report motion.html
       linkwise excite arm.urdf --share 0.5 --acceleration 5 --box -1,-1,0.1,1,1,1.5 --forbid 0.4,-1,0,1,1,0.3
+      linkwise excite go2.urdf --base floating --stance standing --out sway.csv
       linkwise excite arm.urdf --floor -0.7 --tool 0.05,0.2 --meshes ../arm_meshes --view
     """
     from linkwise.identify import MotionLimits, excite
+    from linkwise.identify.walking.log import is_floating
 
     if view:
         needed("viser", "view")
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
+    stance = check_stance(is_floating(loaded), stance)
+    if stance == "standing":
+        excite_on_feet(loaded, out, rate, as_json, options)
+        return
+    loaded = held_base(loaded, options) if stance == "hanging" else loaded
+    options = {key: value for key, value in options.items() if key not in STANDING}
     rows = options["duration"] * rate * periods + 1
     if out is None:
         refuse_given(("rate", "periods"), "is for the table of --out")

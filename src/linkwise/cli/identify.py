@@ -53,7 +53,7 @@ FAILED_STATUS = 3  # of a model that explains too little of the recordings to be
 _HEADINGS = {
     "Recordings": "layout rows validate validate-rows split drop-bad-rows topic",
     "Signals": "cutoff lag derivatives decimation",
-    "Model": "friction estimator significance strength",
+    "Model": "friction estimator significance strength feet",
     "Closed loop": "method reference controller frequency damping kp kd",
     "Output": "out code reduce force report figures open json",
 }
@@ -137,6 +137,11 @@ _HEADINGS = {
     metavar="GAMMA",
     help="How much the given inertias count; 1: like one sample of each link.",
 )
+@click.option(
+    "--feet",
+    metavar="FRAME …",
+    help="Of a floating base: frames that may touch the ground, with points: 'FL_calf:0,0,-0.2 FR_calf:0,0,-0.2'.",
+)
 @closed_loop_options
 @click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf or .toml.")
 @click.option(
@@ -156,12 +161,14 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
     ROBOT gives the kinematics, and its inertias are where the search starts. LOG is a table (CSV, Excel, NPZ, MATLAB,
     HDF5, Parquet) of times, joint positions and torques or motor currents, with velocities where they were recorded,
     or a rosbag with joint states; columns are found by names such as t, q1, tau1, or named in a layout. A LOG that ends
-    in .toml is a layout that names its files.
+    in .toml is a layout that names its files. With --base floating the LOG has the motion of the base as well
+    (base_pos, base_quat, base_vel, imu_gyro, imu_acc) and, if recorded, contacts; foot forces are not needed.
 
     \b
     Example:
       linkwise identify arm.urdf run1.csv run2.csv --validate run3.csv --out arm2.urdf --code arm.c --report arm.html
       linkwise identify ur10e.urdf log.csv --layout ur.toml --rows 635-3510 --split 0.7 --friction coulomb
+      linkwise identify go2.urdf walk.npz --base floating --split 0.7 --out go2b.urdf
       linkwise identify arm.urdf log.csv --method didim --reference 'qr{}' --controller gravity_pd --frequency 25
 
     The status is 3 where the model fails: it leaves more than 60 % of the torque of some recording. Its robot and code
@@ -213,6 +220,7 @@ def _by_inverse_dynamics(robot: Robot, train: list[Log], tests: list[Log], optio
         estimator=options["estimator"],
         significance=options["significance"],
         lag=options["lag"],
+        feet=options["feet"].split() if options["feet"] else None,
         stages=_stages(now),
         **({} if options["strength"] is None else {"strength": options["strength"]}),
     )

@@ -35,6 +35,7 @@ from linkwise.identify.estimation.regression import Observer, Regression
 from linkwise.identify.estimation.significance import by_contribution, by_statistics
 from linkwise.identify.excitation.limits import MotionLimits
 from linkwise.identify.excitation.motions import Excited, excite
+from linkwise.identify.excitation.standing import StandingMotion, excite_standing
 from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.loop.closed_loop import ClosedLoopIdentification, cloe, didim
 from linkwise.identify.payload import DriveGains, Payload, drive_gains, identify_payload
@@ -46,6 +47,8 @@ from linkwise.identify.recordings.pose_tables import read_poses
 from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.identify.recordings.transmission import Transmission
 from linkwise.identify.result import Identification
+from linkwise.identify.walking.log import WalkingLog
+from linkwise.identify.walking.result import WalkingIdentification
 
 __all__ = [
     "ESTIMATORS",
@@ -81,10 +84,13 @@ __all__ = [
     "Room",
     "Signals",
     "Stages",
+    "StandingMotion",
     "Term",
     "Tool",
     "Transmission",
     "Validation",
+    "WalkingIdentification",
+    "WalkingLog",
     "all_estimates",
     "base_by_rank",
     "base_values",
@@ -100,6 +106,7 @@ __all__ = [
     "elastic_joints",
     "estimate_lag",
     "excite",
+    "excite_standing",
     "fit",
     "friction_named",
     "identify",

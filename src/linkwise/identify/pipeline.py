@@ -33,6 +33,8 @@ from linkwise.identify.recordings.derivatives import Motion
 from linkwise.identify.recordings.log import Log, as_logs, with_motors
 from linkwise.identify.recordings.signals import Signals, condition
 from linkwise.identify.result import Identification
+from linkwise.identify.walking.log import WalkingLog, is_floating
+from linkwise.identify.walking.pipeline import identify_walking
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
@@ -73,9 +75,12 @@ def identify(
     strength: float = STRENGTH,
     band: float | None = None,
     lag: float | None = None,
+    feet: Sequence[str] | None = None,
     stages: Stages | None = None,
 ) -> Identification:
     """Identify a robot from one or several recordings.
+
+    A robot with a floating base is identified from ``WalkingLog``s; forces of its feet need not be measured.
 
     Warns (``IdentificationWarning``) where the recording cannot distinguish parameters, or is not explained by this
     robot.
@@ -97,6 +102,9 @@ def identify(
         band: frequencies [Hz] in which predictions are judged as well; by default up to the cut-off.
         lag: how much later than positions torques were recorded [s]; by default estimated and, where it is larger than
             its uncertainty and helps to predict left-out motions, corrected. 0 corrects nothing.
+        feet: of a robot with a floating base: frames that may touch the ground, each with an optional point in it,
+            such as "FL_calf:0,0,-0.213"; by default its contacts, else frames at its ends that are called foot, toe,
+            sole or ankle.
         stages: replacements for whole stages.
 
     Returns:
@@ -105,10 +113,26 @@ def identify(
     Raises:
         IdentificationError: the recording cannot be used; the message says why.
     """
-    check_one_axis(robot, "identification")
     given = stages or Stages()
     options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
     options |= {"decimation": decimation} if decimation is not None else {}
+    if is_floating(robot):
+        logs = as_logs(log)
+        tests = as_logs(validation) if validation is not None else logs
+        chosen = {
+            "cutoff": cutoff,
+            "friction": friction,
+            "estimator": estimator,
+            "significance": significance,
+        }
+        chosen |= {"strength": strength, "band": band, "lag": lag, "feet": feet}
+        with one_thread():
+            found = identify_walking(robot, logs, tests, **chosen, options=options, stages=given)
+        _warned(found.warnings)
+        return found
+    if feet is not None:
+        raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
+    check_one_axis(robot, "identification")
     chosen = replace(given, condition=partial(given.condition, **options))
     with one_thread():
         return _identify(
@@ -231,7 +255,7 @@ def _fitted(
         if friction == "auto":
             return stages.choose_friction(observer, prior, strength=strength)
         if isinstance(friction, str):
-            friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
+            friction = friction_named(friction, observer.joints, len(observer.axes) - observer.joints)
         return stages.fit(observer, friction, prior, strength=strength)
     except IdentificationError as error:
         raise IdentificationError("; ".join([str(error), *causes])) from None
@@ -246,6 +270,11 @@ def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
 
 def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
     for each in logs:
+        if isinstance(each, WalkingLog):
+            raise LogError(
+                f"{each.name}: a recording of a moving base; the base of {robot.name} is fixed: load it with "
+                'base="floating"'
+            )
         if each.dof != robot.dof:
             raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
         if not each.tau.any():

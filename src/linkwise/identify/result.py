@@ -85,8 +85,28 @@ class Identification(Summarised):
     ripple: Ripple = field(default_factory=Ripple)
     unmodelled: Unexplained = field(default_factory=Unexplained)
 
+    @property
+    def row_names(self) -> list[str]:
+        """Names of the rows of validations: the joints."""
+        return list(self.prior.joint_names)
+
+    @property
+    def row_units(self) -> list[str]:
+        """Units of the rows of validations."""
+        return ["N·m" if joint.revolute else "N" for joint in self.prior.moving_joints]
+
+    @property
+    def walks(self) -> bool:
+        """Whether the base of the robot floats, see ``WalkingIdentification``."""
+        return False
+
+    @property
+    def poses(self) -> np.ndarray:
+        """Positions of all coordinates along the first fitted recording, (N, nq)."""
+        return self.signals[0].q
+
     def _summary(self) -> Summary:
-        names, judged = self.prior.joint_names, self.validation
+        names, judged = self.row_names, self.validation
         parts = (judged.rms, judged.relative, self.of_prior[0].relative)
         columns = ("joint", ">rms residual", ">robot [%]", ">before [%]")
         title = f"{self.prior.name} identified from {', '.join(s.log.name for s in self.signals)}"
@@ -99,7 +119,7 @@ class Identification(Summarised):
         judged = self.validation
         from linkwise import report
 
-        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
+        return report.torque_plot(judged.t, judged.measured, judged.predicted, self.row_names)
 
     @property
     def validation(self) -> Validation:
@@ -274,7 +294,7 @@ class Identification(Summarised):
         return {
             "robot": self.prior.name,
             "verdict": [row.plain() for row in self.verdict()],
-            "joints": list(self.prior.joint_names),
+            "joints": self.row_names,
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],
             "lag": self.lag.summary(),

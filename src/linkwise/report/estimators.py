@@ -46,7 +46,7 @@ def estimators(found: Identification) -> Section:
         if disagree
         else "Here they agree: all values are inside the intervals of the chosen one."
     )
-    columns = ["estimator", *(f">{joint}" for joint in found.prior.joint_names), ">outside"]
+    columns = ["estimator", *(f">{joint}" for joint in found.row_names), ">outside"]
     notes = [
         "Per joint: residual of the filtered recording in per cent. Outside: values that are not in the 95 % interval "
         "of the chosen one.",

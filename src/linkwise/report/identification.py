@@ -58,11 +58,12 @@ def identification_report(
     report.add(verdict(found, written or {}))
     report.add(accuracy(found))
     report.add(torques(found))
-    report.add(replayed(found))
-    report.add(coverage(found))
+    if not found.walks:  # what drives a base that walks was not measured
+        report.add(replayed(found))
+        report.add(coverage(found))
     report.add(residual_patterns(found))
     report.add(friction(found))
-    q, trace = found.signals[0].q, _trace(found)
+    q, trace = found.poses, None if found.walks else _trace(found)
     caption = "pose in the middle of the recording, start pose faded"
     caption += "" if trace is None else "; the line is the path of the end effector"
     report.add(sections.robot(found.robot, q[len(q) // 2], ghosts=[q[0]], trace=trace, caption=caption))
@@ -131,7 +132,7 @@ def doubts(found: Identification) -> list[str]:
     """Warnings about the recording and the result."""
     lines = []
     judged = found.validation
-    names = found.prior.joint_names
+    names = found.row_names
     lines += found.worse_than_given()
     worse = [
         n
@@ -218,9 +219,9 @@ def _accuracy_table(
     found: Identification, judged: Validation, prior: Validation, reduced: Validation
 ) -> HtmlTable:
     rows = []
-    for k, joint in enumerate(found.prior.moving_joints):
+    for k, name in enumerate(found.row_names):
         rows.append(
-            [joint.name, short(float(judged.rms[k]), 3)]
+            [name, short(float(judged.rms[k]), 3)]
             + [_percent(v[k]) for v in (judged.relative, judged.moving, judged.in_band)]
             + [_percent(v[k]) for v in (prior.relative, reduced.relative)]
         )
@@ -253,8 +254,7 @@ def torques(found: Identification) -> Section:
 
 def _torque_figures(found: Identification, judged: Validation, detail: int) -> list[Figure]:
     figures = []
-    for k, joint in enumerate(found.prior.moving_joints):
-        unit = "N·m" if joint.revolute else "N"
+    for k, (row, unit) in enumerate(zip(found.row_names, found.row_units, strict=True)):
         lines = [
             Line("measured", judged.measured[:, k], MEASURED),
             Line("predicted", judged.predicted[:, k], colour(k)),
@@ -263,8 +263,8 @@ def _torque_figures(found: Identification, judged: Validation, detail: int) -> l
         t = judged.t - judged.t[0]
         plot = line_plot(t, lines, y_label=f"torque [{unit}]", height=210, detail=detail)
         key = legend([line.name for line in lines], [line.colour or "" for line in lines])
-        name = f"torque_{_slug(judged.log.name)}_{joint.name}"
-        figures.append(Figure(name, plot, f"{joint.name}: residual {judged.relative[k]:.3g} %", key))
+        name = f"torque_{_slug(judged.log.name)}_{_slug(row)}"
+        figures.append(Figure(name, plot, f"{row}: residual {judged.relative[k]:.3g} %", key))
     return figures
 
 

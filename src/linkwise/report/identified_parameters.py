@@ -111,14 +111,16 @@ def friction(found: Identification) -> Section:
     """Friction of every axis over speed: identified, as stored in a robot file, and measured."""
     signals = found.signals[0]
     axes, names = found.axes, found.axis_names
-    measured, rest, load = _measured_friction(found)
+    measured, rest, load = _not_measured(found) if found.walks else _measured_friction(found)
     parts: list = []
     for a, name in enumerate(names):
         speeds = signals.qd @ axes[a]
         top = float(np.abs(speeds).max()) or 1.0
         v = np.linspace(-top, top, SPEEDS)
         lines = [Line("identified", found.fit.steady_friction(a, v, load[a]), colour(a))]
-        turns = found.prior.moving_joints[min(a, found.prior.dof - 1)].revolute
+        turns = (
+            found.row_units[min(a - len(names), -1) if found.walks else min(a, found.prior.dof - 1)] == "N·m"
+        )
         left = rest[a]
         dots = None if left is None else (measured[:, a], left)
         plot = line_plot(
@@ -131,8 +133,9 @@ def friction(found: Identification) -> Section:
         )
         key = legend([line.name for line in lines], [line.colour or "" for line in lines])
         parts.append(Figure(f"friction_{a + 1}", plot, _friction_words(found, a, name), key))
-    note = (
-        "Dots: measured torque without links and rotor. Curves: both directions at steady speed, under the typical "
+    note = "" if found.walks else "Dots: measured torque without links and rotor. "
+    note += (
+        "Curves: both directions at steady speed, under the typical "
         "load of the recording; friction that remembers the direction of motion has turned over. An offset is included."
     )
     parts += [Text(f"Unmodelled: {torque.text}.") for torque in found.unmodelled.torques]
@@ -149,6 +152,12 @@ def _friction_words(found: Identification, axis: int, name: str) -> str:
         if a == axis
     ]
     return f"{name}: {', '.join(terms)}" if terms else f"{name}: no friction terms"
+
+
+def _not_measured(found: Identification) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
+    """The same for robots that walk: forces of feet load the joints, so friction alone is not seen."""
+    count = len(found.axis_names)
+    return np.zeros((0, count)), [None] * count, np.zeros(count)
 
 
 def _measured_friction(
@@ -212,9 +221,7 @@ def reduced_model(found: Identification) -> Section:
     count = len(reduction.significance.labels)
     rows = [
         [name, f"{old:.3g} %", f"{new:.3g} %", f"{new - old:+.2g}".replace("-", "−")]
-        for name, old, new in zip(
-            found.prior.joint_names, reduction.relative_before, reduction.relative, strict=True
-        )
+        for name, old, new in zip(found.row_names, reduction.relative_before, reduction.relative, strict=True)
     ]
     table = HtmlTable(
         ["joint", f">all {reduction.base_count}", f">significant {count}", ">difference"],

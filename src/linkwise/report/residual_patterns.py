@@ -58,7 +58,7 @@ def residual_patterns(found: Identification) -> Section:
     """For every joint: how large the residual is, what it depends on, and what helps."""
     judged = found.validation
     parts, rows = shares(judged), []
-    for k, name in enumerate(found.prior.joint_names):
+    for k, name in enumerate(found.row_names):
         own = {kind: float(value[k]) for kind, value in parts.items()}
         rows.append(
             [name, f"{judged.relative[k]:.3g} %"]

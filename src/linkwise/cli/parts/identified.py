@@ -93,7 +93,7 @@ def _table(title: str, found: Identification, place: int) -> Table:
     judged, prior, reduced = found.validations[place], found.of_prior[place], found.of_reduced[place]
     rows = [
         [name, number(float(judged.rms[k]), 3), *_percents(judged, prior, reduced, k)]
-        for k, name in enumerate(found.prior.joint_names)
+        for k, name in enumerate(found.row_names)
     ]
     totals = (judged.total, float("nan"), judged.total_in_band, prior.total, reduced.total)
     rows.append(["all together", "", *map(_percent, totals)])

@@ -27,6 +27,11 @@ def from_arrays(path: Path, arrays: Mapping[str, np.ndarray], unusable: Mapping[
     names: list[str] = []
     for name, array in found.items():
         upright = array.T if array.ndim == 2 and array.shape[0] != rows == array.shape[1] else array
+        if upright.ndim == 3 and upright.shape[::2] == (
+            rows,
+            3,
+        ):  # vectors of several things, such as forces of feet
+            upright = upright.reshape(rows, -1)
         if upright.ndim not in (1, 2) or len(upright) != rows or not upright.size:
             said[name] = f"expected {rows} rows in one or two dimensions, got the shape {array.shape}"
             continue

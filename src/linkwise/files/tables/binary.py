@@ -90,7 +90,7 @@ def _unreadable(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     shape, dtype, start = _header(archive, member)
     if dtype.hasobject:
         return "pickled objects, which are not read"
-    if dtype.kind not in "fiu":
+    if dtype.kind not in "fiub":
         return f"expected real numbers, got {dtype}"
     if math.prod(shape) * dtype.itemsize != member.file_size - start:
         return "cannot be read (its size is not that of its shape)"

@@ -117,7 +117,7 @@ def _unreadable(data: Any) -> str:
     if data.external or data.is_virtual:
         return "its numbers are in other files, which are not read"
     kinds = [data.dtype[key] for key in data.dtype.names] if data.dtype.names else [data.dtype]
-    if any(kind.kind not in "fiu" or kind.hasobject or kind.shape for kind in kinds):
+    if any(kind.kind not in "fiub" or kind.hasobject or kind.shape for kind in kinds):
         return f"expected real numbers, got {data.dtype if not data.dtype.names else 'records of others'}"
     if data.shape is None:
         return "empty"

@@ -52,10 +52,10 @@ def base_of(robot: Robot, axes: np.ndarray, friction: Friction, seed: int = 0) -
     found = independent(
         np.concatenate(columns, axis=-1).reshape(-1, len(labels)), labels, regrouping_order(labels, robot)
     )
-    return _in_order(found, tuple(labels), friction, names, others, count)
+    return in_order(found, tuple(labels), friction, names, others, count)
 
 
-def _in_order(
+def in_order(
     found: BaseParameters,
     labels: tuple[str, ...],
     friction: Friction,
@@ -133,9 +133,8 @@ def _still_joints(regression: Regression) -> tuple[str, ...]:
     if observer is None:
         return ()
     q = np.concatenate([signals.q for signals in observer.signals])
-    return tuple(
-        name for name, span in zip(observer.robot.joint_names, np.ptp(q, axis=0), strict=True) if span < STILL
-    )
+    names = observer.names[: observer.joints]
+    return tuple(name for name, span in zip(names, np.ptp(q, axis=0), strict=True) if span < STILL)
 
 
 def _some(labels: tuple[str, ...], most: int = 6) -> str:

@@ -64,12 +64,11 @@ def choose_friction(observer: Observer, prior: np.ndarray, *, strength: float = 
         prior: parameters of the links that are known before, shape (n, 10).
         strength: weight of the prior.
     """
-    joints, axes = observer.robot.dof, len(observer.axes)
+    joints, axes = observer.joints, len(observer.axes)
     plain = friction_named("coulomb", joints, axes - joints)
     found = fit(observer, plain, prior, strength=strength)
-    found = fit(
-        observer, friction_named("rich", joints, axes - joints), prior, strength=strength, start=found
-    )
+    rich = observer.adapted(friction_named("rich", joints, axes - joints))
+    found = fit(observer, rich, prior, strength=strength, start=found)
     folds = motions(observer)
     for _ in range(ROUNDS):
         friction = tuple(_choose_axis(observer, found, axis, folds) for axis in range(axes))
@@ -86,10 +85,10 @@ def _choose_axis(observer: Observer, found: Fit, axis: int, folds: np.ndarray) -
     inertia = [k for k in mine if found.regression.labels[k].endswith(".rotor_inertia")]
     others = found.x.copy()
     others[[k for k in mine if k not in inertia]] = 0.0
-    joint = axis < observer.robot.dof
+    joint = axis < observer.joints
     finest = COUNTS * resolution(observer, axis)
     terms = [term for term in _all_terms() if joint or term.kind not in NOT_COUPLED]
-    terms = [term for term in terms if not 0.0 < term.width < finest]
+    terms = [term for term in terms if not 0.0 < term.width < finest and observer.allows(term)]
     trials = Trials(
         terms,
         observer.term_columns(terms, found.carried, axis),
@@ -169,7 +168,11 @@ def simplest(laws: Sequence[Law]) -> Law:
 
 
 class Trials:
-    """Errors of sets of columns on motions that were left out, from sums of products alone."""
+    """Errors of sets of columns on motions that were left out, from sums of products alone.
+
+    Columns are torques of the axis (N, terms), which are added to joints as ``row`` (n,) says; or, where that changes
+    from sample to sample, what they add to every row, (N, n, terms).
+    """
 
     def __init__(
         self,
@@ -181,6 +184,11 @@ class Trials:
         folds: Sequence[np.ndarray],
     ):
         self.terms = list(terms)
+        if columns.ndim == 3:
+            columns = (columns * weights[:, None]).reshape(-1, columns.shape[2])
+            wanted = (wanted * weights).reshape(-1, 1)
+            folds = [np.repeat(inside, len(weights)) for inside in folds]
+            weights = row = np.ones(1)
         importance = float(((weights * row) ** 2).sum())
         target = product(wanted, weights**2 * row)
         seen = (wanted * weights)[:, row != 0]

@@ -62,7 +62,7 @@ def reduce(
     x = np.zeros(len(regression.labels))
     x[np.array(base.columns)[list(found.kept)]] = _refitted(whole, base, found, prior, strength)
     robot = robot_of(observer, x, regression.terms)._with(reduced=True)
-    size = np.sqrt((regression.tau**2).sum(axis=0))
+    size = np.maximum(np.sqrt((regression.tau**2).sum(axis=0)), 1e-300)
     return Reduction(
         found,
         robot,

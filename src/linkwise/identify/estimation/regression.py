@@ -152,6 +152,7 @@ class Observer:
 
     def __init__(self, robot: Robot, signals: Sequence[Signals]):
         self.robot, self.signals = robot, list(signals)
+        self.joints = robot.dof  # the first of the axes; others are those of coupled motors
         self.axes = axes_of(robot.dof, self.signals[0].log.axes)
         count = len(INERTIAL) * robot.dof
         self._link_columns = [robot.regressor(s.q, s.qd, s.qdd)[..., :count] for s in self.signals]
@@ -166,6 +167,14 @@ class Observer:
 
     def __repr__(self) -> str:
         return f"<Observer of {self.robot.name}: {len(self.signals)} recordings, {len(self.tau)} samples>"
+
+    def adapted(self, friction: Friction) -> Friction:
+        """A friction model with the terms that can be used here: all of them."""
+        return friction
+
+    def allows(self, term: Term) -> bool:
+        """Whether a term of friction can be used here."""
+        return True
 
     @property
     def link_columns(self) -> np.ndarray:

@@ -5,6 +5,7 @@ time = "t"                      # a name, or a number: columns count from 1
 position = "q{}"                # q1, q2, …; "{joint}" stands for the names of the joints
 velocity = [8, 9, 10, 11, 12, 13]
 current = "i{}"                 # or torque
+base_orientation = "quat"       # of a floating base: base_position, base_velocity, gyro, accelerometer, contacts, …
 
 [units]                         # rad, rad/s, m, N·m, s unless said otherwise
 position = "deg"
@@ -41,8 +42,20 @@ from linkwise.files.tables.units import FACTORS
 from linkwise.identify.errors import LogError
 
 QUANTITIES = ("time", "position", "velocity", "torque", "current")
+BASE_QUANTITIES = (
+    *(
+        "base_position",
+        "base_orientation",
+        "base_velocity",
+        "base_angular_velocity",
+        "base_pose",
+        "base_twist",
+    ),
+    *("gyro", "accelerometer", "contacts", "foot_forces"),
+)
+"""Of robots with a floating base: see ``identify.walking``."""
 _SECTIONS = {
-    "columns": QUANTITIES,
+    "columns": (*QUANTITIES, *BASE_QUANTITIES),
     "units": QUANTITIES,
     "drive": ("gains", "reduction", "coupling", "offset", "sensed"),
     "recording": ("rate", "rows", "files", "topic"),
@@ -76,7 +89,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         columns = LayoutSettings(self.columns, "layout: columns")
-        columns.allow(QUANTITIES)
+        columns.allow((*QUANTITIES, *BASE_QUANTITIES))
         for quantity, wanted in self.columns.items():
             each = wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
             if not each or not all(isinstance(key, str) or _is_whole(key) for key in each):

@@ -16,10 +16,13 @@ from linkwise.files.tables.naming import is_planned, left_out, plain
 from linkwise.files.tables.units import FACTORS
 from linkwise.identify.errors import LogError
 from linkwise.identify.recordings import units
-from linkwise.identify.recordings.layout import QUANTITIES, Layout
+from linkwise.identify.recordings.layout import BASE_QUANTITIES, QUANTITIES, Layout
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.rows import checked_rows
 from linkwise.identify.recordings.transmission import Transmission
+from linkwise.identify.walking.columns import BaseColumns, base_columns, refuse_moving_base
+from linkwise.identify.walking.conventions import Readings
+from linkwise.identify.walking.log import WalkingLog, is_floating, joints_alone
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 
@@ -48,14 +51,18 @@ def read_log(
             instead of being an error.
         name: of the recording in messages and reports; by default that of the file.
 
+    Returns:
+        The recording; a ``WalkingLog`` for a robot with a floating base.
+
     Raises:
         LogError: a row is incomplete, not a number or goes back in time (the message names its line); or
             numbers can only be degrees, millimetres or milliseconds and the layout names no unit.
     """
+    whole, robot = robot, joints_alone(robot) if is_floating(robot) else robot
     check_one_axis(robot, "identification")
     drop_bad_rows = flag("drop_bad_rows", drop_bad_rows)
     try:
-        return _read(source, robot, _layout(layout), rows, drop_bad_rows, name)
+        return _read(source, robot, _layout(layout), rows, drop_bad_rows, name, whole is not robot)
     except LogError:
         raise
     except TableError as error:
@@ -69,24 +76,44 @@ def _read(
     rows: tuple[int, int] | None,
     drop_bad_rows: bool,
     name: str | None,
+    floating: bool,
 ) -> Log:
     files = (
         {key: str(path) for key, path in source.items()}
         if isinstance(source, Mapping)
         else dict(layout.files)
     )
-    cut = rows or layout.rows
+    cut, base = rows or layout.rows, BaseColumns()
     if files:
         found, origin, named = _from_several(files, layout, robot, cut)
     else:
         table = _table(source, cut, robot.joint_names, layout.topic)  # type: ignore[arg-type]
-        found, origin, named = _from_one(table, layout, robot)
+        if floating:
+            wanted = {key: value for key, value in layout.columns.items() if key in BASE_QUANTITIES}
+            table, base = base_columns(table, robot.dof, wanted)
+        else:
+            refuse_moving_base(table, robot.dof, robot.name)
+        found, origin, named = _from_one(table, layout, robot, base)
     layout = replace(layout, units=named | dict(layout.units))
     found, notes = checked_rows(found, origin, drop_bad_rows)
     log = _joint_side(found, origin, layout, robot, name or Path(origin.path).name)
     log = log.noted(*notes)
     units.check(log, robot, layout, origin.path)
-    return log
+    return _with_base(log, found, base, robot, origin.path) if floating else log
+
+
+def _with_base(
+    log: Log, found: Mapping[str, np.ndarray], base: BaseColumns, robot: Robot, path: str
+) -> WalkingLog:
+    """The recording with what it has of the base and of the feet, in the conventions of ``WalkingLog``."""
+    given = {quantity: found[quantity] for quantity in base.places}
+    readings = Readings(path, log.t, given, np.asarray(robot.gravity, dtype=float), base.named)
+    try:
+        return WalkingLog(**vars(log), **readings.decide(), feet=base.feet).noted(*readings.notes)  # type: ignore
+    except LogError as error:
+        of_base = [key for key in given if key not in ("contacts", "foot_forces")]
+        seen = f"; found: {', '.join(of_base)}" if of_base else "; no columns of a base were found"
+        raise LogError(f"{error}{seen if 'does not follow' in str(error) else ''}") from None
 
 
 def _table(
@@ -115,7 +142,7 @@ _Found = tuple[dict[str, np.ndarray], NumberTable, dict[str, str]]
 """Quantities in SI units; the columns that they are from, as they are in the file; units that its header names."""
 
 
-def _from_one(table: NumberTable, layout: Layout, robot: Robot) -> _Found:
+def _from_one(table: NumberTable, layout: Layout, robot: Robot, base: BaseColumns) -> _Found:
     joints = robot.joint_names
     alone = table.groups is not None and len(table.groups) == 1 and table.values.shape[1] > 2
     if (table.names is None or alone) and not layout.columns:
@@ -141,7 +168,8 @@ def _from_one(table: NumberTable, layout: Layout, robot: Robot) -> _Found:
         if columns is not None:
             found[quantity] = _scaled(table, quantity, columns, layout, named)
     notes.append(left_out(table, places["position"], joints))
-    return found, _used(table, places, tuple(filter(None, notes))), named
+    found |= {quantity: table.values[:, columns] for quantity, columns in base.places.items()}
+    return found, _used(table, places | dict(base.places), tuple(filter(None, notes))), named
 
 
 def _used(

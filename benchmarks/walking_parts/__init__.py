@@ -1,0 +1,1 @@
+"""Parts of ``walking_identification.py``: robots that walk in MuJoCo, and other packages."""

@@ -1,0 +1,1 @@
+"""Identification of robots that walk: a base that moves, feet whose forces are not measured."""

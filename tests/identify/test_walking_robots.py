@@ -1,0 +1,556 @@
+"""Robots with a floating base: rows without foot forces, contacts, conventions of recordings, the whole way."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from walking_robot import FEET, recording, true_robot, urdf, waves
+
+import linkwise as lw
+from linkwise import identify
+from linkwise.identify.estimation.estimators import ordinary
+from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.walking import rotations
+from linkwise.identify.walking.choosing import (
+    PlainBase,
+    Rows,
+    decide,
+    first_scale,
+    fitted,
+    lag_profile,
+    needed_forces,
+)
+from linkwise.identify.walking.contacts import feet_of, jacobians, orthonormal, projected
+from linkwise.identify.walking.conventions import Readings
+from linkwise.identify.walking.observer import BASE, WalkingObserver, floating_base_of, force_basis
+from linkwise.identify.walking.states import WalkingSignals
+
+EXACT = 1e-6  # of the largest parameter, to which exact data give it back
+FIELDS = ("t", "q", "dq", "tau", "base_pos", "base_quat", "base_vel", "imu_gyro", "imu_acc", "contacts")
+
+
+@pytest.fixture(scope="module")
+def walker(tmp_path_factory) -> lw.Robot:
+    path = tmp_path_factory.mktemp("walker") / "walker.urdf"
+    path.write_text(urdf())
+    return lw.load(path, base="floating")
+
+
+@pytest.fixture(scope="module")
+def truth(walker) -> lw.Robot:
+    return true_robot(walker)
+
+
+@pytest.fixture(scope="module")
+def runs(truth) -> list[dict]:
+    """Two noisy recordings with wrong flags in 5 % of the samples."""
+    return [recording(truth, seed=seed, noise=0.005, wrong=0.05, seconds=6.0, rate=200.0) for seed in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def logs(walker, runs, tmp_path_factory) -> list:
+    folder, found = tmp_path_factory.mktemp("runs"), []
+    for k, run in enumerate(runs):
+        np.savez(folder / f"run{k}.npz", **{key: run[key] for key in FIELDS})
+        found.append(identify.read_log(folder / f"run{k}.npz", walker))
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(walker, logs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", identify.IdentificationWarning)
+        return identify.identify(walker, logs[0], validation=logs[1], cutoff=12.0, friction="smooth")
+
+
+def example(name: str) -> lw.Robot:
+    try:
+        files = importlib.metadata.distribution("example-robot-data").files or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    path = next(Path(str(file.locate())) for file in files if file.name == f"{name}.urdf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        return lw.load(path, base="floating")
+
+
+def random_tree(rng: np.random.Generator) -> lw.Robot:
+    """A floating base with limbs of random joints; their ends are feet."""
+    from strategies import body, direction, pose
+
+    links, joints = (
+        [lw.Link("world"), lw.Link("trunk", body(rng))],
+        [lw.Joint("root", "floating", "world", "trunk")],
+    )
+    for limb in range(3):
+        parent = "trunk"
+        for k in range(int(rng.integers(1, 4))):
+            name = f"{limb}_{k}"
+            kind = "revolute" if rng.random() < 0.8 else "prismatic"
+            joints.append(lw.Joint(f"j{name}", kind, parent, f"l{name}", pose(rng), axis=direction(rng)))
+            links.append(lw.Link(f"l{name}", body(rng)))
+            parent = f"l{name}"
+        joints.append(lw.Joint(f"f{limb}", "fixed", parent, f"foot{limb}", pose(rng)))
+        links.append(lw.Link(f"foot{limb}"))
+    return lw.Robot("tree", links, joints)
+
+
+def exact_observer(robot: lw.Robot, truth: lw.Robot, rng: np.random.Generator, samples: int = 160):
+    """Random states, held feet and forces; base accelerations and torques follow. No sample knows the next."""
+    feet = feet_of(robot)
+    held = rng.random((samples, len(feet) + 1)) < 0.6
+    held[:, -1] = False
+    q = np.asarray(robot.random(rng, samples))
+    q[:, 7:] = rng.uniform(-1, 1, q[:, 7:].shape)
+    v = rng.uniform(-2, 2, (samples, robot.dof))
+    v[:, 3:6] = 0.0
+    a = rng.uniform(-5, 5, (samples, robot.dof))
+    up = np.broadcast_to((0.0, 0.0, 1.0), (samples, 3))
+    pushes = np.zeros((samples, robot.dof))
+    for k, foot in enumerate(feet):
+        J = jacobians(robot, foot, q, up) * held[:, k, None, None]
+        pushes += (J * rng.uniform(-50, 50, (samples, 1, J.shape[2]))).sum(axis=2)
+    M = np.asarray(truth.mass_matrix(q))[:, :BASE, :BASE]
+    for _ in range(2):  # base accelerations under which the base needs nothing but the feet
+        off = np.asarray(truth.inverse_dynamics(q, v, a))[:, :BASE] - pushes[:, :BASE]
+        a[:, :BASE] -= np.linalg.solve(M, off[..., None])[..., 0]
+    tau = (np.asarray(truth.inverse_dynamics(q, v, a)) - pushes)[:, BASE:]
+    t = np.arange(samples) / 100.0
+    log = identify.WalkingLog(t, q[:, 7:], tau, gyro=v[:, :3], accelerometer=a[:, 3:6], name="exact")
+    signals = WalkingSignals(
+        t, q[:, 7:], v[:, BASE:], a[:, BASE:], tau, 100.0, 20.0, log, (), positions=q, velocities=v,
+        accelerations=a, up=up,
+    )  # fmt: skip
+    return WalkingObserver(robot, [signals], feet, [held], rng.uniform(0.5, 2.0, robot.dof))
+
+
+def exact_signals(run: dict, tau: np.ndarray, states, rate: float) -> WalkingSignals:
+    """Signals with the states of a recording as they were."""
+    names = {
+        "base_orientation": "base_quat",
+        "gyro": "imu_gyro",
+        "accelerometer": "imu_acc",
+        "contacts": "contacts",
+    }
+    log = identify.WalkingLog(run["t"], run["q"], tau, **{key: run[name] for key, name in names.items()})
+    q, v, a = states
+    up = np.broadcast_to((0.0, 0.0, 1.0), (len(q), 3))
+    own = {"positions": q, "velocities": v, "accelerations": a, "up": up}
+    return WalkingSignals(run["t"], run["q"], v[:, BASE:], a[:, BASE:], tau, rate, 12.0, log, (), **own)
+
+
+def base_error(robot: lw.Robot, seed: int) -> float:
+    """Error of base parameters from exact data, relative to the largest."""
+    truth = true_robot(robot, seed)
+    observer = exact_observer(robot, truth, np.random.default_rng(seed))
+    friction = friction_named("smooth", robot.dof - BASE)
+    base = floating_base_of(robot, friction)
+    regression = observer.regression(friction)
+    x = ordinary(regression.pick(base.columns)).x
+    known = dict(zip(truth.parameter_labels, truth.parameters.tolist(), strict=True))
+    wanted = base.combination @ np.array([known.get(label, 0.0) for label in regression.labels])
+    return float(np.abs(x - wanted).max() / np.abs(wanted).max())
+
+
+# -- rows without forces ----------------------------------------------------------------------------------------------
+
+
+def test_exact_data_give_back_the_base_parameters(walker):
+    assert base_error(walker, 3) < EXACT
+
+
+@pytest.mark.parametrize("name", ["solo12", "anymal"])
+def test_exact_data_of_known_quadrupeds(name):
+    assert base_error(example(name), 1) < EXACT
+
+
+def test_exact_data_of_random_trees():
+    rng = np.random.default_rng(5)
+    for seed in range(2):
+        assert base_error(random_tree(rng), seed) < EXACT
+
+
+def test_a_foot_that_is_not_held_spoils_the_parameters(walker, truth):
+    """So that the tests above can fail: forces of one foot are left in the rows."""
+    observer = exact_observer(walker, true_robot(walker, 3), np.random.default_rng(3))
+    held = observer.held[0].copy()
+    held[:, 0] = False
+    wrong = WalkingObserver(walker, observer.signals, observer.feet, [held], observer.scale)
+    friction = friction_named("smooth", walker.dof - BASE)
+    base = floating_base_of(walker, friction)
+    right, spoiled = (each.regression(friction).pick(base.columns) for each in (observer, wrong))
+    assert np.abs(right.residuals(ordinary(right).x)).max() < 1e-8
+    assert np.abs(spoiled.residuals(ordinary(spoiled).x)).max() > 1.0
+
+
+def test_the_projection_removes_forces_and_nothing_else(walker):
+    rng = np.random.default_rng(0)
+    feet, q = feet_of(walker), np.asarray(walker.random(rng, 30))
+    up = np.broadcast_to((0.0, 0.0, 1.0), (30, 3))
+    held = rng.random((30, 5)) < 0.5
+    scale = rng.uniform(0.1, 10.0, walker.dof)
+    Q = force_basis(walker, feet, q, up, held, scale)
+    for k, foot in enumerate(feet):
+        J = jacobians(walker, foot, q, up) * held[:, k, None, None] / scale[:, None]
+        assert np.abs(projected(Q, J)).max() < 1e-12 * np.abs(J).max()
+    columns = [jacobians(walker, f, q, up) * held[:, k, None, None] for k, f in enumerate(feet)]
+    base = np.eye(walker.dof)[:, :BASE] * held[:, -1, None, None]
+    stacked = np.concatenate([base, *columns], axis=2) / scale[:, None]
+    for k in range(30):  # as many rows are left as the null space has dimensions
+        rank = np.linalg.matrix_rank(stacked[k], tol=1e-9)
+        assert np.isclose((1.0 - (Q[k] ** 2).sum(axis=1)).sum(), walker.dof - rank)
+
+
+def test_orthonormal_columns_of_dependent_ones():
+    rng = np.random.default_rng(1)
+    columns = rng.normal(size=(5, 8, 3))
+    Q = orthonormal(np.concatenate([columns, columns[:, :, :2] + columns[:, :, 1:]], axis=2))
+    assert np.allclose(np.swapaxes(Q, 1, 2) @ Q, np.diag([1, 1, 1, 0, 0]), atol=1e-12)
+
+
+def test_points_of_feet(walker):
+    q = np.asarray(walker.random(np.random.default_rng(2), 4))
+    up = np.broadcast_to((0.0, 0.0, 1.0), (4, 3))
+    own, given = feet_of(walker)[0], feet_of(walker, ["FL_shank:0.02,0,-0.22"])[0]
+    assert np.allclose(jacobians(walker, own, q, up), jacobians(walker, given, q, up), atol=1e-12)
+    with pytest.raises(identify.IdentificationError, match="no frame 'paw'"):
+        feet_of(walker, ["paw"])
+    with pytest.raises(identify.IdentificationError, match="expected FRAME or"):
+        feet_of(walker, ["FL_foot:1,2"])
+    with pytest.raises(identify.IdentificationError, match="its feet are not known"):
+        feet_of(lw.load("two_link"))
+
+
+# -- recordings -------------------------------------------------------------------------------------------------------
+
+
+def test_conventions_are_found_by_what_agrees(walker, truth):
+    run = recording(truth, seconds=4.0)
+    g, t = np.asarray(walker.gravity), run["t"]
+    u, R = run["base_quat"], rotations.matrices(run["base_quat"])
+    wxyz = u[:, [3, 0, 1, 2]]
+    inside = rotations.turned_back(R, run["base_vel"])
+    spin = run["imu_gyro"]
+    cases = {
+        "usual": {"base_orientation": u, "base_velocity": run["base_vel"], "base_position": run["base_pos"]},
+        "w first": {"base_orientation": wxyz, "base_velocity": inside, "base_position": run["base_pos"]},
+        "w first, no gyro": {"base_orientation": wxyz, "base_velocity": inside, "gyro": None},
+        "world to base": {"base_orientation": u * [-1, -1, -1, 1], "base_velocity": run["base_vel"]},
+        "pinocchio": {"base_pose": np.c_[run["base_pos"], u], "base_twist": np.c_[inside, spin]},
+        "mujoco": {"base_pose": np.c_[run["base_pos"], wxyz], "base_twist": np.c_[run["base_vel"], spin]},
+        "angular first": {
+            "base_orientation": u,
+            "base_twist": np.c_[spin, inside],
+            "base_position": run["base_pos"],
+        },
+        "without gravity": {"base_orientation": u, "base_velocity": run["base_vel"], "accelerometer": None},
+        "downwards": {"base_orientation": u, "accelerometer": -run["imu_acc"]},
+    }
+    for name, given in cases.items():
+        arrays = {"gyro": spin, "accelerometer": run["imu_acc"]} | given
+        if name == "without gravity":
+            arrays["accelerometer"] = run["imu_acc"] + rotations.turned_back(
+                R, np.broadcast_to(g, spin.shape)
+            )
+        reading = Readings("log", t, {k: x for k, x in arrays.items() if x is not None}, g)
+        got = reading.decide()
+        assert np.abs((got["base_orientation"] * u).sum(axis=1)).min() > 1 - 1e-9, name
+        if "base_velocity" in got:
+            assert np.allclose(got["base_velocity"], run["base_vel"], atol=1e-9), name
+        assert np.allclose(got["accelerometer"], run["imu_acc"], atol=1e-9), name
+        if "base_twist" in given:
+            assert np.allclose(got["base_angular_velocity"], spin, atol=1e-9), name
+        assert reading.notes, name
+
+
+def test_arrays_of_all_coordinates_are_divided(walker, truth, tmp_path):
+    run = recording(truth, seconds=2.0)
+    t, tau = run["t"], run["tau"]
+    whole = {
+        "q": np.c_[run["base_pos"], run["base_quat"], run["q"]],
+        "v": np.c_[
+            rotations.turned_back(rotations.matrices(run["base_quat"]), run["base_vel"]),
+            run["imu_gyro"],
+            run["dq"],
+        ],
+        "tau": np.c_[np.zeros((len(t), 6)), tau],
+    }
+    np.savez(tmp_path / "whole.npz", t=t, **whole, contacts=run["touching"].astype(bool))
+    log = identify.read_log(tmp_path / "whole.npz", walker)
+    assert np.array_equal(log.q, run["q"])
+    assert np.array_equal(log.tau, tau)
+    assert np.array_equal(log.contacts, run["touching"])
+    assert np.allclose(log.base_velocity, run["base_vel"], atol=1e-9)
+    # the same as text, axes and feet by name
+    columns = (
+        {"t": t}
+        | {f"q{k}": x for k, x in enumerate(run["q"].T)}
+        | {f"tau{k}": x for k, x in enumerate(tau.T)}
+    )
+    columns |= {f"base_quat_{a}": x for a, x in zip("xyzw", run["base_quat"].T, strict=True)}
+    columns |= {f"base_pos_{a}": x for a, x in zip("xyz", run["base_pos"].T, strict=True)}
+    columns |= {f"imu_gyro_{a}": x for a, x in zip("xyz", run["imu_gyro"].T, strict=True)}
+    columns |= {f"imu_acc_{a}": x for a, x in zip("xyz", run["imu_acc"].T, strict=True)}
+    columns |= {f"{leg}_contact": x for leg, x in zip(FEET, run["touching"].T, strict=True)}
+    text = (
+        ",".join(columns)
+        + "\n"
+        + "\n".join(",".join(f"{x:.17g}" for x in row) for row in np.array(list(columns.values())).T)
+    )
+    (tmp_path / "walk.csv").write_text(text)
+    again = identify.read_log(tmp_path / "walk.csv", walker)
+    assert again.feet == tuple(leg.lower() for leg in FEET)
+    for key in ("base_position", "base_orientation", "gyro", "accelerometer", "contacts"):
+        wanted = {"base_position": "base_pos", "base_orientation": "base_quat", "gyro": "imu_gyro"}
+        wanted |= {"accelerometer": "imu_acc", "contacts": "touching"}
+        assert np.allclose(getattr(again, key), run[wanted[key]], atol=1e-12), key
+
+
+def test_names_of_a_public_logger(walker, truth, tmp_path):
+    """Camel case, two orientations and two accelerations: those that belong together are taken."""
+    run = recording(truth, seconds=2.0)
+    turned = run["base_quat"][:, [1, 0, 2, 3]]  # of another device, whose world is another one
+    names = {"q_mes": "q", "v_mes": "dq", "torquesFromCurrentMeasurment": "tau", "mocapPosition": "base_pos"}
+    names |= {
+        "mocapOrientationQuat": "base_quat",
+        "baseAngularVelocity": "imu_gyro",
+        "baseAccelerometer": "imu_acc",
+    }
+    arrays = {new: run[old] for new, old in names.items()} | {"baseOrientationQuat": turned, "t": run["t"]}
+    np.savez(tmp_path / "data.npz", baseLinearAcceleration=0 * run["imu_acc"], **arrays)
+    log = identify.read_log(tmp_path / "data.npz", walker)
+    assert np.array_equal(log.q, run["q"])
+    assert np.array_equal(log.tau, run["tau"])
+    assert np.array_equal(log.accelerometer, run["imu_acc"])
+    assert np.abs((log.base_orientation * run["base_quat"]).sum(axis=1)).min() > 1 - 1e-9
+
+
+def test_what_is_wrong_with_a_base_is_named(walker, truth, tmp_path):
+    run = recording(truth, seconds=2.0)
+    path = tmp_path / "run.npz"
+
+    def written(**changes):
+        arrays = {key: run[key] for key in FIELDS} | changes
+        np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
+        return path
+
+    base = ("base_pos", "base_quat", "base_vel", "imu_gyro", "imu_acc")
+    for changes, words in (
+        ({"base_quat": 2 * run["base_quat"]}, "has the length 2; expected 1"),
+        ({"imu_gyro": run["imu_gyro"] * 180 / np.pi}, "looks like deg/s"),
+        (dict.fromkeys(base), "no columns of a base were found"),
+        ({"base_quat": None, "base_vel": None, "imu_gyro": None}, "does not follow from this recording"),
+        ({"imu_acc": 20 * run["imu_acc"]}, "times gravity along the vertical"),
+    ):
+        with pytest.raises(identify.LogError, match=words):
+            identify.read_log(written(**changes), walker)
+    joints = identify.Log(run["t"], run["q"], run["tau"])
+    with pytest.raises(identify.LogError, match="a recording of joints alone"):
+        identify.identify(walker, joints)
+
+
+def test_a_moving_base_is_named_where_the_robot_is_fixed(walker, truth, tmp_path):
+    run = recording(truth, seconds=2.0)
+    (tmp_path / "walker.urdf").write_text(urdf())
+    fixed = lw.load(tmp_path / "walker.urdf")
+    np.savez(tmp_path / "run.npz", **{key: run[key] for key in FIELDS})
+    with pytest.raises(
+        identify.LogError, match=r'columns of a moving base: base_pos1 .* load it with base="floating"'
+    ):
+        identify.read_log(tmp_path / "run.npz", fixed)
+    whole = np.c_[run["base_pos"], run["base_quat"], run["q"]]
+    np.savez(tmp_path / "whole.npz", t=run["t"], q=whole, tau=run["tau"])
+    with pytest.raises(identify.LogError, match="columns of a moving base"):
+        identify.read_log(tmp_path / "whole.npz", fixed)
+    log = identify.WalkingLog(
+        run["t"], run["q"], run["tau"], gyro=run["imu_gyro"], accelerometer=run["imu_acc"]
+    )
+    with pytest.raises(identify.LogError, match="the base of walker is fixed"):
+        identify.identify(fixed, log)
+
+
+def test_a_log_of_a_fixed_robot_stays_fixed(tmp_path):
+    """A base that stands still, an inertial unit at the wrist, a camera that sees the tool: still an arm."""
+    arm = lw.load("two_link")
+    t = np.arange(300) / 100
+    q, qd, qdd = waves(np.random.default_rng(0), t, 2, 0.5)
+    tau = arm.inverse_dynamics(q, qd, qdd)
+    still = np.broadcast_to((0.0, 0.0, 0.0, 1.0), (300, 4))
+    np.savez(
+        tmp_path / "arm.npz",
+        t=t,
+        q=q,
+        tau=tau,
+        base_quat=still,
+        imu_gyro=qd[:, [0, 1, 1]],
+        mocap_pos=q[:, [0, 1, 0]],
+    )
+    log = identify.read_log(tmp_path / "arm.npz", arm)
+    assert type(log) is identify.Log
+    assert np.array_equal(log.tau, tau)
+
+
+# -- contacts ---------------------------------------------------------------------------------------------------------
+
+
+def test_wrong_flags_do_not_decide(walker, truth):
+    """With 5 % of the flags wrong no touching foot counts as free, and feet in the air do."""
+    run = recording(truth, wrong=0.05, rate=200.0)
+    q, v, a = np.split(run["states"], np.cumsum([walker.nq, walker.dof])[:2], axis=1)
+    signals = exact_signals(run, run["tau"], (q, v, a), 200.0)
+    feet, scale = feet_of(walker), np.ones(walker.dof)
+    error = np.asarray(truth.inverse_dynamics(q, v, a))
+    error[:, BASE:] -= run["tau"]
+    error += 0.01 * np.random.default_rng(0).normal(size=error.shape)
+    sizes = needed_forces(walker, signals, feet, error, scale)
+    touching = run["touching"] > 0
+    for flags in (run["contacts"], None, run["contacts"][:, ::-1]):  # recorded, none at all, in another order
+        own = dataclasses.replace(signals, log=dataclasses.replace(signals.log, contacts=flags))
+        got = decide(walker, own, feet, sizes)
+        assert not (touching & ~got.held[:, :-1]).any()
+        assert (~got.held[:, :-1])[~touching].mean() > 0.2
+        assert not got.held[:, -1].any()
+    assert any("columns are those of" in words for words in got.notes)
+
+
+def test_a_hanging_robot_is_recognised(walker, truth):
+    run = recording(truth, hanging=True, seconds=5.0, rate=200.0, noise=0.005)
+    log = identify.WalkingLog(
+        run["t"], run["q"], run["tau"], run["dq"], base_orientation=run["base_quat"], gyro=run["imu_gyro"],
+        accelerometer=run["imu_acc"],
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", identify.IdentificationWarning)
+        got = identify.identify(walker, log, cutoff=12.0, friction="smooth")
+    assert got.held[0][:, -1].all()
+    assert not got.held[0][:, :-1].any()
+    assert got.validation.total < 3.0
+    assert any("the base is held" in words for words in got.signals[0].record)
+
+
+# -- the whole way ----------------------------------------------------------------------------------------------------
+
+
+def test_identified_from_noise_and_wrong_flags(found, truth):
+    known = dict(zip(truth.parameter_labels, truth.parameters.tolist(), strict=True))
+    wanted = found.base.combination @ np.array(
+        [known.get(label, 0.0) for label in found.fit.regression.labels]
+    )
+    before = found.base.combination @ found._prior_parameters()
+    now = found.base.combination @ found.fit.x
+    assert np.linalg.norm(now - wanted) < 0.35 * np.linalg.norm(before - wanted)
+    lower, upper = found.estimate.interval()
+    assert ((wanted >= lower) & (wanted <= upper)).mean() > 0.8
+    assert found.validation.total < 0.6 * found.of_prior[0].total
+    assert found.validation.total_in_band < 0.35 * found.of_prior[0].total_in_band
+    assert (
+        abs(
+            sum(b.mass for b in found.robot.labelled_bodies()) / sum(b.mass for b in truth.labelled_bodies())
+            - 1
+        )
+        < 0.02
+    )
+    assert all(np.linalg.eigvalsh(body.pseudo_inertia)[0] > 0 for body in found.robot.labelled_bodies())
+    for joint in found.robot.moving_joints[1:]:
+        if joint.name.endswith("knee"):  # hips carry so much that their friction is hardly seen
+            assert joint.viscous_friction == pytest.approx(0.1, abs=0.03)
+
+
+def test_the_saved_robot_is_the_judged_one(found, tmp_path):
+    for name in ("walker.urdf", "walker.toml"):
+        found.save(tmp_path / name)
+        again = lw.load(tmp_path / name, **({"base": "floating"} if name.endswith("urdf") else {}))
+        q, v, a = found.signals[0].states
+        before, after = (np.asarray(robot.inverse_dynamics(q, v, a)) for robot in (found.robot, again))
+        assert np.abs(before - after).max() < 1e-9 * np.abs(before).max(), name
+
+
+def test_reports_of_robots_that_walk(found, tmp_path):
+    found.write_report(tmp_path / "walker.html")
+    page = (tmp_path / "walker.html").read_text()
+    assert "base force z" in page
+    assert "FL_knee" in page
+    assert "base moment x" in str(found)
+    plain = json.loads(json.dumps(found.summary(), default=lambda x: np.asarray(x).tolist()))
+    assert plain["feet"] == [f"{leg}_foot" for leg in FEET]
+    assert len(plain["joints"]) == len(plain["row_errors"]) == found.prior.dof
+    assert plain["plain_least_squares"]
+    assert "#include" in found.code()
+    with pytest.raises(identify.IdentificationError, match="not for a floating base"):
+        found.replay()
+
+
+def test_the_command_identifies_robots_that_walk(runs, tmp_path, capsys):
+    from linkwise.cli import main
+
+    (tmp_path / "walker.urdf").write_text(urdf())
+    np.savez(tmp_path / "run.npz", **{key: runs[0][key] for key in FIELDS})
+    command = ["identify", str(tmp_path / "walker.urdf"), str(tmp_path / "run.npz"), "--base", "floating"]
+    command += ["--rows", "1-800", "--split", "0.7", "--cutoff", "12", "--friction", "smooth"]
+    assert main([*command, "--out", str(tmp_path / "out.toml")]) == 0
+    said = capsys.readouterr().out
+    assert "feet are free at" in said
+    assert "quaternion of the base: x, y, z, w" in said
+    assert (tmp_path / "out.toml").exists()
+    assert main(command[:3]) == 2
+    assert 'load it with base="floating"' in capsys.readouterr().err
+
+
+def test_the_lag_of_torques_is_found(walker, truth):
+    run = recording(truth, rate=500.0, seconds=5.0)
+    late = np.stack([np.interp(run["t"] - 0.006, run["t"], x) for x in run["tau"].T], axis=1)
+    q, v, a = np.split(run["states"], np.cumsum([walker.nq, walker.dof])[:2], axis=1)
+    signals = exact_signals(run, late, (q, v, a), 500.0)
+    feet, base = feet_of(walker), PlainBase(walker)
+    rows = [Rows.of(walker, signals, feet, base, 400)]
+    held = [np.concatenate([run["touching"] > 0, np.zeros((len(q), 1), bool)], axis=1)]
+    _, scale = fitted(rows, held, first_scale(walker, [signals]))
+    seconds, gain, _ = lag_profile(rows, held, scale)
+    assert seconds == pytest.approx(0.006, abs=5e-4)
+    assert gain > 0.5
+
+
+# -- exciting motions -------------------------------------------------------------------------------------------------
+
+
+def test_a_motion_on_standing_feet(walker):
+    solo = example("solo12")
+    found = identify.excite_standing(solo, iterations=4, seed=1)
+    again = identify.excite_standing(solo, iterations=4, seed=1)
+    assert np.array_equal(found.q, again.q)
+    for foot in found.feet:
+        place = np.asarray(solo.pose(found.q, frame=foot.frame))[:, :3, 3]
+        assert np.ptp(place, axis=0).max() < 2e-5
+    assert found.push > 0
+    assert found.slope <= 0.5
+    assert found.condition <= 1.5 * found.random
+    table = found.table(100.0)
+    assert table["t"][-1] == pytest.approx(10.0)
+    quaternion = np.stack([table[f"base_quat_{axis}"] for axis in "xyzw"], axis=1)
+    assert np.allclose((quaternion**2).sum(axis=1), 1.0)
+    slope = np.gradient(table["q3"], table["t"])
+    assert np.allclose(slope[1:-1], table["qd3"][1:-1], atol=0.02)
+    # two joints a leg cannot hold three coordinates of a foot
+    with pytest.raises(identify.IdentificationError, match="feet move by"):
+        identify.excite_standing(walker, iterations=1)
+
+
+def test_a_motion_of_a_hanging_robot(tmp_path, capsys):
+    from linkwise.cli import main
+
+    (tmp_path / "walker.urdf").write_text(urdf())
+    command = ["excite", str(tmp_path / "walker.urdf"), "--base", "floating", "--stance"]
+    quick = ["--starts", "1", "--iterations", "2", "--links-may-touch"]
+    assert main([*command, "hanging", *quick, "--out", str(tmp_path / "legs.csv")]) == 0
+    assert (tmp_path / "legs.csv").read_text().startswith("t,q1,q2")
+    capsys.readouterr()
+    assert main([*command, "hanging", "--stand", "0,0"]) == 2
+    assert "--stand is for --stance standing" in capsys.readouterr().err
+    assert main(["excite", "two_link", "--stance", "hanging"]) == 2
+    assert "is for robots with a floating base" in capsys.readouterr().err
