@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from contact_parts.peers import in_mujoco
+from contact_parts.problems import problems_of, solved_by_pinocchio
 from contact_parts.robots import ratio
 
 import linkwise as lw
@@ -269,6 +270,46 @@ CRITERIA = (
 """Those of arXiv 2304.06372, and what this script measures."""
 
 
+def pinocchio_lines() -> list[str]:
+    """Pinocchio's contact solvers on single problems of the block on a slope and of two boxes with 10⁴ of mass ratio.
+
+    They solve problems, not steps: these are those of Linkwise's own step.
+    """
+    try:
+        import pinocchio as pin
+    except ImportError:
+        return []
+    if not hasattr(pin, "PGSConstraintSolver"):
+        return []
+    lower, upper = (
+        lw.Body.box((0.2, 0.3, 0.1), mass=mass, name=name)
+        for mass, name in ((0.01, "lower"), (100.0, "upper"))
+    )
+    scene = lw.Scene([lower, upper, lw.Ground(friction=0.8)])
+    two = np.concatenate([at(0.05), at(0.15)])
+    lines = [
+        "",
+        "| problem | ADMM, default | ADMM, tightest | PGS, default | PGS, tightest |",
+        "|---" * 5 + "|",
+    ]
+    for name, robot, q in (
+        ("block on a slope of 20° at rest, μ = 0.5", box(0.5, SLOPE), at(0.05)),
+        ("100 kg on 10 g", scene, two),
+    ):
+        resting = tuple(np.zeros((1, robot.dof)) for _ in range(2))
+        problems, cells = problems_of(robot, (q[None], *resting)), []
+        for method, tightest in (("ADMM", False), ("ADMM", True), ("PGS", False), ("PGS", True)):
+            p = solved_by_pinocchio(pin, problems, 0, method, tightest)
+            if p is None:
+                cells.append("does not end")
+                continue
+            closed = p[2::3] > 0.0
+            slip = np.abs(problems.velocities(p[None])[0].reshape(-1, 3)[closed]).max()
+            cells.append(f"{slip:.0e} m/s, residual {problems.residual(p[None])[0]:.0e}")
+        lines.append(f"| {name}: largest velocity of its closed contacts | {' | '.join(cells)} |")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -298,6 +339,7 @@ def main() -> None:
             print(lines[-1], flush=True)
     lines += ["", *(f"| {' | '.join(row)} |" for row in CRITERIA)]
     lines.insert(len(lines) - len(CRITERIA) + 1, "|---" * len(CRITERIA[0]) + "|")
+    lines += pinocchio_lines()
     print("\n".join(lines))
     if options.write:
         Path(options.write).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -77,11 +77,12 @@ ROWS: dict[str, Row] = {
     "tracking": Row(_joint("tracking"), 6.0),
     "integral_tracking": Row(_joint("integral_tracking"), 9.0),
     "point_to_point": Row(_joint("point_to_point"), 6.0),
-    "gravity_pd": Row(_joint("gravity_pd"), np.inf, rests=np.inf, overshoot=0.05),
+    "gravity_pd": Row(_joint("gravity_pd"), 30.0, rests=0.01, overshoot=0.05),
     "operational_space": Row(_tool("operational_space"), 7.0, task=True),
     "hybrid_force_motion": Row(_tool("hybrid_force_motion", force="input"), 7.0, task=True),
     "cartesian_admittance": Row(_tool("cartesian_admittance", force="input"), 3.0, task=True),
     "cartesian_impedance": Row(_tool("cartesian_impedance"), 15.0, task=True, overshoot=0.5),
+    "whole_body_tracking": Row(_tool("whole_body_tracking"), 6.0),
 }
 """One line for every law. Predictive and whole-body controllers are further rows: ``make`` may give any controller of
 ``simulate``."""

@@ -91,6 +91,7 @@ CALLS = {
     ("Robot.inverse_kinematics", "strict"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.save", "strict"): lambda r, **f: r.save("nowhere/arm.toml", **f),
     ("Robot.show", "dark"): lambda r, **f: r.show(**f),
+    ("Robot.show", "live"): lambda r, **f: r.show(**f),
     ("Robot.show", "shadows"): lambda r, **f: r.show(**f),
     ("Robot.show", "wait"): lambda r, **f: r.show(**f),
     ("Robot.with_mimics", "coupled"): lambda r, **f: r.with_mimics(**f),
@@ -140,6 +141,19 @@ CALLS = {
     ("identify.Identification.write_code", "reduced"): lambda r, **f: identify.Identification.write_code(
         SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
     ),
+    ("identify.WalkingIdentification.code", "reduced"): lambda r, **f: identify.Identification.code(
+        None, **f
+    ),
+    ("identify.WalkingIdentification.predict", "in_order"): lambda r, **f: (
+        identify.WalkingIdentification.predict(None, *STATE, **f)
+    ),
+    ("identify.WalkingIdentification.write_code", "reduced"): lambda r, **f: (
+        identify.Identification.write_code(
+            SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
+        )
+    ),
+    ("collision.Validity", "divided"): lambda r, **f: collision.Validity(r, **f),
+    ("optimal.iteration", "constant_time"): lambda r, **f: optimal.iteration(optimal.reaching(r), **f),
     ("motion.Online", "together"): lambda r, **f: motion.Online(1.0, 1.0, 1.0, **f),
     ("motion.Online.of", "together"): lambda r, **f: motion.Online.of(lw.load("panda"), 1.0, 1.0, **f),
     ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),
@@ -164,6 +178,7 @@ CALLS = {
     ("optimal.Problem", "implicit_damping"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Problem", "state_limits"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Walking", "state_limits"): lambda r, **f: optimal.Walking(_four_legs(), **f),
+    ("optimal.iteration", "constant_time"): lambda r, **f: optimal.iteration(optimal.reaching(r), **f),
     ("optimal.reaching", "tip"): lambda r, **f: optimal.reaching(r, **f),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),
     ("report.Fold", "opened"): lambda r, **f: report.Fold("more", [], **f),
@@ -193,6 +208,7 @@ CALLS = {
     ("view.serve", "shadows"): lambda r, **f: view.serve(r, **f),
     ("view.serve", "framed"): lambda r, **f: view.serve(r, **f),
     ("view.show", "dark"): lambda r, **f: view.show(r, **f),
+    ("view.show", "live"): lambda r, **f: view.show(r, **f),
     ("view.show", "shadows"): lambda r, **f: view.show(r, **f),
     ("view.write_page", "dark"): lambda r, **f: view.write_page(r, os.devnull, **f),
     ("view.show", "wait"): lambda r, **f: view.show(r, **f),
@@ -201,7 +217,7 @@ OPTIONAL = {  # None is allowed
     ("view.page_file", "dark"),
     ("view.write_page", "dark"),
     *(("Robot.kernel", "base_parameters"), ("simulate.simulate", "fused"), ("Mimic", "coupled")),
-    *(("Robot.show", "wait"), ("view.show", "wait")),
+    *(("Robot.show", "wait"), ("view.show", "wait"), ("Robot.show", "live"), ("view.show", "live")),
 }
 FURTHER = {  # options that reach their function through **options
     "random_robot friction": lambda r, **f: lw.random_robot(0, 3, friction=f["flag"]),

@@ -69,8 +69,51 @@ def problems_of(robot: lw.Robot, states) -> Problems:
     )
 
 
-def solved_by_pinocchio(pin, problems: Problems, k: int) -> np.ndarray | None:
-    """Impulses of one problem by Pinocchio's ADMM solver at its tightest tolerance, None where it does not end."""
+def polished(problems: Problems, k: int, p: np.ndarray, steps: int = 8) -> tuple[np.ndarray, float]:
+    """(Impulses of one problem after Newton's steps from a solution, their residual): nearer to the same solution.
+
+    Residuals are computed in long doubles. A step is the shortest one that solves the equations of the contacts as they
+    are: open, sticking or sliding.
+    """
+    one = Problems(problems.G[k : k + 1], problems.c[k : k + 1], problems.friction[k : k + 1])
+    G, c, best = one.G[0], one.c[0], np.array(p, np.longdouble)
+    least = one.residual(best[None])[0]
+    for _ in range(steps):
+        w = c + G.astype(np.longdouble) @ best
+        wrong, slope = np.zeros(len(c), np.longdouble), np.zeros_like(G)
+        for i, friction in enumerate(one.friction[0]):
+            x, z = slice(3 * i, 3 * i + 2), 3 * i + 2
+            stiff = 0.5 * (G[3 * i, 3 * i] + G[3 * i + 1, 3 * i + 1])
+            normal, across = best[z] - w[z] / G[z, z], best[x] - w[x] / stiff
+            length = np.sqrt((across**2).sum())
+            limit = friction * max(normal, 0.0)
+            unit = np.eye(len(c))
+            dnormal = unit[z] - G[z] / G[z, z] if normal > 0.0 else 0.0 * unit[z]
+            dacross = unit[x] - G[x] / stiff
+            if length > limit:
+                along = (across / length).astype(float)
+                turn = (limit / length) * (np.eye(2) - np.outer(along, along))
+                moved = turn.astype(float) @ dacross + friction * np.outer(along, dnormal)
+            else:
+                moved = dacross if normal > 0.0 else 0.0 * dacross
+            wrong[x] = best[x] - across * min(1.0, limit / max(length, np.longdouble(1e-300)))
+            wrong[z] = best[z] - max(normal, 0.0)
+            slope[x], slope[z] = unit[x] - moved, unit[z] - dnormal
+        new = best - np.linalg.lstsq(slope, wrong.astype(float), rcond=1e-12)[0]
+        residual = one.residual(new[None])[0]
+        if residual >= least:
+            break
+        best, least = new, residual
+    return best.astype(float), float(least)
+
+
+def solved_by_pinocchio(
+    pin, problems: Problems, k: int, method: str = "ADMM", tightest: bool = True
+) -> np.ndarray | None:
+    """Impulses of one problem by a solver of Pinocchio (ADMM or PGS), None where it does not end.
+
+    At its tightest tolerance, or with its default settings.
+    """
     model = pin.Model()
     joint = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "free")
     models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
@@ -79,12 +122,13 @@ def solved_by_pinocchio(pin, problems: Problems, k: int) -> np.ndarray | None:
         contact.setFriction(float(friction))
         models.append(pin.ConstraintModel(contact))
         datas.append(models[-1].createData())
-    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
-    settings.max_iterations = 10_000
-    settings.absolute_feasibility_tol = settings.absolute_complementarity_tol = 1e-13
-    settings.relative_feasibility_tol = settings.relative_complementarity_tol = 0.0
+    settings, result = getattr(pin, f"{method}SolverSettings")(), getattr(pin, f"{method}SolverResult")()
+    if tightest:
+        settings.max_iterations = 10_000
+        settings.absolute_feasibility_tol = settings.absolute_complementarity_tol = 1e-13
+        settings.relative_feasibility_tol = settings.relative_complementarity_tol = 0.0
     c = problems.c[k]
-    found = pin.ADMMConstraintSolver(len(c))
+    found = getattr(pin, f"{method}ConstraintSolver")(len(c))
     ended = found.solve(pin.DelassusOperatorDense(problems.G[k]), c, models, datas, settings, result)
     return np.array(result.retrieveConstraintImpulses()) if ended else None
 

@@ -1,7 +1,7 @@
 """The active-set method of ``solve.active_set`` on random programmes: optimality by an independent check."""
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.limited import Rows
@@ -104,3 +104,30 @@ def test_too_few_steps_are_told_by_the_residual():
     _, chosen, _ = solved(*given, 20)
     assert chosen.sum() >= 2
     assert solved(*given, 1)[2] > 1e-3
+
+
+def test_bounds_that_contradict_the_boxes_are_missed_as_little_as_possible():
+    """Bounds that no x within the boxes reaches: what they are missed by, as squares, is the least there is, found by a
+    method of least squares within boxes whose active bounds are tried until they stay; boxes are kept."""
+    for seed in range(8):
+        rows, P, p, S, limits = programme(seed, points=1, bounds=4)
+        rng = np.random.default_rng(100 + seed)
+        middle = rng.choice([-1, 1], 4) * rng.uniform(1, 3, 4)
+        limits[rows.moving :] = np.concatenate([middle + 0.1, 0.1 - middle])
+        G = inequalities(rows, S, limits)[2 * rows.boxes :]
+        h = limits[2 * rows.boxes :]
+        x, _, residual = solved(rows, P, p, S, limits, 40)
+        assert (np.abs(x) <= limits[:5] + 1e-4).all()
+        missed = np.linalg.norm(np.maximum(G @ x - h, 0.0))
+        assert residual > 0.1
+        y, scale = np.zeros(5), 1e-3  # of the cost, which is next to nothing
+        for _ in range(200):
+            over = G @ y - h > 0.0
+            root = np.linalg.cholesky(P[:5, :5] + 1e-9 * np.eye(5))
+            matrix = np.vstack([scale * root.T, G[over]])
+            right = np.concatenate([-scale * np.linalg.solve(root, p[:5]), h[over]])
+            new = lsq_linear(matrix, right, (-limits[:5], limits[:5]), method="bvls").x
+            if np.abs(new - y).max() < 1e-10:
+                break
+            y = y + 0.5 * (new - y)
+        assert abs(missed - np.linalg.norm(np.maximum(G @ y - h, 0.0))) < 1e-3 * missed, seed

@@ -11,6 +11,9 @@ from linkwise.control.controller import Controller, errors
 from linkwise.control.gains import Gains, product
 from linkwise.robot.robot import Robot
 
+POSITIONS = 256
+"""Over which the largest inertia of a joint is looked for."""
+
 
 class GravityPD(Controller):
     """τ = g(q) − K_p e − K_d ė, with K_p [N·m/rad] and K_d [N·m·s/rad] as torques, not accelerations.
@@ -29,16 +32,22 @@ class GravityPD(Controller):
 
     @classmethod
     def gains_for(cls, robot: Robot, frequency, damping=1.0, q=None) -> Gains:
-        """Gains as torques: those of accelerations times the inertia of each joint at ``q``, by default at zero.
+        """Gains as torques: those of accelerations times the inertia of each joint at ``q``.
 
         Args:
             robot: the robot.
             frequency: ω [rad/s], one number or (n,).
             damping: ζ, one number or (n,).
-            q: the position [rad or m], shape (nq,); by default zero.
+            q: the position [rad or m], shape (nq,); None: the geometric mean of the inertias at zero and of the largest
+                ones over the robot's range. The first joint of an arm that stands upright at zero has up to a hundred
+                times less inertia there than elsewhere: with gains for that it would hardly be damped.
         """
         gains = Gains.from_frequency(frequency, damping)
         inertia = np.diag(robot.mass_matrix(robot.neutral if q is None else q))
+        if q is None:
+            positions = robot.random(np.random.default_rng(0), POSITIONS)
+            most = np.diagonal(robot.mass_matrix(positions), axis1=-2, axis2=-1).max(axis=0)
+            inertia = np.sqrt(inertia * np.maximum(most, inertia))
         return Gains(inertia * gains.kp, inertia * gains.kd)
 
     def control(self, links, gains, q, qd, reference, memory, period):

@@ -62,8 +62,8 @@ def named(
             ``gravity_pd``.
         frequency: instead of gains, a natural frequency [rad/s] that means the same for every law: errors of an exact
             model decay like ë + 2ζω ė + ω² e = 0 (with integral action, a third pole at −ω; for ``gravity_pd``, a
-            decoupled arm with the inertias at q = 0; for ``cartesian_impedance`` and the virtual body of
-            ``cartesian_admittance``, a tool with its usual inertia).
+            decoupled arm with the usual inertias, see ``GravityPD.gains_for``; for ``cartesian_impedance`` and the
+            virtual body of ``cartesian_admittance``, a tool with its usual inertia).
         damping: ζ, with ``frequency``.
         torque_limits: [N·m or N], one number or (n,); None: the robot's effort limits, False: none.
         options: further arguments of the law, such as ``gravity="online"`` of ``feed_forward``.

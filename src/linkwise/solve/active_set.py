@@ -27,10 +27,12 @@ SINGULAR = 1e-12
 and wrists differ by factors of 10⁸."""
 SHARING = 1e-10
 """Added to the diagonal, whose mean is 1, of unknowns without a box, which have no cost."""
-SOFT = 1e6
+SOFT, SHARED_SOFT = 1e4, 1e6
 """Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
-not contradict. In units of P's mean diagonal. More of it would leave nothing of B's digits where they contradict."""
-REFINEMENTS, SHARED_REFINEMENTS = 2, 8
+not contradict. In units of P's mean diagonal. More of it leaves nothing of B's digits where they contradict: with 10⁶
+bounds were missed by up to a percent more than needed. The second number is for unknowns without a box, whose
+refinements with the first one do not converge."""
+REFINEMENTS, SHARED_REFINEMENTS = 4, 8
 """After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, ..."""
 REFINED = 1e-12
 """... and none after one that moves unknowns by less than this, of their size, from 1 on."""
@@ -62,6 +64,7 @@ class ActiveSet:
     def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
+        self.soft = SHARED_SOFT if rows.others else SOFT
         self.facets = rows.each_facet()
         self.first_bound = rows.boxes + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
@@ -192,7 +195,9 @@ class ActiveSet:
                     y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
                 for i in span(slots, parallel=True):
                     over = (
-                        dot(self.normals[:, i], y) - self.right[i] - (SOFT / STIFF) * self.give[i] * self.u[i]
+                        dot(self.normals[:, i], y)
+                        - self.right[i]
+                        - (self.soft / STIFF) * self.give[i] * self.u[i]
                     )
                     wrong[i] = self.used[i] * over
                 self._of_inverse(wrong, du)
@@ -276,7 +281,7 @@ class ActiveSet:
             for j in span(r.unknowns, parallel=True):
                 n[j] = dot(self.S[:, j], parts, n[j])
         reached = dot(n, self.x)
-        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, 1.0 / SOFT)
+        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, 1.0 / self.soft)
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""

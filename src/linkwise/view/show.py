@@ -109,8 +109,9 @@ def show(
         wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
     """
     dark, shadows, wait = flag("dark", dark), flag("shadows", shadows), flag_or_none("wait", wait)
+    live = flag_or_none("live", live)
     notebook = in_notebook()
-    if notebook and not flag_or_none("live", live):
+    if notebook and not live:
         at = None if q is None else np.asarray(q, dtype=float)
         text = page_file(
             robot, source, meshes=meshes, motion=motion, frame=frame, q=at, dark=dark or None, result=result
