@@ -22,6 +22,8 @@ from linkwise.embedded.entries import entries
 
 FUNCTIONS = ("inverse_dynamics", "gravity_torques", "computed_torque", "mass_matrix", "jacobian")
 CHUNK = 100_000
+AGAIN = 100
+"""Chunks from the same random numbers, in other combinations."""
 
 
 def outside(robot: lw.Robot, certificate: evidence.Certificate, dtype: str, states: int) -> int:
@@ -31,14 +33,26 @@ def outside(robot: lw.Robot, certificate: evidence.Certificate, dtype: str, stat
     names = [name for name, _ in entry.kernel.inputs]
     low = np.array([o.low - o.error for o in certificate.outputs])
     high = np.array([o.high + o.error for o in certificate.outputs])
+    rng = np.random.default_rng(0)
     wrong, done = 0, 0
+    twice: dict[str, np.ndarray] = {}
     while done < states:
         count = min(CHUNK, states - done)
-        drawn = certificate.box.draw(np.random.default_rng(done), count)
-        results = entry.kernel(*(drawn[name].astype(dtype) for name in names))
+        if done % (AGAIN * CHUNK) == 0:
+            drawn = certificate.box.draw(rng, CHUNK)
+            twice = {name: np.concatenate([x, x]).astype(dtype) for name, x in drawn.items()}
+        # new states from the same numbers: every column is moved by another distance
+        moved = {name: np.empty((count, x.shape[1]), dtype) for name, x in twice.items()}
+        for name, x in moved.items():
+            for k, offset in enumerate(rng.integers(0, CHUNK, x.shape[1])):
+                x[:, k] = twice[name][offset : offset + count, k]
+        results = entry.kernel(*(moved[name] for name in names))
         parts = results if isinstance(results, tuple) else (results,)
-        flat = np.concatenate([np.asarray(x, dtype=float).reshape(count, -1) for x in parts], axis=1)
-        wrong += int((~((flat >= low) & (flat <= high))).any(axis=1).sum())
+        flat = [np.asarray(x).reshape(count, -1) for x in parts]
+        least, most = (np.concatenate([f(x, axis=0) for x in flat]).astype(float) for f in (np.min, np.max))
+        if not ((least >= low) & (most <= high)).all():  # NaN is outside, too
+            values = np.concatenate([x.astype(float) for x in flat], axis=1)
+            wrong += int((~((values >= low) & (values <= high))).any(axis=1).sum())
         done += count
     return wrong
 

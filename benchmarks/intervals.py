@@ -1,7 +1,7 @@
 """Do intervals hold from run to run? Identifications of one arm from several recordings, compared two by two.
 
 Every recording is identified alone, with smooth Coulomb friction, so that parameters mean the same in all of them. For
-every two of them and every base parameter it is counted whether the estimates differ by less than the combined 95 %
+every two of them and every base parameter it is counted whether the saved values differ by less than the combined 95 %
 interval. Recordings are found as by benchmarks/identification.py; a simulated arm needs none.
 
     python benchmarks/intervals.py [--data FOLDER] [--only ur10e,lwr4,simulated] [--runs 20]
@@ -70,9 +70,9 @@ def counted(robot: lw.Robot, logs: list[Log]) -> dict[str, tuple[int, float]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
         for log in logs:
-            estimate = identify(robot, log, friction="smooth").estimate
-            lower, upper = estimate.interval()
-            found.append((estimate.labels, estimate.x, 0.5 * (upper - lower)))
+            rows = identify(robot, log, friction="smooth").table()
+            saved, reach = ([getattr(row, name) for row in rows] for name in ("physical", "upper"))
+            found.append(([row.label for row in rows], np.array(saved), np.array(reach) - np.array(saved)))
     inside: dict[str, list[bool]] = {}
     for (labels, x, reach), (_, other, other_reach) in itertools.combinations(found, 2):
         within = np.abs(x - other) <= np.hypot(reach, other_reach)

@@ -15,7 +15,6 @@ import argparse
 import importlib.metadata
 import os
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from linkwise.collision.validity.kernel import BoundWorld
 from linkwise.motion import plan
 
 OBSTACLES = 20
+Result = tuple[str, float, float]  # status, wall time of the search [s], processor time of all [s]
 GROUP = 16
 
 
@@ -40,17 +40,20 @@ def main() -> None:
     options = _options()
     robots = {name: _robot(name, options.models) for name in options.robots.split(",")}
     if "validity" in options.parts:
-        print("robot                    joints spheres   random   edges [ns]   coal [ns]   first use [s]")
+        print(
+            "robot                    joints spheres   random   edges   with small spheres: random   edges [ns]   "
+            "coal [ns]   first use [s]"
+        )
         for name, (robot, file) in robots.items():
             _validity(name, robot, file, options)
     if "plans" in options.parts:
         print(
             "robot                    scene     problems  solved  in 0.1 s"
-            "   search [µs]: median  p95   whole [ms]: median  p95"
+            "   search [µs]: median  p95   whole [ms of processor time]: median  p95"
         )
         for name, (robot, _) in robots.items():
-            for scene in options.scenes.split(","):
-                _plans(name, robot, scene, options)
+            scenes = [_plans(name, robot, scene, options) for scene in options.scenes.split(",")]
+            _row(name, "all", [result for results in scenes for result in results])
     if "check" in options.parts:
         for name, (robot, file) in robots.items():
             _check(name, robot, file, options)
@@ -110,13 +113,16 @@ def _validity(name: str, robot: lw.Robot, file: Path | None, options: argparse.N
     way = (ends - starts) / np.linalg.norm(ends - starts, axis=-1, keepdims=True)
     edges = (starts + np.linspace(0.0, 1.0, GROUP)[:, None] * way).reshape(-1, robot.nq)
     bound = BoundWorld(world, "float32")
+    alone = Validity(fresh, spheres=checks.spheres, divided=False)
     times = [
-        _fastest(lambda rows=rows: checks.collision_kernel(rows, bound, 1), options.repeats) / len(rows)
+        _fastest(lambda rows=rows, of=of: of.collision_kernel(rows, bound, 1), options.repeats) / len(rows)
+        for of in (alone, checks)
         for rows in (q.astype(np.float32), edges.astype(np.float32))
     ]
     coal = _coal(file, robot, world, q[: options.coal])
     print(
         f"{name:25s}{robot.dof:5d}{len(checks.spheres):8d}{1e9 * times[0]:10.0f}{1e9 * times[1]:8.0f}"
+        f"{1e9 * times[2]:10.0f}{1e9 * times[3]:8.0f}"
         f"{coal:>18s}{first:12.1f}"
     )
 
@@ -144,35 +150,44 @@ def _fastest(call: Callable[[], Any], repeats: int) -> float:
     return best
 
 
-def _plans(name: str, robot: lw.Robot, scene: str, options: argparse.Namespace) -> None:
+def _plans(name: str, robot: lw.Robot, scene: str, options: argparse.Namespace) -> list[Result]:
+    """Of each problem the status, and the quickest of three searches and of three whole plans: their results are the
+    same, and the quickest is the least disturbed by other work."""
     reach = reach_of(robot)
-    status, searches, wholes = Counter[str](), [], []
+    results: list[Result] = []
     for number in range(options.problems):
         given = problem(robot, scene, number, reach)
         if given is None:
             continue
-        if not status:  # compile everything once
+        if not results:  # compile everything once
             plan(robot, given.start, given.goal, given.world, acceleration=20.0)
         plan(robot, given.start, given.start, given.world, timing=False)  # the tables of this world
         taken = []
-        for _ in range(3):  # the same result; the quickest is the least disturbed by other work
-            begin = time.perf_counter()
+        for _ in range(3):
+            begin = time.thread_time()
             found = plan(robot, given.start, given.goal, given.world, acceleration=20.0)
-            taken.append((time.perf_counter() - begin, found.seconds["search"]))
-        wholes.append(min(whole for whole, _ in taken))
-        searches.append(min(search for _, search in taken))
-        status[found.status] += 1
+            taken.append((found.seconds["search"], time.thread_time() - begin))
+            if not found:
+                break
+        results.append((found.status, *(min(each) for each in zip(*taken, strict=True))))
         if not found:
             print(f"  {name} {scene} {number}: {found.status}: {found.message}")
-    if not wholes:
+    _row(name, scene, results)
+    return results
+
+
+def _row(name: str, scene: str, results: list[Result]) -> None:
+    if not results:
         print(f"{name:25s}{scene:12s} no problem has a free start and goal")
         return
-    quick = sum(seconds < 0.1 for seconds in searches)
-    cells = [f"{1e6 * value:.0f}" for value in np.quantile(searches, [0.5, 0.95])]
-    cells += [f"{1e3 * value:.1f}" for value in np.quantile(wholes, [0.5, 0.95])]
+    solved = [result for result in results if result[0] == "solved"]
+    quick = sum(search < 0.1 for _, search, _ in solved)
+    cells = [f"{1e6 * value:.0f}" for value in np.quantile([result[1] for result in results], [0.5, 0.95])]
+    cells += [f"{1e3 * value:.1f}" for value in np.quantile([result[2] for result in results], [0.5, 0.95])]
     print(
-        f"{name:25s}{scene:10s}{len(wholes):8d}{status['solved']:8d}{quick:10d}"
-        f"{cells[0]:>21s}{cells[1]:>6s}{cells[2]:>20s}{cells[3]:>6s}"
+        f"{name:25s}{scene:10s}{len(results):8d}{len(solved):8d}{quick:10d}"
+        f"{cells[0]:>21s}{cells[1]:>8s}{cells[2]:>18s}{cells[3]:>6s}",
+        flush=True,
     )
 
 

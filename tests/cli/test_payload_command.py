@@ -35,7 +35,7 @@ def test_a_load_with_intervals_and_the_robot_that_carries_it(linkwise, recording
     torques, _ = recordings
     facts = linkwise("payload", "two_link", *torques, "--json", "--out", tmp_path / "loaded.urdf").json
     rows = {row["name"]: row for row in facts["rows"]}
-    assert rows["mass"]["lower"] < MASS < rows["mass"]["upper"] < 1.1 * MASS
+    assert rows["mass"]["lower"] < MASS < rows["mass"]["upper"] < 1.15 * MASS
     assert facts["com"][:2] == pytest.approx(COM[:2], abs=0.01)
     arm, loaded = lw.load("two_link"), lw.load(tmp_path / "loaded.urdf")
     heavier = arm.with_payload(MASS, COM)
@@ -72,3 +72,26 @@ def test_what_cannot_be_meant_is_refused(linkwise, recordings, options, words):
 
 def test_currents_without_gains_need_a_layout(linkwise, recordings):
     assert "drive.gains" in linkwise("payload", "two_link", *recordings[1]).refused()
+
+
+def test_a_layout_that_names_its_files_is_a_recording(linkwise, recordings, tmp_path):
+    """As of ``linkwise identify``: one quantity in each file."""
+    torques, _ = recordings
+    layouts = []
+    for k, path in enumerate(torques):
+        table = np.loadtxt(path, delimiter=",", skiprows=1)
+        for name, columns in (("q", slice(1, 3)), ("tau", slice(3, 5))):
+            np.savetxt(tmp_path / f"{name}{k}.txt", table[:, columns])
+        layouts.append(tmp_path / f"run{k}.toml")
+        files = f'{{ position = "q{k}.txt", torque = "tau{k}.txt" }}'
+        layouts[-1].write_text(f"[recording]\nrate = 100.0\nfiles = {files}\n", encoding="utf-8")
+    facts = linkwise("payload", "two_link", *layouts, "--json").json
+    same = linkwise("payload", "two_link", *torques, "--json").json
+    assert facts["mass"] == pytest.approx(same["mass"], rel=1e-6)
+    exact = linkwise("payload", "two_link", *torques, "--json", "--gain-deviation", "0").json
+    widths = [row["upper"] - row["lower"] for row in (facts["rows"][0], exact["rows"][0])]
+    assert widths[0] > 2 * widths[1]
+    (tmp_path / "none.toml").write_text('[units]\nposition = "rad"\n', encoding="utf-8")
+    failed = linkwise("payload", "two_link", tmp_path / "none.toml", torques[1])
+    assert failed.status == 2
+    assert "a layout without files" in failed.err

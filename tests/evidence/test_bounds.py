@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import linkwise as lw
 from linkwise import evidence
 from linkwise.compiler.ir import interpret
-from linkwise.compiler.ir.program import trace
+from linkwise.compiler.ir.program import Program, trace
 from linkwise.embedded import Options
+from linkwise.embedded.entries import entries
+from linkwise.evidence import certified_bounds, intervals, rounding, search, shared_energy, suprema
 from linkwise.evidence import forms as forms_
-from linkwise.evidence import intervals, rounding, search, suprema
 from linkwise.evidence.box import Box
 from strategies import robots
 
@@ -94,17 +95,96 @@ def test_a_division_by_zero_and_an_infinity_are_named():
         evidence.box_of(lw.load("two_link"), [("wind", 2)])
 
 
-def test_forward_dynamics_over_small_boxes_or_the_place_where_it_is_not_shown():
-    robot = lw.load("two_link")
-    middle = np.array([0.3, 0.9])
-    found = evidence.certify(
-        robot, "forward_dynamics", given={"q": (middle - 0.1, middle + 0.1)}, velocity=1.0, seconds=1.0
-    )
-    assert found.holds or found.problems[0].node > 0
+@pytest.mark.parametrize("name", ["two_link", "puma560"])
+def test_forward_dynamics_over_boxes_of_a_fifth_of_a_radian(name):
+    robot = lw.load(name)
+    program = robot.kernel("forward_dynamics").program("float64")
+    limits = robot.limits
+    middle = np.where(np.isfinite(limits.lower), limits.lower + 0.6 * (limits.upper - limits.lower), 0.7)
+    states_box = evidence.box_of(robot, program.inputs, given={"q": (middle - 0.1, middle + 0.1)})
+    analysed = forms_.analyse(program, states_box)
+    assert not analysed.problems
+    states = states_box.draw(np.random.default_rng(0), 3000)
+    computed = robot.forward_dynamics(*(states[n] for n, _ in program.inputs)).reshape(3000, -1)
+    lower, upper = analysed.angle_bounds()
+    for k, node in enumerate(program.values[0]):
+        low, high = analysed.interval(node)
+        assert low <= computed[:, k].min()
+        assert computed[:, k].max() <= high
+        form = analysed.form(node)
+        found = suprema.supremum(form, lower, upper, variables=len(analysed.variables), seconds=0.05)
+        assert found.low <= computed[:, k].min() + 1e-9
+        assert computed[:, k].max() <= found.high + 1e-9
 
 
-def test_loops_are_refused_with_a_reason():
-    with pytest.raises(evidence.EvidenceError, match="straight-line"):
+def test_parts_of_a_box_that_are_not_shown_are_named():
+    program = trace(lambda x: [1.0 / (x[0] * x[0] + x[1] - 0.3)], {"x": 2}, {"y": (1,)})
+    whole = Box({"x": (np.zeros(2), np.ones(2))})
+    found = evidence.divide(program, whole, inputs=("x",), most=60)
+    assert found.shown
+    assert found.left
+    assert all("division" in problem.what for _, problem in found.left)
+    points = np.random.default_rng(0).random((500, 2))
+    values = points[:, 0] ** 2 + points[:, 1] - 0.3
+
+    def inside(part):
+        low, high = part.bounds["x"]
+        return ((low <= points) & (points <= high)).all(axis=1)
+
+    covered = sum(inside(part).astype(int) for part in [*found.shown, *(part for part, _ in found.left)])
+    assert (covered == 1).all()
+    for part in found.shown:
+        some = values[inside(part)]
+        assert (some > 0).all() or (some < 0).all()
+    assert not evidence.divide(program, Box({"x": (np.ones(2), np.ones(2) * 2)}), inputs=("x",)).left
+
+
+@settings(max_examples=40, deadline=None)
+@given(low=st.floats(0.01, 10), width=st.floats(0, 5), sign=st.sampled_from([-1.0, 1.0]))
+def test_a_quotient_lies_in_its_form(low, width, sign):
+    program = trace(lambda x: [3.0 / x[0]], {"x": 1}, {"y": (1,)})
+    ends = sorted((sign * low, sign * (low + width)))
+    analysed = forms_.analyse(program, box(x=tuple(ends)))
+    form = analysed.form(program.values[0][0])
+    for x in np.linspace(*ends, 9):
+        radius = (ends[1] - ends[0]) / 2
+        epsilon = 0.0 if radius == 0 else (x - sum(ends) / 2) / radius
+        values = np.zeros(len(analysed.variables))
+        place = [k for k, node in enumerate(analysed.variables) if node.op == "input"]
+        values[place] = epsilon
+        rest = [k for k in range(len(values)) if k not in place]
+        around = []
+        for side in (-1.0, 1.0):
+            values[rest] = side
+            around.append(float(form(np.zeros(1), values)))
+        slack = 1e-12 * abs(3.0 / x)
+        assert min(around) - slack <= 3.0 / x <= max(around) + slack
+
+
+def test_loops_are_written_out_with_the_bits_of_the_kernel_and_bounded():
+    robot = lw.planar_chain(40)
+    kernel = robot.kernel("gravity_torques")
+    entry = next(e for e in entries(robot, ("gravity_torques",), Options()) if e.name == "gravity_torques")
+    assert not isinstance(entry.program, Program)
+    program = certified_bounds.straight_line(entry.program)
+    states_box = evidence.box_of(robot, program.inputs, given={"q": (-0.1, 0.1)})
+    states = states_box.draw(np.random.default_rng(0), 200)
+    (first,) = interpret.run(program, states["q"][0])
+    assert np.array_equal(first, np.asarray(kernel(states["q"][0])))
+    analysed = forms_.analyse(program, states_box, keep=True)
+    errors = rounding.errors(analysed)
+    assert not analysed.problems
+    computed = np.asarray(kernel(states["q"]))
+    exact = search.exact(program, states)[0]
+    for k, node in enumerate(program.values[0]):
+        low, high = analysed.interval(node)
+        assert low - errors.of(node) <= computed[:, k].min()
+        assert computed[:, k].max() <= high + errors.of(node)
+        assert np.abs(computed[:, k] - exact[:, k]).max() <= errors.of(node) < 1e-6
+
+
+def test_loops_of_unknown_length_are_refused_with_a_reason():
+    with pytest.raises(evidence.EvidenceError, match="length of a loop"):
         evidence.certify(lw.load("two_link"), "closed_loop")
 
 
@@ -181,6 +261,26 @@ def test_the_error_of_sines_is_within_its_bound(dtype, fused):
                 assert abs(mpmath.mpf(float(value)) - function(mpmath.mpf(float(x)))) <= errors.of(node)
     most = (3 if fused else 8) * rounding.UNITS[dtype]
     assert all(errors.of(node) <= most for node in program.values[0])
+
+
+@settings(max_examples=4, deadline=None)
+@given(robot=robots(min_dof=1, max_dof=4), seed=st.integers(0, 99))
+def test_energies_of_pairs_of_links_bound_the_smallest_inertia(robot, seed):
+    bound = shared_energy.least_inertia(robot)
+    q = np.random.default_rng(seed).uniform(-np.pi, np.pi, (500, robot.nq))
+    limits = robot.limits
+    q = np.clip(q, limits.lower, limits.upper)
+    assert bound <= np.linalg.eigvalsh(robot.mass_matrix(q)).min() * (1 + 1e-9)
+
+
+def test_the_smallest_inertia_of_arms_is_bounded_closely():
+    for name, most in (("ur10e", 1.1), ("stanford", 1.05), ("iiwa14", 1.5), ("panda", 2.0)):
+        robot = lw.load(name)
+        limits = robot.limits
+        q = limits.lower + (limits.upper - limits.lower) * np.random.default_rng(0).random((2000, robot.dof))
+        found = np.linalg.eigvalsh(robot.mass_matrix(q)).min()
+        bound = shared_energy.least_inertia(robot)
+        assert 0 < bound <= found <= most * bound
 
 
 def test_constants_of_the_equation_of_motion():

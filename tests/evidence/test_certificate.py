@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 
 import linkwise as lw
 from linkwise.embedded import Options
-from linkwise.evidence import CertifiedPackage
-from linkwise.evidence.sheet import CERTIFICATE, CHECKER, PAGE
+from linkwise.evidence import CertifiedPackage, objects
+from linkwise.evidence.recomputed import RecomputeError, recompute
+from linkwise.evidence.sheet import CERTIFICATE, CHECKER, MODEL, PAGE
 
 
 @pytest.fixture(scope="module", params=[("float32", True), ("float64", False)])
@@ -98,3 +100,40 @@ def test_wrong_bounds_are_found(package, checker):
             name = next(n for n, (low, high) in wrong["box"].items() if low < high)
             wrong["box"][name][1][0] = wrong["box"][name][0][0]
         assert list(checker.check(wrong, text)), kind
+
+
+def test_a_package_is_computed_again(package, tmp_path):
+    folder = package.write(tmp_path / "arm") and tmp_path / "arm"
+    assert recompute(folder) == []
+    place = folder / CERTIFICATE
+    written = json.loads(place.read_text(encoding="utf-8"))
+    changed = copy.deepcopy(written)
+    changed["functions"][0]["outputs"][0]["error"] *= 0.999
+    changed["functions"][0]["nodes"][3][2] *= 1.001
+    place.write_text(json.dumps(changed), encoding="utf-8")
+    assert len(recompute(folder)) == 2
+    place.write_text(json.dumps(written), encoding="utf-8")
+    model = folder / MODEL
+    text = model.read_text(encoding="utf-8")
+    assert "Izz = 0.25" in text
+    model.write_text(text.replace("Izz = 0.25", "Izz = 0.26"), encoding="utf-8")
+    assert any("the code is not what Linkwise generates" in sentence for sentence in recompute(folder))
+    with pytest.raises(RecomputeError, match="no certificate"):
+        recompute(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_instructions_and_stack_are_those_of_the_objects(package):
+    certified = json.loads(package.files[CERTIFICATE])["functions"][0]
+    here = certified["objects"][0]
+    assert here["stack"] <= certified["stack_bound"]
+    assert here["instructions"] is None or here["instructions"] > 50
+    assert (here["instructions"] is not None) == package.constant_time
+    looped = (
+        "double f(const double x[4]) { double s = 0; for (int k = 0; k < 4; k++) if (x[k] > 0) s += x[k]; "
+    )
+    looped += "return s; }"
+    straight = "double g(const double x[4]) { return x[0] * x[1] + x[2] * x[3]; }"
+    counted = {r["function"]: r for r in objects.measured({"f.c": looped, "g.c": straight}, ("f", "g"))}
+    assert counted["f"]["instructions"] is None
+    assert 4 <= counted["g"]["instructions"] <= 12

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from known_arm import motion
 
 import linkwise as lw
 from linkwise.identify import (
     IdentificationError,
+    Log,
     Noise,
     drive_gains,
     excite,
@@ -155,3 +157,21 @@ def test_what_a_real_arm_carried():
     found = identify_payload(robot, empty, loaded, frame="tool0")
     assert 2.3 < found.mass < 3.0
     assert np.linalg.norm(found.com) < 0.15  # close to the flange
+
+
+def test_intervals_include_the_drive_gains(arm, truth):
+    """Currents with gains that are 6 % too large: the mass is 6 % too large, and its interval says so."""
+    runs = []
+    for robot, seed in ((truth, 1), (truth.with_payload(0.8, (0.1, 0.0, 0.0)), 2)):
+        t, q, qd, qdd = (each[:2000] for each in motion(seed))
+        tau = 1.06 * robot.inverse_dynamics(q, qd, qdd)
+        noise = 0.02 * np.random.default_rng(seed).normal(size=tau.shape)
+        runs.append(Log(t, q, tau + noise, name=f"run{seed}"))
+    found = identify_payload(arm, *runs)
+    exact = identify_payload(arm, *runs, gain_deviation=0.0)
+    row, narrow = found.table()[0], exact.table()[0]
+    assert found.gain_deviation == 0.05
+    assert row.lower < 0.8 < row.upper
+    assert not narrow.lower < 0.8 < narrow.upper
+    sensed = [replace(run, sensed="joint") for run in runs]
+    assert identify_payload(arm, *sensed).gain_deviation == 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import numpy as np
 
 from linkwise.cli.support import headings
 from linkwise.cli.support.options import POSITIVE, Numbers, OneOf, json_option, load_robot, robot_argument
-from linkwise.cli.support.output import Table, number, progress, say_json, show
+from linkwise.cli.support.output import Table, number, progress, say, say_json, show
 
 _HEADINGS = {
     "Code": "dtype no-fma algorithm no-friction",
@@ -68,14 +69,19 @@ def command(
     Each FUNCTION is one of `linkwise generate`. The range and the rounding error of every output are bounded for all
     states of a box: joint limits, velocity limits and accelerations. Beside each bound stands the largest value that a
     search finds. --constants bounds what robust and adaptive control ask for: eigenvalues of the mass matrix, gravity
-    torques, Coriolis terms.
+    torques, Coriolis terms. For the folder of a package with a certificate instead of a ROBOT, the code and all bounds
+    are computed again and compared.
 
     \b
     Example:
       linkwise certify puma560 gravity_torques
       linkwise certify ur10e inverse_dynamics --dtype float32 --acceleration 5
       linkwise certify two_link --constants
+      linkwise certify certified_arm
     """
+    if Path(robot, "certificate.json").is_file():
+        _compute_again(robot, functions)
+        return
     loaded = load_robot(robot, gravity, lock, base, mimic)
     box = {name: _one_or_all(options[name]) for name in ("velocity", "acceleration")}
     if options["constants"]:
@@ -86,6 +92,20 @@ def command(
     if not functions:
         raise click.UsageError("Missing argument 'FUNCTION…'")
     _show_bounds(loaded, functions, box, options, as_json)
+
+
+def _compute_again(folder: str, functions: tuple[str, ...]) -> None:
+    """Of a package: all bounds once more."""
+    from linkwise.evidence.recomputed import recompute
+
+    if functions:
+        raise click.UsageError("a package takes no FUNCTION: all of its bounds are computed again")
+    differences = recompute(folder)
+    for sentence in differences:
+        say(sentence)
+    if differences:
+        raise click.exceptions.Exit(1)
+    say(f"{folder}: code and bounds were computed again and are those of the certificate")
 
 
 def _one_or_all(values: Any) -> Any:

@@ -19,6 +19,7 @@ from linkwise.cli.parts.closed_loop import (
     show_closed_loop,
 )
 from linkwise.cli.parts.identified import all_validations, show_identification
+from linkwise.cli.parts.recorded import read_layout, read_source
 from linkwise.cli.support import headings
 from linkwise.cli.support.options import (
     NOT_NEGATIVE,
@@ -257,7 +258,7 @@ def _recordings(robot: Robot, logs, options) -> tuple[list[Log], list[Log]]:
         raise click.UsageError("--split and --validate do not go together")
     if options["validate_rows"] and not options["validate"]:
         raise click.UsageError("--validate-rows belongs to --validate")
-    layout = _layout(options["layout"])
+    layout = read_layout(options["layout"])
     train = [_read(robot, log, layout, options["rows"], options) for log in logs]
     others = replace(layout, rows=None)  # rows of a layout are those of the recording that is fitted
     tests = [_read(robot, log, others, options["validate_rows"], options) for log in options["validate"]]
@@ -271,7 +272,7 @@ def _references(robot: Robot, logs, train: list[Log], options) -> list | None:
     """What the controller was told to follow in every recording: columns beside the recorded positions."""
     if options["reference"] is None:
         return None
-    layout = reference_layout(_layout(options["layout"]), options["reference"])
+    layout = reference_layout(read_layout(options["layout"]), options["reference"])
     read = [_read(robot, log, layout, options["rows"], options) for log in logs]
     if options["split"]:
         read = [log.split(options["split"])[0] for log in read]
@@ -279,24 +280,9 @@ def _references(robot: Robot, logs, train: list[Log], options) -> list | None:
 
 
 def _read(robot: Robot, source: str, layout: Layout, rows, options) -> Log:
-    from linkwise.identify import read_log
-
-    if source.endswith(".toml"):
-        layout = _layout(source)
-        if not layout.files:
-            raise click.UsageError(
-                f"{source}: a layout without files; give it as --layout, or name recording.files"
-            )
-    if options["topic"] is not None:
-        layout = replace(layout, topic=options["topic"])
-    name = Path(source).name
-    return read_log(source, robot, layout, rows=rows, drop_bad_rows=options["drop_bad_rows"], name=name)
-
-
-def _layout(path: str | None) -> Layout:
-    from linkwise.identify import Layout
-
-    return Layout() if path is None else Layout.read(path)
+    return read_source(
+        robot, source, layout, rows, drop_bad_rows=options["drop_bad_rows"], topic=options["topic"]
+    )
 
 
 def _stages(now) -> Stages:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli.parts.recorded import read_layout, read_source
 from linkwise.cli.support import headings
 from linkwise.cli.support.options import (
+    NOT_NEGATIVE,
     POSITIVE,
     Number,
     Numbers,
@@ -34,7 +35,7 @@ LEVEL = 0.95
 
 _HEADINGS = {
     "Recordings": "layout rows loaded-rows more-unloaded more-loaded drop-bad-rows",
-    "Model": "cutoff friction frame",
+    "Model": "cutoff friction frame gain-deviation",
     "Gains of drives": "gains load-mass load-com load-inertia start",
 }
 
@@ -89,6 +90,12 @@ _HEADINGS = {
     help="With --load-com: inertia about it [kg·m²], 3 numbers or XX,XY,XZ,YY,YZ,ZZ.",
 )
 @click.option("--start", type=POSITIVE, metavar="GAIN", help="For --gains: a rough gain to start from; 10.")
+@click.option(
+    "--gain-deviation",
+    type=NOT_NEGATIVE,
+    metavar="PERCENT",
+    help="Standard deviation of the drive gains; default: 5, and 0 of torque sensors behind the gears.",
+)
 @click.option("--out", metavar="ROBOT2", help="Write the robot with the load: .urdf or .toml.")
 @json_option
 def command(robot, gravity, lock, base, mimic, unloaded, loaded, **options: Any) -> None:
@@ -110,9 +117,7 @@ def command(robot, gravity, lock, base, mimic, unloaded, loaded, **options: Any)
     if options["out"] and Path(options["out"]).suffix not in (".urdf", ".toml"):
         raise click.UsageError(f"--out: {options['out']}: a robot is saved as .urdf or .toml")
     arm = load_robot(robot, gravity, lock, base, mimic, moving=True)
-    layout = library.Layout() if options["layout"] is None else library.Layout.read(options["layout"])
-    if options["gains"]:
-        layout = replace(layout, gains=(1.0,) * arm.dof)  # the recordings are used as they are: currents
+    layout = read_layout(options["layout"])
     chosen = {key: options[key] for key in ("frame", "friction", "cutoff", "lag")}
     with status(f"reading {unloaded}") as now:
         empty = _read_all(arm, (unloaded, *options["more_unloaded"]), layout, options["rows"], options)
@@ -123,6 +128,8 @@ def command(robot, gravity, lock, base, mimic, unloaded, loaded, **options: Any)
             estimate = library.drive_gains(arm, empty, full, load, **chosen, **start)
             _show_gains(arm, estimate, options)
             return
+        if options["gain_deviation"] is not None:
+            chosen["gain_deviation"] = 0.01 * options["gain_deviation"]
         carried = library.identify_payload(arm, empty, full, **chosen)
     _show_payload(arm, carried, options)
 
@@ -154,18 +161,10 @@ def _known_load(options: dict[str, Any]) -> Inertia | float | None:
 
 
 def _read_all(robot: Robot, sources, layout: Layout, rows, options) -> list[Log]:
-    """The recordings; ``rows`` are those of the first."""
-    from linkwise.identify import read_log
-
+    """The recordings; ``rows`` are those of the first. For --gains they are used as they are: currents."""
+    given = {"drop_bad_rows": options["drop_bad_rows"], "currents": options["gains"]}
     return [
-        read_log(
-            source,
-            robot,
-            layout,
-            rows=None if place else rows,
-            drop_bad_rows=options["drop_bad_rows"],
-            name=Path(source).name,
-        )
+        read_source(robot, source, layout, None if place else rows, **given)
         for place, source in enumerate(sources)
     ]
 
@@ -190,7 +189,8 @@ def _show_payload(robot: Robot, found: Payload, options) -> None:
     columns = ["", ">value", ">least squares", ">from", ">to", "unit"]
     notes = [
         "value: the possible body nearest to the data; from, to: 95 % interval of the least-squares estimate",
-        f"in the axes of {found.frame}",
+        f"in the axes of {found.frame}; drive gains are taken as known to {100 * found.gain_deviation:.3g} % "
+        "(--gain-deviation), which is in the intervals",
         *_lags(found),
     ]
     show(Table(f"What {robot.name} carried", columns, cells, notes))

@@ -30,6 +30,7 @@ POSTURES = 1024  # random ones that show what touches
 LOOKED_AT = 256  # of them in which small spheres are compared
 CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
 FAR_APART = 0.1  # [m] usual distances are not looked at above this
+MOST_DIVIDED = 40  # spheres, those that touch most often
 SOME = 0.05  # share of postures in which a sphere touches another body, from which on it is divided
 LinkPair = tuple[str, str]
 
@@ -84,7 +85,7 @@ def body_pairs(
     postures = _Postures(robot, spheres)
     listed: dict[str, list[LinkPair]] = {"always": [], "left_out": []}
     candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}  # pairs, and how often they touch
-    often: set[int] = set()
+    shares = np.zeros(len(spheres))  # how often each sphere touches another body, the most of all
     bodies = spheres.bodies
     for place, first in enumerate(bodies):
         for second in bodies[place + 1 :]:
@@ -95,7 +96,8 @@ def body_pairs(
                 pairs = _all_pairs(spheres.of(first), spheres.of(second))
                 share = postures.touching(pairs).mean(axis=0)
                 candidates[key] = (pairs, share)
-                often.update(pairs[share >= SOME].ravel().tolist())
+                np.maximum.at(shares, pairs, share[:, None])
+    often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
     small = spheres.divide(tuple(sorted(often))) if spheres.divide is not None else _NONE
     divided = set(small.parent.tolist())
     compared: dict[tuple[int, int], np.ndarray] = {}
@@ -196,7 +198,7 @@ class _Postures:
 
     def usual_distance(self, found: BodyPairs, pairs: np.ndarray) -> float:
         """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
-        count = LOOKED_AT // 4
+        count = LOOKED_AT // 8
         reach = self.spheres.radius[pairs].sum(axis=1)
         way = self.centres[:count, pairs[:, 0]] - self.centres[:count, pairs[:, 1]]
         gaps = np.sqrt((way * way).sum(axis=-1)) - reach

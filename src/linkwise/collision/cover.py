@@ -16,9 +16,11 @@ import numpy as np
 from linkwise.collision import fit
 
 CELLS = 40  # of the grid along the longest edge of a part
+MOST_TRIANGLES = 12_000  # of a body; corners of more are moved to a grid
+FINEST = 120  # cells of this grid along the longest edge of a body
 CHOSEN = 700  # triangles of a body by which spheres are chosen at first
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
-_ROUNDS = 12  # in which triangles that are not covered yet are added to the chosen ones
+_ROUNDS = 8  # in which triangles that are not covered yet are added to the chosen ones
 _ADDED = 160  # of them in a round
 _SURFACE = 1500  # points by which spheres inside are bounded
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
@@ -44,6 +46,7 @@ class Cover:
     def __init__(self, parts: list[np.ndarray]):
         corners = np.concatenate([part.reshape(-1, 3) for part in parts])
         self.extent = float(np.ptp(corners, axis=0).max(initial=0.0)) + 1e-6
+        parts, self.grown = _with_fewer(parts, self.extent)
         self.triangles = np.concatenate(
             [fit.divided_edges(part, max(self.extent / 24, 5e-3)) for part in parts]
         )
@@ -64,7 +67,10 @@ class Cover:
         Args:
             excess: how far they reach beyond the surface [m], about.
         """
-        return _covering(self.triangles, self._whole, excess)
+        return self._enlarged(_covering(self.triangles, self._whole, excess))
+
+    def _enlarged(self, found: Covering) -> Covering:
+        return Covering(found.centre, found.radius + self.grown, found.owner)
 
     def part(self, triangles: np.ndarray, excess: float, most: int) -> Covering:
         """Spheres that contain some of the triangles.
@@ -75,10 +81,12 @@ class Cover:
             most: number of spheres.
         """
         candidates = self._candidates(_spread(triangles, CHOSEN // 2))
+        while len(_chosen(candidates.far <= candidates.radius + excess)) > 0.7 * most:
+            excess *= 1.3
         while True:
             found = _covering(triangles, candidates, excess)
             if len(found.radius) <= most:
-                return found
+                return self._enlarged(found)
             excess *= 1.3
 
     def _candidates(self, few: np.ndarray) -> _Candidates:
@@ -86,6 +94,26 @@ class Cover:
         own = _own(few)  # so that every triangle is covered by a candidate
         centre, radius = np.concatenate([centre, own[0]]), np.concatenate([radius, own[1]])
         return _Candidates(few, centre, radius, corner_distances(few, centre))
+
+
+def _with_fewer(parts: list[np.ndarray], extent: float) -> tuple[list[np.ndarray], float]:
+    """Fewer triangles where a body has very many: corners are moved to the points of a grid. And by how much they are
+    moved at most [m]: no point of a triangle is moved by more."""
+    if sum(map(len, parts)) <= MOST_TRIANGLES:
+        return parts, 0.0
+    cell = max(extent / FINEST, 2e-3)
+    found: list[np.ndarray] = []
+    largest = 0.0
+    for part in parts:
+        low = part.reshape(-1, 3).min(axis=0)
+        place = np.rint((part - low) / cell).astype(np.int64)
+        moved = low + cell * place - part
+        largest = max(largest, float((moved * moved).sum(axis=-1).max()))
+        number = np.sort((place[..., 0] * 2048 + place[..., 1]) * 2048 + place[..., 2], axis=1)
+        order = np.lexsort((number[:, 2], number[:, 1], number[:, 0]))
+        first = np.append(True, (np.diff(number[order], axis=0) != 0).any(axis=1))
+        found.append(low + cell * place[order[first]])
+    return found, float(np.sqrt(largest))
 
 
 class _Candidates(NamedTuple):

@@ -272,7 +272,7 @@ def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...
             for group in _groups(small.centre):
                 inside = triangles[np.isin(small.owner, group)]
                 centre, radius = enclosing_sphere(inside)
-                found.append((number, len(found), *centre.tolist(), radius, 1.0))
+                found.append((number, len(found), *centre.tolist(), radius + cover.grown, 1.0))
                 for k in group.tolist():
                     found.append((number, len(found), *small.centre[k].tolist(), float(small.radius[k]), 0.0))
     return np.array(found, dtype=float).reshape(-1, 7)

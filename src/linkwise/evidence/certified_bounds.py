@@ -12,6 +12,9 @@ import numpy as np
 from linkwise.compiler.emit import c
 from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.program import Program
+from linkwise.compiler.ir.schedule import LoopRegion
+from linkwise.compiler.ir.unrolled import UnrollError, unrolled
+from linkwise.compiler.shapes import nest
 from linkwise.embedded.entries import entries
 from linkwise.embedded.entry import Entry, Options
 from linkwise.evidence import intervals, rounding, search
@@ -24,6 +27,8 @@ from linkwise.robot.robot import Robot
 
 _RANDOM = 20000
 """Random states of a search."""
+_STARTS = 16
+"""The best of them, from which it goes on."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,7 @@ def certify(
     velocity: Any = None,
     acceleration: Any = None,
     given: Mapping[str, tuple[Any, Any]] | None = None,
+    numbers: Mapping[str, int] | None = None,
     tolerance: float = 0.1,
     seconds: float = 60.0,
     seed: int = 0,
@@ -147,6 +153,7 @@ def certify(
         velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
         acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
         given: (lower, upper) of inputs by name, in place of all others.
+        numbers: whole numbers that a call gives, such as the number of time steps of a loop.
         tolerance: what bounds may add to the largest value, as a part of it.
         seconds: for the bounds of one output; they are wider if the time ends.
         seed: of the search.
@@ -155,7 +162,7 @@ def certify(
         Bounds of outputs and of every operation.
 
     Raises:
-        EvidenceError: the function is not straight-line code.
+        EvidenceError: the number of turns of a loop depends on data or was not given.
         BoxError: an input has no bounds.
     """
     chosen = Options() if options is None else options
@@ -167,6 +174,7 @@ def certify(
         velocity=velocity,
         acceleration=acceleration,
         given=given,
+        numbers=numbers,
         tolerance=tolerance,
         seconds=seconds,
         seed=seed,
@@ -181,6 +189,7 @@ def certify_entry(
     velocity: Any = None,
     acceleration: Any = None,
     given: Mapping[str, tuple[Any, Any]] | None = None,
+    numbers: Mapping[str, int] | None = None,
     tolerance: float = 0.1,
     seconds: float = 60.0,
     seed: int = 0,
@@ -194,16 +203,13 @@ def certify_entry(
         velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
         acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
         given: (lower, upper) of inputs by name, in place of all others.
+        numbers: whole numbers that a call gives, such as the number of time steps of a loop.
         tolerance: what bounds may add to the largest value, as a part of it.
         seconds: for the bounds of one output.
         seed: of the search.
     """
     begin = time.monotonic()
-    program = entry.program if fma else c.unfused(entry.program)
-    if not isinstance(program, Program):
-        raise EvidenceError(
-            f"{entry.name}: bounds are computed for straight-line programs; this one has loops"
-        )
+    program = straight_line(entry.program if fma else c.unfused(entry.program), numbers)
     box = box_of(
         robot,
         program.inputs,
@@ -238,6 +244,24 @@ def certify_entry(
         table,
         time.monotonic() - begin,
     )
+
+
+def straight_line(program: c.AnyProgram, numbers: Mapping[str, int] | None = None) -> Program:
+    """The operations of one call; loops are written out.
+
+    Args:
+        program: of a function.
+        numbers: whole numbers that a call gives, such as the number of time steps.
+
+    Raises:
+        EvidenceError: the number of turns of a loop depends on data or was not given.
+    """
+    if isinstance(program, Program) and not any(isinstance(item, LoopRegion) for item in program.body):
+        return program
+    try:
+        return unrolled(nest(program), numbers)
+    except UnrollError as error:
+        raise EvidenceError(f"no bounds: {error}") from error
 
 
 def _unbounded(
@@ -370,7 +394,7 @@ class _Search:
         given = [{name: x[None].astype(self.kind) for name, x in s.items()} for s in starts]
         found = []
         for sign in (-1.0, 1.0):
-            order = np.argsort(-sign * self._values[output][:, index], kind="stable")[:8]
+            order = np.argsort(-sign * self._values[output][:, index], kind="stable")[:_STARTS]
             begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
             best = search.climb(
                 lambda s, g=sign: g * self.computed(s)[output][:, index].astype(float),
@@ -379,13 +403,12 @@ class _Search:
                 self.rng,
             )
             found.append(Reached(sign * best.value, best.state))
-        order = np.argsort(-self._differences[output][:, index], kind="stable")[:8]
+        order = np.argsort(-self._differences[output][:, index], kind="stable")[:_STARTS]
         begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
         worst = search.climb(
             lambda s: self.errors(s)[output][:, index].astype(float),
             self.forms.box,
             begin,
             self.rng,
-            rounds=6,
         )
         return found[0], found[1], worst

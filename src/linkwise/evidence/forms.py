@@ -21,6 +21,7 @@ from linkwise.evidence import intervals, patterns
 from linkwise.evidence.box import Box
 from linkwise.evidence.intervals import Interval
 from linkwise.evidence.series import Packing, Series, TooLargeError, constant, harmonic, variable
+from linkwise.evidence.suprema import supremum
 
 LIMITS = {"float64": float(np.finfo(np.float64).max), "float32": float(np.finfo(np.float32).max)}
 _MOST_ANGLES = 15
@@ -164,6 +165,8 @@ def _last_uses(program: Program) -> dict[int, list[Node]]:
 def _value(forms: Forms, node: Node) -> None:
     """Interval and normal form of one operation."""
     turn = forms.patterns.turns.get(node)
+    if node.op in ("div", "sqrt") and node not in forms.patterns.inner:
+        _bound_closely(forms, node.args[-1])
     interval = _interval(forms, node)
     if turn is not None:
         of = forms.interval(turn.angle)
@@ -180,6 +183,16 @@ def _value(forms: Forms, node: Node) -> None:
         forms.intervals[node] = intervals.meet(interval, series.bounds())
         forms.series[node] = series
     _check(forms, node)
+
+
+def _bound_closely(forms: Forms, node: Node) -> None:
+    """A close interval of a divisor or of what a root is taken of."""
+    if node in forms.series and node not in forms.variables and node.op not in ("const", "input"):
+        lower, upper = forms.angle_bounds()
+        found = supremum(
+            forms.series[node], lower, upper, variables=len(forms.variables), tolerance=0.05, seconds=1.0
+        )
+        forms.intervals[node] = intervals.meet(forms.intervals[node], (found.low, found.high))
 
 
 def _check(forms: Forms, node: Node) -> None:
@@ -276,15 +289,19 @@ def _condition(forms: Forms, node: Node) -> bool | None:
 
 def _series(forms: Forms, node: Node, turn: patterns.Turn | None) -> Series | None:
     """The normal form, if the operation keeps it."""
+    if len(forms.angles) > _MOST_ANGLES:
+        return None
     if turn is not None:
         linear = linear_form(turn.angle)
-        if linear is None or len(forms.angles) > _MOST_ANGLES:
+        if linear is None:
             return None
         multiples, phase = linear
         numbers = {forms.angles[place]: factor for place, factor in multiples.items()}
         return harmonic(forms.packing, numbers, phase, turn.kind)
     if node.op == "select" and forms.conditions[node.args[0]] is not None:
         return forms.form(node.args[1] if forms.conditions[node.args[0]] else node.args[2])
+    if node.op == "div":
+        return _quotient(forms, node)
     if node.op not in ("add", "sub", "mul", "fma", "neg"):
         return None
     of = [forms.form(a) for a in node.args]
@@ -302,6 +319,31 @@ def _series(forms: Forms, node: Node, turn: patterns.Turn | None) -> Series | No
             return a * others[0] + others[1]
         case _:
             return -a
+
+
+def _quotient(forms: Forms, node: Node) -> Series | None:
+    """a/b, where 1/b is its line over the interval of b and a new variable for the rest.
+
+    1/x lies between its tangent at √(lh) and its chord, (2√(lh) − x)/(lh) and (l + h − x)/(lh), for 0 < l ≤ x ≤ h.
+    """
+    a, b = (forms.form(x) for x in node.args)
+    low, high = forms.interval(node.args[1])
+    if a is None or b is None or low <= 0.0 <= high:
+        return None
+    sign = 1.0 if low > 0 else -1.0
+    low, high = (low, high) if low > 0 else (-high, -low)
+    area = low * high
+    if not 1e-200 < area < 1e200:
+        return None
+    middle, root = (low + high) / 2, math.sqrt(area)
+    radius = (
+        max(middle - root, 0.0) + 1e-14 * middle
+    ) / area  # the second term is more than all rounding here
+    line = constant(forms.packing, (middle + root) / area) - b.scaled(sign / area)
+    rest = variable(forms.packing, len(forms.variables), 0.0, radius)
+    product = a * (line + rest).scaled(sign)
+    forms.variables.append(node)
+    return product
 
 
 def linear_form(node: Node) -> tuple[dict[tuple[str, int], int], float] | None:

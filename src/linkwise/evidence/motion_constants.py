@@ -6,7 +6,8 @@ For all positions within the joint limits and all velocities x, y:
 
 Between the points of a grid, the mass matrix differs from its multilinear interpolation by E with |E_ij| ≤ e_ij, and an
 interpolation has eigenvalues between those of the corners. xᵀEx is at most Σ_i d_i·x_i² with d_i = Σ_j e_ij·t_j/t_i,
-for any t > 0, so that the eigenvalues of M ∓ diag(d) at the points bound those of M everywhere.
+for any t > 0, so that the eigenvalues of M ∓ diag(d) at the points bound those of M everywhere. The smallest eigenvalue
+has a second bound, from the energies of pairs of links (``shared_energy``); the better one counts.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.evidence import shared_energy
 from linkwise.evidence.box import box_of
 from linkwise.evidence.forms import Forms, analyse
 from linkwise.evidence.series import Series
-from linkwise.evidence.suprema import Lattice, curvature, supremum, torus_bound
+from linkwise.evidence.suprema import Lattice, Region, curvatures, largest, supremum
 from linkwise.robot.robot import Robot
 
 _BLOCK = 1 << 14
@@ -33,7 +35,7 @@ class Constants:
     Args:
         robot: its name.
         least_inertia: lower bound of the smallest eigenvalue of the mass matrix [kg·m² or kg]; not above 0: positive
-            definiteness was not shown with this grid.
+            definiteness was not shown.
         least_inertia_found: the smallest at a point of the grid.
         most_inertia: upper bound of the largest eigenvalue [kg·m² or kg].
         most_inertia_found: the largest at a point of the grid.
@@ -70,9 +72,10 @@ def constants(robot: Robot, *, points: int = 200_000) -> Constants:
         EvidenceError: the functions of the robot are not straight-line code.
     """
     masses = _analysed(robot, "mass_matrix")
-    least, most, count = _eigenvalues(masses, robot.dof, points)
+    (least, least_found), most, count = _eigenvalues(masses, robot.dof, points)
+    least = max(least, shared_energy.least_inertia(robot))
     gravity, found = _gravity(_analysed(robot, "gravity_torques"))
-    return Constants(robot.name, *least, *most, gravity, found, _coriolis(robot), count)
+    return Constants(robot.name, least, least_found, *most, gravity, found, _coriolis(robot), count)
 
 
 def _analysed(robot: Robot, function: str) -> Forms:
@@ -90,12 +93,12 @@ def _series(forms: Forms) -> list[Series]:
 def _eigenvalues(forms: Forms, n: int, points: int) -> tuple[tuple[float, float], tuple[float, float], int]:
     """(bound, found) of the smallest and of the largest eigenvalue, and the number of points."""
     entries = _series(forms)
-    lower, upper = forms.angle_bounds()
-    turns = upper - lower >= 2 * math.pi
-    lower, widths = np.where(turns, 0.0, lower), np.where(turns, 2 * math.pi, upper - lower)
+    region, variables = Region(*forms.angle_bounds()), len(forms.variables)
     used = sorted({j for s in entries for j in s.angles()})
-    sizes = np.array([max(torus_bound(entries[i * n + i]), 1e-300) for i in range(n)])
-    known = {id(s): [curvature(s, j) for j in used] for s in entries}  # a symmetric matrix has equal nodes
+    widths = region.widths
+    sizes = np.array([max(largest(entries[i * n + i], region, variables, 0.3), 1e-300) for i in range(n)])
+    # a symmetric matrix has equal nodes
+    known = {id(s): curvatures(s, region, variables)[used] for s in entries}
     bends = np.array([known[id(s)] for s in entries]).reshape(n * n, len(used))
     scaled = bends / np.sqrt(np.outer(sizes, sizes)).reshape(-1, 1)
     cells = _cells(widths[used], scaled.max(axis=0, initial=0.0), points)
@@ -104,9 +107,7 @@ def _eigenvalues(forms: Forms, n: int, points: int) -> tuple[tuple[float, float]
     # what is not a function of angles alone (positions of sliding joints) counts with its size
     between += np.array([_of_variables(s) + s.error for s in entries]).reshape(n, n)
     d = (between * np.sqrt(np.outer(sizes, 1 / sizes))).sum(axis=1) * (1 + 1e-9)
-    axes = [
-        lower[j] + widths[j] * np.arange(k + (not turns[j])) / k for j, k in zip(used, cells, strict=True)
-    ]
+    axes = [region.points(j, int(k)) for j, k in zip(used, cells, strict=True)]
     grids = [Lattice(_of_angles(s), used) for s in entries]
     found = [math.inf, -math.inf, math.inf, -math.inf]
     count = 0
@@ -165,6 +166,9 @@ def _coriolis(robot: Robot) -> float:
     forms = _analysed(robot, "christoffel")
     n = robot.dof
     symbols = _series(forms)
-    known = {id(s): torus_bound(s) for s in symbols}  # a symbol and its mirror image are one node
+    region, variables = Region(*forms.angle_bounds()), len(forms.variables)
+    known = {
+        id(s): largest(s, region, variables, 0.3) for s in symbols
+    }  # a symbol and its mirror image are one node
     table = np.array([known[id(s)] for s in symbols]).reshape(n, n * n)
     return float(np.linalg.norm(table, 2)) * (1 + 1e-9)

@@ -1,17 +1,19 @@
 """Sound bounds of |computed − exact| of a program in float32 or float64, operation by operation as it is emitted.
 
-Exact are the operations of the program on real numbers, with the constants of the model in float64. An operation n
-returns its exact result times 1 + δ, |δ| ≤ u. In a program of sums and products the errors ε obey
-ε_ab = a·ε_b + b·ε_a + ε_a·ε_b + δ, which is linear but for the product of two errors: the error of an output is
-Σ_n ∂output/∂n·(δ_n + ε_a·ε_b) with the derivatives of the exact program. These have normal forms, so that what
-cancels in them is gone; errors of second order are bounded by running forward. Sines and cosines count with the error
-of the project's polynomials.
+Exact are the operations of the program on real numbers, with the constants of the model in float64. The result of an
+operation is rounded by at most half a unit in the last place of its largest value. In a program of sums and products
+the errors ε obey ε_ab = a·ε_b + b·ε_a + ε_a·ε_b + δ, which is linear but for the product of two errors: the error of an
+output is Σ_n ∂output/∂n·(δ_n + ε_a·ε_b) with the derivatives of the exact program. These have normal forms, so that
+what cancels in them is gone; errors of second order are bounded by running forward. Sines and cosines count with the
+error of the project's polynomials.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,16 +23,21 @@ from linkwise.compiler.ir.sincos import CONSTANTS
 from linkwise.evidence.forms import Forms, linear_form, targets
 from linkwise.evidence.intervals import magnitude
 from linkwise.evidence.series import Series, constant, harmonic, up
-from linkwise.evidence.suprema import torus_bound
+from linkwise.evidence.suprema import Region, largest
 
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24}
 _SUBNORMAL = {"float64": 2.0**-1074, "float32": 2.0**-149}
 _APPROXIMATION = {"float64": 2.0**-57.5, "float32": 2.0**-27.4}
 """Of the polynomials of sine and cosine, relative (``compiler/ir/sincos.py``)."""
+_OF_ALL = 8.0, {("sin", True): 1.125, ("cos", True): 1.25, ("sin", False): 1.375, ("cos", False): 1.5}
+"""Up to this angle [rad], errors of float32 sines and cosines, fused or not, in units of 2^-24: above the largest over
+all float32 angles (``benchmarks/sine_errors.py``)."""
 _LEFT_OF_PI = {"float64": 2.0**-105, "float32": 2.0**-70}
 """Of the pieces of π/2, times the number of quarter turns."""
 _WORTH = 0.001
 """Part of the whole error from which a contribution is bounded more closely."""
+_CLOSE = 0.2
+"""What the bound of a large contribution may add to its largest value, as a part of it."""
 _SLACK = 1.0 + 2.0**-40
 """For rounding in the sums of this file, which have fewer than a thousand positive terms each."""
 
@@ -106,7 +113,18 @@ def _rounding(forms: Forms, node: Node, found: Errors) -> float:
     second = 0.0
     if node.op in ("mul", "fma"):
         second = found.of(node.args[0]) * found.of(node.args[1])
-    return up(unit * size + second + tiny, 8)
+    return up(unit * binade(size) + second + tiny, 8)
+
+
+def binade(size: float) -> float:
+    """The largest power of 2 that is not above a size: half a unit in the last place is that times 2^-24 or 2^-53.
+
+    Args:
+        size: largest absolute value.
+    """
+    if not 0.0 < size < math.inf:
+        return size
+    return math.ldexp(1.0, math.frexp(up(size, 8))[1] - 1)
 
 
 def _propagated(forms: Forms, node: Node, found: Errors) -> float:
@@ -142,12 +160,13 @@ def _forward(forms: Forms, node: Node, found: Errors) -> float:
                 return math.inf
             size = _largest(forms, node)
             error = (of[0] + size * of[1]) / least
-            return up(error + unit * (size + error), 8)
+            return up(error + unit * binade(size + error), 8)
         case "sqrt":
             low = forms.interval(node.args[0])[0] - of[0]
             if low <= 0:
                 return math.inf
-            return up(of[0] / (2 * math.sqrt(low)) + unit * (_largest(forms, node) + of[0]), 8)
+            error = of[0] / (2 * math.sqrt(low))
+            return up(error + unit * binade(_largest(forms, node) + error), 8)
         case _:
             return math.inf
 
@@ -174,6 +193,9 @@ def _own_error_of_turn(forms: Forms, node: Node, found: Errors) -> float:
     """Of the polynomials, with an exact angle."""
     if found.units is not None:
         return found.of_turn
+    program, turn = forms.program, forms.patterns.turns[node]
+    if program.dtype == "float32" and node.op == "select" and _largest(forms, turn.angle) <= _OF_ALL[0]:
+        return _OF_ALL[1][turn.kind, program.fused] * UNITS["float32"]
     value = node.args[2]
     inside = max(found.forward[a.args[0] if a.op == "neg" else a] for a in value.args[1:])
     return inside + _APPROXIMATION[forms.program.dtype]
@@ -247,25 +269,47 @@ def _backward(forms: Forms, order: Sequence[Node], output: Node, found: Errors) 
 
 
 def _closer(forms: Forms, shares: Sequence[_Share], found: Errors) -> dict[Node, float]:
-    """The contributions by operation; those that matter are bounded more closely."""
+    """The contributions by operation; those that matter are bounded more closely, on all cores."""
     total = sum(share.size for share in shares)
+    region = Region(*forms.angle_bounds())
+    large = [share for share in shares if share.size > total * _WORTH]
+
+    def tolerance(share: _Share) -> float:
+        return max(_CLOSE, _WORTH * total / share.size)
+
+    def bound(asked: tuple[Series, float]) -> float:
+        return largest(asked[0], region, len(forms.variables), asked[1])
+
+    values = {share.node: tolerance(share) for share in large if _sized(forms, share, found)}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        sizes = pool.map(bound, [(forms.series[node], t) for node, t in values.items()])
+        for node, size in zip(values, sizes, strict=True):
+            found.sizes[node] = min(size, _largest(forms, node))
+        slopes = list(pool.map(bound, [(share.slope, tolerance(share)) for share in large]))
+    closer = {
+        id(share): slope * min(share.error, _rounding(forms, share.node, found))
+        if _rounds(forms, share)
+        else slope * share.error
+        for share, slope in zip(large, slopes, strict=True)
+    }
     sums: dict[Node, float] = {}
-    for share in sorted(shares, key=lambda s: -s.size):
-        size = share.size
-        if size > total * _WORTH:
-            size = min(size, torus_bound(share.slope) * _closer_error(forms, share, found))
+    for share in shares:
+        size = min(share.size, closer.get(id(share), math.inf))
         sums[share.node] = sums.get(share.node, 0.0) + size
     return sums
 
 
-def _closer_error(forms: Forms, share: _Share, found: Errors) -> float:
-    """The rounding of an operation from a closer bound of its value."""
+def _rounds(forms: Forms, share: _Share) -> bool:
+    """Whether the share is the rounding of a sum or product."""
     node = share.node
-    if node.op not in ("add", "sub", "mul", "fma") or node in forms.patterns.turns.values():
-        return share.error
-    if node not in found.sizes and node in forms.series:
-        found.sizes[node] = min(torus_bound(forms.series[node]), _largest(forms, node))
-    return min(share.error, _rounding(forms, node, found))
+    return node.op in ("add", "sub", "mul", "fma") and not any(
+        node is turn.angle for turn in forms.patterns.turns.values()
+    )
+
+
+def _sized(forms: Forms, share: _Share, found: Errors) -> bool:
+    """Whether a closer bound of the value would be of use, and is not known yet."""
+    return _rounds(forms, share) and share.node not in found.sizes and share.node in forms.series
 
 
 def _gather(slopes: dict[Node, Series], node: Node, slope: Series) -> None:

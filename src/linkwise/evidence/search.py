@@ -33,14 +33,19 @@ _BINARY: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
+_WIDTH, _ROUNDS, _MANY = 64, 4, 1000
+"""Of ``climb``: steps, rounds, and from how many coordinates of all states there are fewer."""
+
+
 def exact(program: Program, states: States) -> list[np.ndarray]:
-    """The outputs in long double: sines and cosines as functions, constants not rounded.
+    """The outputs in long double, of a float32 program in float64: sines are functions, constants not rounded.
 
     Args:
         program: straight-line.
         states: its inputs.
     """
-    return _run(program, states, np.longdouble, patterns.find(program))
+    real = np.longdouble if program.dtype == "float64" else np.float64
+    return _run(program, states, real, patterns.find(program))
 
 
 def without_fusing(program: Program, states: States) -> list[np.ndarray]:
@@ -104,41 +109,47 @@ def climb(
     box: Box,
     starts: States,
     rng: np.random.Generator,
-    *,
-    rounds: int = 12,
-    width: int = 512,
 ) -> Reached:
-    """The state with the largest value of an objective that a random search with shrinking steps finds.
+    """The state with the largest value of an objective that a search along one coordinate after another finds.
+
+    Steps have all sizes down to the last bit: the error of an output is a sum of errors of operations, and a number
+    that moves a little changes only those that depend on it.
 
     Args:
         objective: values of states.
         box: where the states are.
         starts: states to begin with.
         rng: the source of random steps.
-        rounds: how often the steps shrink.
-        width: states of a round.
     """
-    best = _top(objective, starts, 4)
-    size = 0.3
+    best = {name: np.array(values) for name, values in starts.items()}
+    values = _finite(objective(best))
+    count = len(values)
+    # steps of each state along each coordinate, and rounds over all coordinates
+    width, rounds = _WIDTH, _ROUNDS
+    free = [(n, k) for n, (low, high) in box.bounds.items() for k in np.flatnonzero(low < high)]
+    if len(free) * count > _MANY:
+        width, rounds = _WIDTH // 4, 1
     for _ in range(rounds):
-        moved = {}
-        repeats = max(1, width // len(next(iter(best.values()))))
-        for name, values in best.items():
-            low, high = box.bounds[name]
-            many = np.repeat(values, repeats, axis=0)
-            some = rng.random(many.shape) < 0.5
-            step = size * (high - low) * rng.standard_normal(many.shape) * some
-            moved[name] = np.clip(many + step, low, high).astype(values.dtype)
-        best = _top(objective, {k: np.concatenate([best[k], moved[k]]) for k in best}, 4)
-        size *= 0.6
-    value = float(objective(best)[0])
-    return Reached(value, {name: [float(x) for x in values[0]] for name, values in best.items()})
+        for place in rng.permutation(len(free)):
+            name, k = free[place]
+            low, high = (float(side[k]) for side in box.bounds[name])
+            many = {n: np.repeat(x, width, axis=0) for n, x in best.items()}
+            size = (high - low) * 10.0 ** rng.uniform(-8, 0, count * width)
+            moved = many[name][:, k] + size * rng.standard_normal(count * width)
+            moved[::width], moved[1::width] = low, high
+            many[name][:, k] = np.clip(moved, low, high)
+            tried = _finite(objective(many)).reshape(count, width)
+            chosen = np.argmax(tried, axis=1)
+            better = tried[np.arange(count), chosen] > values
+            rows = np.arange(count) * width + chosen
+            best[name][better, k] = many[name][rows[better], k]
+            values = np.where(better, tried[np.arange(count), chosen], values)
+    top = int(np.argmax(values))
+    return Reached(float(values[top]), {name: [float(x) for x in x_[top]] for name, x_ in best.items()})
 
 
-def _top(objective: Callable[[States], np.ndarray], states: States, count: int) -> dict[str, np.ndarray]:
-    values = np.nan_to_num(np.asarray(objective(states), dtype=float), nan=-np.inf)
-    order = np.argsort(-values, kind="stable")[:count]
-    return {name: x[order] for name, x in states.items()}
+def _finite(values: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(np.asarray(values, dtype=float), nan=-np.inf)
 
 
 def joined(parts: Sequence[States]) -> dict[str, np.ndarray]:

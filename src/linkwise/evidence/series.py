@@ -26,6 +26,9 @@ _TINY = 2.0**-44
 LARGEST = 400_000
 """More harmonics than this are not kept in one function."""
 
+_PRODUCTS = 20_000
+"""More products of monomials than this are not multiplied out."""
+
 
 class TooLargeError(LinkwiseError):
     """A function has too many harmonics for its normal form."""
@@ -164,7 +167,7 @@ class Series:
                 )
         collected: dict[Monomial, list[tuple[np.ndarray, np.ndarray]]] = {}
         total = sum(len(k) for k, _ in self.parts.values()) * sum(len(k) for k, _ in other.parts.values())
-        if total > 20 * LARGEST:
+        if total > 20 * LARGEST or len(self.parts) * len(other.parts) > _PRODUCTS:
             raise TooLargeError("a product has too many harmonics")
         for a, (keys_a, of_a) in self.parts.items():
             for b, (keys_b, of_b) in other.parts.items():

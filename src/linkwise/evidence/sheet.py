@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,18 @@ from linkwise.core import foreign
 from linkwise.core.once import once
 from linkwise.embedded import stack
 from linkwise.embedded.coded import Coded
+from linkwise.embedded.entry import Options
 from linkwise.embedded.package import MANIFEST, Package
 from linkwise.embedded.package_files import support_file
+from linkwise.evidence import objects
 from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry
+from linkwise.formats.toml.reader import write_toml
 from linkwise.version import __version__
 
 CERTIFICATE = "certificate.json"
 PAGE = "CERTIFICATE.md"
 CHECKER = "check/certificate.py"
+MODEL = "check/robot.toml"
 _PROBES = 8
 
 
@@ -52,12 +58,35 @@ class CertifiedPackage(Package):
             _function(f, certificate, self.fma)
             for f, certificate in zip(self.functions, self.certificates, strict=True)
         ]
+        counted = objects.measured(
+            {
+                name.split("/")[1]: text
+                for name, text in found.items()
+                if name.startswith(("src/", "include/")) and not name.endswith("pp")
+            },
+            tuple(f.name for f in self.functions),
+        )
+        for sheet in sheets:
+            sheet["objects"] = [
+                {k: v for k, v in row.items() if k != "function"}
+                for row in counted
+                if row["function"] == sheet["name"]
+            ]
         tools = {"linkwise": __version__, "python": platform.python_version(), "numpy": np.__version__}
         if compiler := stack.version_or_none():
             tools["compiler"] = compiler
-        found[CERTIFICATE] = foreign.json_text({"tools": tools, "functions": sheets}, indent=1) + "\n"
+        whole = {
+            "assumptions": list(ASSUMPTIONS),
+            "method": list(METHOD),
+            "coverage": COVERAGE,
+            "tools": tools,
+            "recipe": recipe(self),
+            "functions": sheets,
+        }
+        found[CERTIFICATE] = foreign.json_text(whole, indent=1) + "\n"
+        found[MODEL] = write_toml(self.robot)
         found[CHECKER] = support_file("check_certificate.py.in", "linkwise.evidence")
-        found[PAGE] = page(self.about, self.functions, self.certificates)
+        found[PAGE] = page(self.about, self.functions, self.certificates, sheets, tools)
         return self.with_manifest(found)
 
 
@@ -95,44 +124,112 @@ def _probes(f: Coded, certificate: Certificate, fma: bool) -> list[dict[str, Any
     return found
 
 
+def recipe(package: CertifiedPackage) -> dict[str, Any]:
+    """All choices of a package, as JSON has them.
+
+    Args:
+        package: the package.
+    """
+    default = Options()
+    chosen, left = {}, []
+    for field in fields(Options):
+        value = getattr(package.options, field.name)
+        if value == getattr(default, field.name):
+            continue
+        try:
+            chosen[field.name] = json.loads(json.dumps(value, default=_plain))
+        except TypeError:
+            left.append(field.name)
+    return {
+        "functions": [f.entry.name for f in package.functions],
+        "options": chosen,
+        "options_not_here": left,
+        "prefix": package.prefix,
+        "fma": package.fma,
+        "constant_time": package.constant_time,
+        "bounds": json.loads(json.dumps(package.bounds, default=_plain)),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(type(value).__name__)
+
+
+ASSUMPTIONS = (
+    "IEEE 754 arithmetic, rounding to nearest, no excess digits (the code refuses to compile otherwise)",
+    "inputs are numbers inside the box",
+    "the constants of the robot are exact",
+    "the compiler translates the C code as the standard says",
+)
+METHOD = (
+    "Each function is straight-line code: one list of operations, no loops, no branches that leave it. Over the box, "
+    "every value has a normal form, a sum of harmonics of the joint angles times monomials of the other inputs.",
+    "Its size is bounded between the points of a grid by bounds of its second derivatives, and these by bounds of the "
+    "fourth.",
+    "The rounding error of an output is the sum over all operations of |∂output/∂operation| times half a unit in the "
+    "last place of the largest value of that operation. Sines and cosines are polynomials whose error counts, too.",
+    "Instructions are counted in the object files. Code without conditional jumps and calls executes each once, so "
+    "the number is exact for every call.",
+)
+COVERAGE = (
+    "Every call executes every statement, and a condition only selects one of two computed values. One test covers all "
+    "statements and branches; modified condition/decision coverage asks for nothing more than both values of each "
+    "condition."
+)
 _HEAD = """\
 # Bounds of this code
 
 {about}.
 
 Every bound below holds for **every** state of the box that is given with it, not for the states that were tried.
-`make certify` checks this page's numbers with a program that shares no code with Linkwise: `check/certificate.py`.
+`make certify` checks this page's numbers with a program that shares no code with Linkwise, `check/certificate.py`.
+Where Linkwise is installed it also computes all bounds again from `check/robot.toml`, and compares them.
 
-**Assumptions.** IEEE 754 arithmetic, rounding to nearest, no excess digits (the code refuses to compile otherwise);
-inputs inside the box; the constants of the robot are exact.
+**Assumptions.** {assumptions}.
 
-**Method.** Each function is straight-line code: one list of operations, no loops, no branches that leave it. Over the
-box, every value has a normal form, a sum of harmonics of the joint angles times monomials of the other inputs. Its size
-is bounded between the points of a grid by bounds of its second derivatives. The rounding error of an output is the sum
-over all operations of |∂output/∂operation| times half a unit in the last place of that operation. Sines and cosines are
-polynomials whose error counts, too.
+**Method.** {method}
 
-**Coverage of tests.** Every call executes every statement, and a condition only selects one of two computed values, so
-one test covers all statements and branches; modified condition/decision coverage asks for nothing more than both values
-of each condition.
+**Coverage of tests.** {coverage}
+
+**Tools.** {tools}.
 """
 
 
-def page(about: str, functions: Any, certificates: list[Certificate]) -> str:
+def page(
+    about: str,
+    functions: Any,
+    certificates: list[Certificate],
+    sheets: Sequence[Mapping[str, Any]],
+    tools: Mapping[str, str],
+) -> str:
     """The page for reviewers.
 
     Args:
         about: the package in words.
         functions: of the package.
         certificates: of the functions, in the same order.
+        sheets: what certificate.json has of each.
+        tools: names and versions.
     """
-    parts = [_HEAD.format(about=about)]
-    for f, certificate in zip(functions, certificates, strict=True):
-        parts.append(_section(f, certificate))
+    parts = [
+        _HEAD.format(
+            about=about,
+            assumptions="; ".join(ASSUMPTIONS),
+            method=" ".join(METHOD),
+            coverage=COVERAGE,
+            tools=", ".join(f"{name} {version}" for name, version in tools.items()),
+        )
+    ]
+    for f, certificate, sheet in zip(functions, certificates, sheets, strict=True):
+        parts.append(_section(f, certificate, sheet["objects"]))
     return "\n".join(parts)
 
 
-def _section(f: Coded, certificate: Certificate) -> str:
+def _section(f: Coded, certificate: Certificate, compiled: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         f"## {f.name}",
         "",
@@ -152,14 +249,27 @@ def _section(f: Coded, certificate: Certificate) -> str:
         )
     lines += [f"- **not excluded**: v{p.node}: {p.what}" for p in certificate.problems]
     lines += [
-        f"- operations: {f.operations}; at most {f.stack_bound} bytes of stack, however it is compiled (`make stack` "
-        "measures it, `make count` counts instructions)",
+        f"- operations: {f.operations}; at most {f.stack_bound} bytes of stack, however it is compiled",
         "",
+        *_compiled(compiled),
         "| output | lower bound | upper bound | lowest found | highest found | error bound | worst error found |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [_line(o) for o in certificate.outputs]
     return "\n".join([*lines, ""])
+
+
+def _compiled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [
+        "| processor | compiler | instructions of a call | bytes of stack (`-fstack-usage`) |",
+        "|---|---|---:|---:|",
+    ]
+    for row in rows:
+        count = "depends on data or calls" if row["instructions"] is None else str(row["instructions"])
+        lines.append(f"| {row['processor']} | {row['compiler']} | {count} | {row['stack']} |")
+    return [*lines, ""]
 
 
 def _line(o: OutputBounds) -> str:

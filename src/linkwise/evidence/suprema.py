@@ -3,39 +3,39 @@
 The function is evaluated on a grid of angles. At every point of the grid the largest value over the variables is
 found from the monomials: variables that occur in linear terms alone take the better of their two ends, and the signs of
 those that are multiplied with each other are enumerated. Between the points a function differs from its multilinear
-interpolation by at most Σ_j h_j²/8·B_j, where B_j bounds the second derivative by angle j, and an
+interpolation by at most Σ_j h_j²/8·B_j, where B_j bounds the second derivative by angle j in the box, and an
 interpolation is nowhere larger than at a corner. So the largest value of the grid plus that sum is a bound for the box.
 
-B_j is bounded on the whole torus: there, a trigonometric polynomial of degree d that was evaluated at N equal steps is
-nowhere larger than 1/cos(π·d/N) times its largest value at the steps (Ehlich and Zeller 1964, by Riesz' lemma on
-|T(θ)| ≥ ‖T‖·cos(d·(θ − θ*))). Harmonics of the less important angles are bounded by the sizes of their coefficients.
+B_j is found in the same way: the largest second derivative on a coarse grid, plus Σ_k h_k²/8·C_jk. C_jk bounds the
+fourth derivative by the angles j and k, twice each: the sum of the sizes of its coefficients.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from linkwise.evidence.series import Monomial, Series, up
 
-_MAJOR = 3
-"""Angles with a grid of their own in bounds of second derivatives."""
-_STEPS = 9
-"""Steps of that grid for a turn, times the degree."""
-_WORK = 3_000_000
-"""Values that are evaluated for such a bound, about."""
+_COARSE = 30_000
+"""Points of the grid for second derivatives, at most."""
+_TYPICAL = 0.25
+"""A sum of sizes of coefficients is about four times the largest value: it only decides where the grid is finer."""
+_SECONDS = 2.0
+"""For a finer grid of one of the many values whose sizes bound rounding errors."""
+_OPERATIONS = 1e9
+"""Of a second, about. Bounds must not depend on how fast a machine is."""
 _SIGNS = 8
 """Variables whose signs are enumerated at most."""
-_SLAB = 1 << 17
+_SLAB = 1 << 15
 """Points that are evaluated at a time."""
-_LATTICE_ROUNDING = 2.0**-36
-"""Of sums of a million products, relative to the sum of the sizes of the coefficients: more than rounding can be."""
-_SHORT_ROUNDING = 2.0**-17
-"""The same of sums of a few hundred products in single precision."""
+_ROUNDING = {np.float64: 2.0**-36, np.float32: 2.0**-13}
+"""Relative to the sum of the sizes of the coefficients: more than rounding can be. A value is a sum over the monomials
+of up to 15 nested sums of at most 31 products, and real coefficients are up to 2^7 times as large as complex ones."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,30 @@ class Supremum:
     least: tuple[np.ndarray, np.ndarray]
     most: tuple[np.ndarray, np.ndarray]
 
+    @property
+    def size(self) -> float:
+        """Bound of the absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+
+class Region:
+    """A box of angles; an angle with a whole turn has no ends.
+
+    Args:
+        lower: lower bounds [rad].
+        upper: upper bounds [rad].
+    """
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray):
+        self.turns = upper - lower >= 2 * math.pi
+        self.lower = np.where(self.turns, 0.0, lower)
+        self.widths = np.where(self.turns, 2 * math.pi, upper - lower)
+
+    def points(self, angle: int, cells: int) -> np.ndarray:
+        """Ends of equal cells of one angle [rad]."""
+        count = cells + (not self.turns[angle])
+        return self.lower[angle] + self.widths[angle] * np.arange(count) / cells
+
 
 def supremum(
     series: Series,
@@ -74,135 +98,155 @@ def supremum(
         upper: upper bounds [rad].
         variables: the number of variables; all have |ε| ≤ 1.
         tolerance: what the bounds may add to the largest value, as a part of it.
-        seconds: time after which no finer grid is begun.
+        seconds: for a finer grid, about; bounds are wider if they do not last.
     """
     if not series.parts:
         nowhere = (np.zeros(series.packing.angles), np.zeros(variables))
         return Supremum(-series.error, series.error, 0, nowhere, nowhere)
-    end = time.monotonic() + seconds
-    used = series.angles()
-    turns = upper - lower >= 2 * math.pi
-    lower = np.where(turns, 0.0, lower)
-    widths = np.where(turns, 2 * math.pi, upper - lower)
-    curvatures = np.array([curvature(series, j) for j in used])
-    signs = _Variables(list(series.parts), variables)
-    table = Lattice(series, used)
-    counts = np.ones(len(used), dtype=int)
-    best: Supremum | None = None
-    goal = max(tolerance, 4.0)
-    while best is None or goal > tolerance:
-        goal = tolerance if goal <= 4 * tolerance else goal / 4
-        spread = _spread(best) or series.norm
-        counts = np.maximum(counts, _counts(widths[used], curvatures, goal * spread))
-        begin = time.monotonic()
-        axes = [
-            lower[j] + widths[j] * np.arange(n + (not turns[j])) / n
-            for j, n in zip(used, counts, strict=True)
-        ]
-        between = float(sum((widths[used] / counts) ** 2 / 8 * curvatures))
-        found = _on_grid(series, table, signs, axes, up(between, 8))
-        best = found if best is None else _better(best, found)
-        if time.monotonic() + 8 * (time.monotonic() - begin) > end:
-            break
-    assert best is not None
+    grid = _Grid(series, Region(lower, upper), variables)
+    best = _bounded(grid, tolerance, seconds * _OPERATIONS)
     low, high = series.bounds()
     return Supremum(max(best.low, low), min(best.high, high), best.points, best.least, best.most)
 
 
-def _spread(best: Supremum | None) -> float:
-    return 0.0 if best is None else max(abs(best.low), abs(best.high)) / 1.5
+def _bounded(grid: _Grid, tolerance: float, most: float) -> Supremum:
+    """Bounds from a coarse grid, and from a finer one of at most so many operations if they are not close."""
+    coarse = grid.coarse_cells(tolerance)
+    curvatures = grid.curvatures(coarse)
+    best = grid.bounds(coarse, curvatures)
+    between = grid.between(coarse, curvatures)
+    wanted = max(tolerance * (best.size - between), 1e-300)
+    if between <= wanted:
+        return best
+    fine = grid.bounds(grid.cells(curvatures, wanted, max(best.points, most / grid.cost)), curvatures)
+    low, high = max(best.low, fine.low), min(best.high, fine.high)
+    return Supremum(low, high, best.points + fine.points, fine.least, fine.most)
 
 
-def _counts(widths: np.ndarray, curvatures: np.ndarray, allowed: float) -> np.ndarray:
-    """Cells along each angle so that the sum of h²/8·B is what is allowed, with as few points as possible."""
-    if not len(widths) or allowed <= 0:
-        return np.ones(len(widths), dtype=int)
-    each = allowed / len(widths)
-    return np.maximum(1, np.ceil(widths * np.sqrt(curvatures / (8 * each)))).astype(int)
+def largest(series: Series, region: Region, variables: int, tolerance: float) -> float:
+    """Bound of the absolute value over a box.
 
-
-def _better(a: Supremum, b: Supremum) -> Supremum:
-    """The bounds of both; points of the second, which has the finer grid."""
-    return Supremum(max(a.low, b.low), min(a.high, b.high), a.points + b.points, b.least, b.most)
-
-
-def _on_grid(
-    series: Series, table: Lattice, signs: _Variables, axes: Sequence[np.ndarray], between: float
-) -> Supremum:
-    least, most = math.inf, -math.inf
-    at_least = at_most = (np.zeros(series.packing.angles), np.zeros(signs.count))
-    points = 0
-    for places, values in table.values(axes):
-        low, high = signs.bounds(values)
-        points += len(low)
-        k, m = int(np.argmin(low)), int(np.argmax(high))
-        if low[k] < least:
-            least, at_least = float(low[k]), (table.point(axes, places, k), signs.at(values[:, k], False))
-        if high[m] > most:
-            most, at_most = float(high[m]), (table.point(axes, places, m), signs.at(values[:, m], True))
-    slack = between + series.error + series.norm * _LATTICE_ROUNDING
-    return Supremum(least - slack, most + slack, points, at_least, at_most)
-
-
-def curvature(series: Series, angle: int) -> float:
-    """Bound of the absolute second derivative by an angle, for all angles and |ε| ≤ 1."""
-    return torus_bound(series.second(angle))
-
-
-def torus_bound(series: Series) -> float:
-    """Bound of the absolute value for all angles and |ε| ≤ 1: closer than the sum of the sizes of the coefficients."""
-    if not series.parts:
-        return series.error
-    sizes = {j: series.second(j).norm for j in series.angles()}
-    degree = series.true_degree()
-    major = sorted(sizes, key=lambda j: -sizes[j])[:_MAJOR]
-    while len(major) > 1 and series.count * math.prod(_STEPS * int(degree[j]) for j in major[1:]) > _WORK:
-        major.pop()
-    steps = [_STEPS * int(degree[j]) for j in major]
-    factor = 1.0
-    for j, n in zip(major, steps, strict=True):
-        factor /= math.cos(math.pi * int(degree[j]) / n)
-    total = np.zeros(math.prod(steps))
-    waves = [
-        np.exp(2j * np.pi * np.outer(np.arange(n) / n, np.arange(-degree[j], degree[j] + 1)))
-        for j, n in zip(major, steps, strict=True)
-    ]
-    for keys, coefficients in series.parts.values():
-        for dense in _by_minor(series, keys, coefficients, major, degree):
-            for wave in waves:
-                dense = np.tensordot(dense, wave.astype(np.complex64), axes=(1, 1))
-            total += np.abs(dense).sum(axis=0).reshape(-1)
-    rounding = series.norm * _SHORT_ROUNDING + series.error
-    return min(up(factor * float(total.max()), 64) + rounding, series.norm)
-
-
-def _by_minor(
-    series: Series, keys: np.ndarray, coefficients: np.ndarray, major: Sequence[int], degree: np.ndarray
-) -> Iterator[np.ndarray]:
-    """Coefficients as arrays over the major angles, one for each harmonic of all others, a few hundred at a time.
-
-    Of a harmonic and its conjugate the first stands for both.
+    Args:
+        series: the function.
+        region: the box of the angles.
+        variables: the number of variables; all have |ε| ≤ 1.
+        tolerance: what the bound may add to the largest value, as a part of it.
     """
-    digits = series.packing.digits(keys)
-    shape = tuple(2 * int(degree[j]) + 1 for j in major)
-    place = np.zeros(len(keys), dtype=np.int64)
-    others = keys.copy()
-    for j, size in zip(major, shape, strict=True):
-        place = place * size + digits[:, j] + degree[j]
-        others -= digits[:, j] << (series.packing.bits * j)
-    kept = others >= 0
-    minor, group = np.unique(others[kept], return_inverse=True)
-    dense = np.zeros((len(minor), math.prod(shape)), dtype=np.complex64)
-    dense[group.reshape(-1), place[kept]] = coefficients[kept] * np.where(others[kept] > 0, 2.0, 1.0)
-    dense = dense.reshape(len(minor), *shape)
-    for start in range(0, len(minor), 256):
-        yield dense[start : start + 256]
+    if not series.parts or series.count == 1:
+        return series.norm
+    grid = _Grid(series, region, variables, np.float32)
+    return min(_bounded(grid, tolerance, _SECONDS * _OPERATIONS).size, series.norm)
+
+
+def curvatures(series: Series, region: Region, variables: int) -> np.ndarray:
+    """Bounds of the absolute second derivatives by every angle, over a box.
+
+    Args:
+        series: the function.
+        region: the box of the angles.
+        variables: the number of variables; all have |ε| ≤ 1.
+    """
+    grid = _Grid(series, region, variables)
+    found = np.zeros(series.packing.angles)
+    found[grid.used] = grid.curvatures(grid.coarse_cells(0.3))
+    return found
+
+
+class _Grid:
+    """One function on grids over one box."""
+
+    def __init__(self, series: Series, region: Region, variables: int, real: Any = np.float64):
+        self.series, self.region, self.rounding = series, region, _ROUNDING[real]
+        self.used = series.angles()
+        self.widths = region.widths[self.used]
+        self.signs = _Variables(list(series.parts), variables)
+        self.table = Lattice(series, self.used, real)
+        # sums of |c|·k_j² and of |c|·k_j²·k_k²
+        count = len(self.used)
+        self.second, self.fourth = np.zeros(count), np.zeros((count, count))
+        for keys, coefficients in series.parts.values():
+            squares = series.packing.digits(keys)[:, self.used].astype(float) ** 2
+            sizes = np.abs(coefficients)
+            self.second += sizes @ squares
+            self.fourth += (squares * sizes[:, None]).T @ squares
+        slack = 1.0 + 1e-9  # more than rounding of these sums
+        self.second *= slack
+        self.fourth *= slack
+
+    @property
+    def cost(self) -> float:
+        """Operations for one point, about."""
+        return 10.0 * len(self.signs.monomials) + self.signs.table.size
+
+    def _steps(self, cells: np.ndarray) -> np.ndarray:
+        """h²/8 of every angle, rounded up."""
+        return (self.widths / cells) ** 2 / 8 * (1.0 + 1e-12)
+
+    def coarse_cells(self, tolerance: float) -> np.ndarray:
+        """Cells along each angle for which the bound of what is between points is small, as far as points last."""
+        cells = np.ones(len(self.used), dtype=int)
+        allowed = tolerance * _TYPICAL * self.series.norm
+        steps = self._steps(cells)
+        while len(cells) and np.prod(cells + 1.0) < _COARSE:
+            # what one angle adds: its second derivative, and its part in the bounds of all of them
+            parts = steps * (_TYPICAL * self.second + 2 * self.fourth @ steps)
+            if steps @ (_TYPICAL * self.second + self.fourth @ steps) <= allowed:
+                break
+            gains = parts * (1 - (cells / (cells + 1.0)) ** 2) / np.log((cells + 2.0) / (cells + 1.0))
+            cells[int(np.argmax(gains))] += 1
+            steps = self._steps(cells)
+        return cells
+
+    def cells(self, curvatures: np.ndarray, allowed: float, most: float) -> np.ndarray:
+        """Cells along each angle so that what is between points is at most what is allowed, with few points."""
+        cells = np.ones(len(self.used), dtype=int)
+        while len(cells) and np.prod(cells + 1.0) < most:
+            parts = self._steps(cells) * curvatures
+            if parts.sum() <= allowed:
+                break
+            gains = parts * (1 - (cells / (cells + 1.0)) ** 2) / np.log((cells + 2.0) / (cells + 1.0))
+            cells[int(np.argmax(gains))] += 1
+        return cells
+
+    def between(self, cells: np.ndarray, curvatures: np.ndarray) -> float:
+        """Bound of the distance from the interpolation of the corners."""
+        return up(float(self._steps(cells) @ curvatures), 16)
+
+    def curvatures(self, cells: np.ndarray) -> np.ndarray:
+        """Bounds of the absolute second derivatives by every angle, from a grid."""
+        axes = [self.region.points(j, n) for j, n in zip(self.used, cells, strict=True)]
+        beyond = self.fourth @ self._steps(cells) + self.second * self.rounding
+        found = np.zeros(len(self.used))
+        for k in range(len(self.used)):
+            for _, values in self.table.values(axes, twice=k):
+                low, high = self.signs.bounds(values)
+                found[k] = max(found[k], float(high.max()), -float(low.min()))
+        return np.minimum(found + beyond, self.second) * (1.0 + 1e-12)
+
+    def bounds(self, cells: np.ndarray, curvatures: np.ndarray) -> Supremum:
+        """Bounds from one grid."""
+        axes = [self.region.points(j, n) for j, n in zip(self.used, cells, strict=True)]
+        least, most = math.inf, -math.inf
+        at_least = at_most = (np.zeros(self.series.packing.angles), np.zeros(self.signs.count))
+        points = 0
+        for places, values in self.table.values(axes):
+            low, high = self.signs.bounds(values)
+            points += len(low)
+            k, m = int(np.argmin(low)), int(np.argmax(high))
+            if low[k] < least:
+                least = float(low[k])
+                at_least = (self.table.point(axes, places, k), self.signs.at(values[:, k], False))
+            if high[m] > most:
+                most = float(high[m])
+                at_most = (self.table.point(axes, places, m), self.signs.at(values[:, m], True))
+        slack = self.between(cells, curvatures) + self.series.error + self.series.norm * self.rounding
+        return Supremum(least - slack, most + slack, points, at_least, at_most)
 
 
 class Lattice:
     """Coefficient functions of all monomials on grids: real arrays over 1, cos θ, sin θ, cos 2θ, … of each angle."""
 
-    def __init__(self, series: Series, used: Sequence[int]):
+    def __init__(self, series: Series, used: Sequence[int], real: Any = np.float64):
         self.used, self.angles = list(used), series.packing.angles
         degree = series.true_degree()
         self.degrees = [int(degree[j]) for j in used]
@@ -216,26 +260,38 @@ class Lattice:
             for axis, d in enumerate(self.degrees):
                 dense = np.moveaxis(np.tensordot(_to_real(d), dense, axes=(1, axis)), 0, axis)
             parts.append(np.real(dense))
-        self.parts = np.array(parts).reshape(len(parts), *shape)
+        self.parts = np.array(parts, dtype=real).reshape(len(parts), *shape)
 
-    def values(self, axes: Sequence[np.ndarray]) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
-        """(part of the grid, values (monomials, points)) for all of the grid."""
-        yield from self._contracted(self.parts, axes, (), 0)
+    def values(
+        self, axes: Sequence[np.ndarray], *, twice: int | None = None
+    ) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+        """(part of the grid, values (monomials, points)) for all of the grid.
+
+        Args:
+            axes: points of every angle [rad].
+            twice: number of the angle by which the functions are derived twice; None: not derived.
+        """
+        bases = [
+            _basis(a, d, k == twice).astype(self.parts.dtype)
+            for k, (a, d) in enumerate(zip(axes, self.degrees, strict=True))
+        ]
+        yield from self._contracted(self.parts, bases, (), 0)
 
     def _contracted(
-        self, parts: np.ndarray, axes: Sequence[np.ndarray], places: tuple[slice, ...], done: int
+        self, parts: np.ndarray, bases: Sequence[np.ndarray], places: tuple[slice, ...], done: int
     ) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
-        left = math.prod(len(a) for a in axes[done:])
-        size = math.prod(parts.shape[1 : done + 1]) if done else 1
-        if done == len(axes):
+        if done == len(bases):
             yield places, parts.reshape(len(parts), math.prod(parts.shape[1:]))
             return
-        step = max(1, _SLAB * len(axes[done]) // max(1, left * size))
-        for start in range(0, len(axes[done]), step):
-            some = axes[done][start : start + step]
-            basis = _basis(some, self.degrees[done])
-            moved = np.moveaxis(np.tensordot(parts, basis, axes=(done + 1, 1)), -1, done + 1)
-            yield from self._contracted(moved, axes, (*places, slice(start, start + len(some))), done + 1)
+        ready = math.prod(parts.shape[1 : done + 1])
+        left = math.prod(len(b) for b in bases[done + 1 :])
+        step = max(1, _SLAB // (ready * left))
+        own = parts.reshape(len(parts) * ready, parts.shape[done + 1], math.prod(parts.shape[done + 2 :]))
+        for start in range(0, len(bases[done]), step):
+            some = bases[done][start : start + step]
+            shape = (*parts.shape[: done + 1], len(some), *parts.shape[done + 2 :])
+            moved = (some @ own if own.shape[2] > 1 else own[:, :, 0] @ some.T).reshape(shape)
+            yield from self._contracted(moved, bases, (*places, slice(start, start + len(some))), done + 1)
 
     def point(self, axes: Sequence[np.ndarray], places: tuple[slice, ...], number: int) -> np.ndarray:
         """The angles of one point of a part of the grid."""
@@ -258,10 +314,12 @@ def _to_real(degree: int) -> np.ndarray:
     return matrix
 
 
-def _basis(angles: np.ndarray, degree: int) -> np.ndarray:
-    columns = [np.ones_like(angles)]
+def _basis(angles: np.ndarray, degree: int, twice: bool) -> np.ndarray:
+    """1, cos θ, sin θ, cos 2θ, …, or their second derivatives."""
+    columns = [np.zeros_like(angles) if twice else np.ones_like(angles)]
     for k in range(1, degree + 1):
-        columns += [np.cos(k * angles), np.sin(k * angles)]
+        factor = -float(k * k) if twice else 1.0
+        columns += [factor * np.cos(k * angles), factor * np.sin(k * angles)]
     return np.stack(columns, axis=1)
 
 
@@ -306,7 +364,7 @@ class _Variables:
         low = base - free + np.minimum(values[self.squares], 0.0).sum(axis=0)
         high = base + free + np.maximum(values[self.squares], 0.0).sum(axis=0)
         if self.signed:
-            signed = self.table.astype(float) @ values[self.signed]
+            signed = self.table.astype(values.dtype) @ values[self.signed]
             low, high = low + signed.min(axis=0), high + signed.max(axis=0)
         return low, high
 
@@ -331,4 +389,4 @@ def _odd(monomial: Monomial) -> set[int]:
     return {v for v in monomial if monomial.count(v) % 2}
 
 
-__all__ = ["Lattice", "Supremum", "curvature", "supremum", "torus_bound"]
+__all__ = ["Lattice", "Region", "Supremum", "curvatures", "largest", "supremum"]

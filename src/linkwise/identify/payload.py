@@ -43,6 +43,7 @@ UNKNOWN_MASS = (
     "drive gains: they cannot be told apart from masses: twice the gains with twice all masses and friction cause the "
     "same currents. Record a second time with a load of known mass, and give that mass"
 )
+GAIN_DEVIATION = 0.05  # of gains that others published or a data sheet states
 UNSEEN = 0.3  # relative standard deviation of a gain from which the recordings do not determine it
 
 
@@ -63,13 +64,15 @@ class Payload(Summarised):
     """A load as a possible body in the axes of ``frame``, and its ten parameters there by least squares.
 
     ``estimate`` holds the unconstrained estimate of m hx hy hz Ixx … Izz with its covariance; ``lags`` are those of the
-    torques in the unloaded and in the loaded recordings.
+    torques in the unloaded and in the loaded recordings. ``gain_deviation`` is the relative standard deviation of the
+    torques' scale, the gains of the drives: the load is known no better.
     """
 
     inertia: Inertia
     frame: str
     estimate: Estimate
     lags: tuple[Lag, Lag] = (Lag(), Lag())
+    gain_deviation: float = 0.0
 
     @property
     def mass(self) -> float:
@@ -84,14 +87,16 @@ class Payload(Summarised):
     def table(self, level: float = 0.95) -> list[PayloadRow]:
         """Mass, centre of mass and inertia about it, with confidence intervals.
 
-        The intervals are those of the unconstrained estimate; centre of mass and inertia are not linear in what is
-        estimated, so theirs follow from its covariance to first order.
+        The intervals are those of the unconstrained estimate, with the uncertainty of the drive gains; centre of mass
+        and inertia are not linear in what is estimated, so theirs follow from its covariance to first order.
         """
         free, slopes = _about_com(self.estimate.x)
-        freedom = self.estimate.freedom
-        deviations = np.sqrt(
-            np.maximum(np.einsum("ij,jk,ik->i", slopes, self.estimate.covariance, slopes), 0.0)
+        # gains that are too large by a part make all ten parameters too large by that part
+        covariance = self.estimate.covariance + self.gain_deviation**2 * np.outer(
+            self.estimate.x, self.estimate.x
         )
+        freedom = self.estimate.freedom
+        deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, covariance, slopes), 0.0))
         reach = quantile(level, None if freedom is None else float(freedom.min())) * deviations
         possible, _ = _about_com(np.array(self.inertia.parameters))
         return [
@@ -116,6 +121,7 @@ def identify_payload(
     cutoff: float | None = None,
     strength: float = STRENGTH,
     lag: float | None = None,
+    gain_deviation: float | None = None,
 ) -> Payload:
     """The load carried in the loaded recordings, but not in the unloaded ones.
 
@@ -129,9 +135,13 @@ def identify_payload(
         strength: of the prior.
         lag: how much later than positions torques were recorded [s]; by default estimated as by ``identify``, of the
             unloaded and of the loaded recordings apart.
+        gain_deviation: relative standard deviation of the drive gains, which intervals include; by default
+            ``GAIN_DEVIATION``, and 0 for torque sensors behind the gears.
     """
     with one_thread():
         runs = _Runs.of(robot, unloaded, loaded, cutoff)
+        if gain_deviation is None:
+            gain_deviation = GAIN_DEVIATION if runs.loaded[0].log.sensed == "motor" else 0.0
         name = robot.default_frame() if frame is None else frame
         lags = runs.lags(lag)
         regression, own = _with_load(runs, lags, name, friction)
@@ -145,7 +155,7 @@ def identify_payload(
         x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=rotors).x
         places = [found.labels.index(f"payload.{label}") for label in LABELS]
         body = Inertia.from_parameters(x[count : count + 10].tolist())
-        return Payload(body, name, _part(found, places), lags)
+        return Payload(body, name, _part(found, places), lags, gain_deviation)
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,6 +18,7 @@ from linkwise.identify.estimation.fitting import Fit, fit
 from linkwise.identify.estimation.friction import Friction, column, friction_named
 from linkwise.identify.estimation.friction_choice import choose_friction
 from linkwise.identify.estimation.lag import Lag, as_given, shifted
+from linkwise.identify.estimation.memory import useful_memory
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.estimation.reduction import reduce
@@ -170,7 +171,7 @@ def _identify(
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
     estimated = chosen(independent)
-    identified = robot_of(observer, found.x, found.regression.terms)
+    identified = useful_memory(robot_of(observer, found.x, found.regression.terms), signals)
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
     reduction = reduce(observer, found, identified, base, significant, prior, strength)

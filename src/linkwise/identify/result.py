@@ -42,7 +42,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BaseRow:
-    """One base parameter: its estimate with uncertainty, the physically consistent value, and the prior's."""
+    """One base parameter: its estimate with uncertainty, the physically consistent value, which is saved, and the
+    prior's.
+
+    ``lower`` and ``upper`` are an interval around the saved value: noise and motions that disagree (``deviation``), and
+    the distance between the saved value and the estimate, which is an error of the model.
+    """
 
     label: str
     expression: str
@@ -143,11 +148,12 @@ class Identification(Summarised):
             return {name: estimator_named(name)(independent) for name in names or ESTIMATORS}
 
     def table(self, level: float = 0.95) -> list[BaseRow]:
-        """Base parameters with labels, what they combine, estimates and confidence intervals."""
+        """Base parameters with labels, what they combine, estimates, and confidence intervals of what is saved."""
         from linkwise.identify.estimation.significance import contributions
 
         lower, upper = self.estimate.interval(level)
         physical = product(self.base.combination, self.fit.x)
+        reach = np.hypot(0.5 * (upper - lower), physical - self.estimate.x)
         before = product(self.base.combination, self._prior_parameters())
         caused = contributions(self.fit.regression.pick(self.base.columns), self.estimate.x)
         return [
@@ -156,8 +162,8 @@ class Identification(Summarised):
                 self.base.expression(k),
                 float(self.estimate.x[k]),
                 float(self.estimate.deviations[k]),
-                float(lower[k]),
-                float(upper[k]),
+                float(physical[k] - reach[k]),
+                float(physical[k] + reach[k]),
                 float(physical[k]),
                 float(before[k]),
                 float(caused[k]),
@@ -244,7 +250,7 @@ class Identification(Summarised):
     def verdict(self) -> list[VerdictRow]:
         """Residuals of what can be taken away, beside the robot as it was given, for every recording."""
         fitted = [any(judged.log is s.log for s in self.signals) for judged in self.validations]
-        return verdict_rows(fitted, self.validations, self.of_reduced, self.of_prior)
+        return verdict_rows(self.robot, fitted, self.validations, self.of_reduced, self.of_prior)
 
     @once
     def competitors(self) -> tuple[Competitor, ...]:

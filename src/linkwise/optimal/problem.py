@@ -153,9 +153,9 @@ class Problem(Summarised):
         """(the robot with smooth friction, implicit friction of its joints)."""
         if speed is not None:
             speed = arguments.number("friction_speed", speed, above=0.0)
+        implicit = flag("implicit_damping", implicit)
         if not friction:
             return self.robot, ()
-        implicit = flag("implicit_damping", implicit)
         robot, damping = implicitly_damped(self.robot, h, method) if implicit else (self.robot, ())
         return smoothed(robot, h, speed), damping
 

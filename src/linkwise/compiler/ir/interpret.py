@@ -138,10 +138,10 @@ def run_nest(nest: loops.Nest, arrays: Mapping[str, np.ndarray], **numbers: int)
             memory[array.name] = np.full(int(array.rows) * array.columns, np.nan, scalar)
     names = dict(numbers)
     with np.errstate(all="ignore"):
-        _run([_Lane(nest, scalar, memory, names, lane) for lane in range(nest.lanes)], nest.body)
+        _run([Lane(nest, scalar, memory, names, lane) for lane in range(nest.lanes)], nest.body)
 
 
-def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
+def _run(lanes: Sequence[Lane], body: Sequence[loops.Statement]) -> None:
     """Every lane does a statement before any does the next; whole numbers are the same for all."""
     first = lanes[0]
     for statement in body:
@@ -175,7 +175,7 @@ def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
                 pass  # a statement ends before the next begins
 
 
-class _Lane(_Machine):
+class Lane(_Machine):
     """The state of one lane; memory and the values of names are shared by all lanes."""
 
     def __init__(self, nest: loops.Nest, scalar: Any, memory: Any, names: dict[str, int], number: int):

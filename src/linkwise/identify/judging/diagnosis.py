@@ -32,6 +32,7 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 GOOD = 0.03  # relative residual of every joint under which no other cause is sought
+UNLIKE_ANY = 0.6  # the same where no hypothesis helps: another robot
 UNLIKE = 0.3  # agreement with the file's masses under which they contradict the recording
 PROMISING = (
     1.1  # times that residuals fall by least squares, from which a hypothesis is fitted by possible bodies
@@ -41,7 +42,7 @@ IMPOSSIBLE = (
     1.3  # residual by possible bodies per that of least squares from which bodies or friction are impossible
 )
 LOWER, MUCH_LOWER = (
-    1.15,
+    1.3,
     1.6,
 )  # times that residuals fall on average, and that of one joint, where a cause is reported
 AS_GOOD = 0.95  # the same where the file's masses decide
@@ -50,6 +51,10 @@ RISE = 0.85  # the same for a joint whose residual rises: more is only accepted 
 CONVINCED = 0.5  # rise of the agreement with the file's masses from which it decides
 TRIED = 5  # hypotheses that are fitted by possible bodies, for each of the reasons to do so
 CAUSES = 3  # at most so many together
+CLEAR = 1.1  # times that residuals fall more than with every other hypothesis, where one alone is reported
+SURER = 0.2  # or by how much the file's masses agree better
+AGREES = 0.7  # agreement with the file's masses that a cause leads to,
+DECISIVE = 2.5  # or times that residuals fall on average where those masses may be guesses
 EARTH = 9.81  # [m/s²]
 STEPS = 4  # of the search for a direction of gravity
 ALONG_AXIS = 0.07  # [rad] from an axis of the base: gravity is said to be along it
@@ -96,8 +101,12 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         found = search.causes() if search.suspicious else []
     if found:
         return Diagnosis(tuple(found))
+    other = search.suspicious and screen.trusted and search.start.agreement < UNLIKE_ANY
     sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
-    return Diagnosis(remarks=(*sizes, *(_limits(robot, signals) if search.suspicious else [])))
+    limits = _limits(robot, signals) if search.suspicious else []
+    if other and not limits:
+        return Diagnosis(remarks=(_another(robot),))
+    return Diagnosis(remarks=(*sizes, *limits))
 
 
 def diagnose_late(robot: Robot, signals: Sequence[Signals], corrected: Sequence[Signals]) -> Diagnosis:
@@ -137,20 +146,40 @@ class Search:
 
     def causes(self) -> list[str]:
         """What was wrong, in one sentence for all causes together."""
-        now, said = self.start, []
-        for _ in range(CAUSES):
-            better = self._better(now)
+        now, said, clear = self.start, [], True
+        for number in range(CAUSES):
+            better, rivals = self._better(now)
             if better is None:
                 break
+            # of several causes each may be found first
+            clear = number > 0 or all(self._clearer(now, better, rival) for rival in rivals)
             said.append(better.hypothesis)
             now = better
-        return [_sentence(self.robot, said, self.start, now)] if said else []
+        if not said or not clear or not self._convincing(now):
+            return []
+        return [_sentence(self.robot, said, self.start, now)]
 
-    def _better(self, now: Fitted) -> Fitted | None:
-        """The best hypothesis on top of others, None where none explains the recording much better."""
+    def _clearer(self, now: Fitted, best: Fitted, rival: Fitted) -> bool:
+        """Whether a hypothesis is better than another one by the stated margin, or means the same."""
+        if best.hypothesis.corrected.same_as(rival.hypothesis.corrected):
+            return True
+        if self.screen.trusted and best.agreement - rival.agreement >= SURER:
+            return True
+        return self._fall(now, best) >= CLEAR * self._fall(now, rival)
+
+    def _convincing(self, last: Fitted) -> bool:
+        """Whether the file's masses, where there are some, agree with the corrected recording."""
+        if not self.screen.trusted or last.agreement >= AGREES:
+            return True
+        return self._fall(self.start, last) >= DECISIVE
+
+    def _better(self, now: Fitted) -> tuple[Fitted | None, list[Fitted]]:
+        """The best hypothesis on top of others, None where none explains the recording much better, and the others
+        that would be accepted."""
         tried = [self._fitted(h, Y) for h, Y in self._shortlist(now)]
         good = [each for each in tried if self._accepted(now, each)]
-        return max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
+        best = max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
+        return best, [each for each in good if each is not best]
 
     def _accepted(self, now: Fitted, other: Fitted) -> bool:
         fall = self._falls(now.residuals, other.residuals)
@@ -293,6 +322,14 @@ def _units(log: Log, robot: Robot) -> list[str]:
     except LogError as error:
         return [str(error)]
     return []
+
+
+def _another(robot: Robot) -> str:
+    """Torques that do not resemble those of the file's masses, whatever is changed."""
+    return (
+        f"torques do not resemble those of the masses in {robot.name}, and no other order, sign, zero position, unit "
+        "or direction of gravity explains them: the recording is of another robot, or the file's masses are guesses"
+    )
 
 
 def _sizes(robot: Robot, found: Agreement) -> list[str]:

@@ -36,6 +36,15 @@ class Recording:
     def dof(self) -> int:
         return self.q.shape[1]
 
+    def same_as(self, other: Recording) -> bool:
+        """Whether both hold the same samples and the same gravity."""
+        pairs = zip(
+            (self.q, self.qd, self.tau, self.gravity),
+            (other.q, other.qd, other.tau, other.gravity),
+            strict=True,
+        )
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
     def turned(self, factors: np.ndarray | float) -> Recording:
         """Positions and their derivatives times factors, (n,) or one for all."""
         return replace(self, q=self.q * factors, qd=self.qd * factors, qdd=self.qdd * factors)

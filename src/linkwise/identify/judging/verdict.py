@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from linkwise.identify.judging.validation import Validation
+from linkwise.joint_laws.direction import MEMORY
+from linkwise.robot.directions import friction_axes, next_directions, remembers
+from linkwise.robot.robot import Robot
 
 NOTE = "100·‖τ − τ̂‖/‖τ‖ of all joints together; --code writes the saved robot, --reduce the reduced model"
 
@@ -42,16 +47,21 @@ def uses(left: float) -> list[Use]:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """Residuals [%] of all joints together on one recording; ``fitted``: the model was fitted to it."""
+    """Residuals [%] of all joints together on one recording; ``fitted``: the model was fitted to it.
+
+    ``code`` are the functions that follow a motion, called sample by sample, ``code_of_one_state`` the function without
+    a memory; both are the same function where friction remembers nothing.
+    """
 
     columns: ClassVar[tuple[str, ...]] = (
-        *("recording", ">saved robot", ">its C code", ">reduced model", ">robot as given"),
+        *("recording", ">saved robot", ">its C code", ">C of one state", ">reduced model", ">robot as given"),
     )
 
     recording: str
     fitted: bool
     saved_robot: float
     code: float
+    code_of_one_state: float
     reduced_model: float
     robot_as_given: float
 
@@ -64,7 +74,10 @@ class VerdictRow:
     @property
     def cells(self) -> list[str]:
         """The row as text, below ``columns``."""
-        figures = (self.saved_robot, self.code, self.reduced_model, self.robot_as_given)
+        figures = (
+            *(self.saved_robot, self.code, self.code_of_one_state),
+            *(self.reduced_model, self.robot_as_given),
+        )
         name = f"{self.recording} (fitted)" if self.fitted else self.recording
         return [name, *(f"{value:.3g} %" if value == value else "–" for value in figures)]
 
@@ -74,20 +87,51 @@ class VerdictRow:
 
 
 def verdict_rows(
+    robot: Robot,
     fitted: Sequence[bool],
     saved: Sequence[Validation],
     reduced: Sequence[Validation],
     given: Sequence[Validation],
 ) -> list[VerdictRow]:
-    """One row for every recording that was predicted; C code has the torques of the saved robot.
+    """One row for every recording that was predicted; programs of the C code are run on it.
 
     Args:
+        robot: the saved robot.
         fitted: whether the model was fitted to the recording.
         saved: the saved robot.
         reduced: the reduced model.
         given: the robot as it was given.
     """
     return [
-        VerdictRow(s.log.name, own, s.total, s.total, r.total, g.total)
+        VerdictRow(s.log.name, own, s.total, *code_totals(robot, s), r.total, g.total)
         for own, s, r, g in zip(fitted, saved, reduced, given, strict=True)
     ]
+
+
+def code_totals(robot: Robot, judged: Validation) -> tuple[float, float]:
+    """Residuals [%] of the functions of the C file on a recording: along the motion, and of single states.
+
+    The programs are those that are written as C. Directions are followed from one sample to the next, from zero on, as
+    a controller calls them.
+
+    Args:
+        robot: the robot.
+        judged: a validation on the recording.
+    """
+    if judged.motion is None:
+        return judged.total, judged.total
+    q, qd, qdd = judged.motion
+    alone = _total(judged, robot.kernel("inverse_dynamics")(q, qd, qdd))
+    if not remembers(robot):
+        return alone, alone
+    follow = next_directions(robot)
+    directions = np.zeros((len(q), len(friction_axes(robot))))
+    steps = np.diff(q, axis=0, prepend=q[:1])
+    for k in range(len(q)):
+        directions[k] = follow(directions[max(k - 1, 0)], steps[k], qd[k])
+    return _total(judged, robot.kernel("inverse_dynamics", inputs=(MEMORY,))(q, qd, qdd, directions)), alone
+
+
+def _total(judged: Validation, predicted: np.ndarray) -> float:
+    size = np.linalg.norm(judged.measured)
+    return float(100.0 * np.linalg.norm(judged.measured - predicted) / size)
