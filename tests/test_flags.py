@@ -178,7 +178,6 @@ CALLS = {
     ("optimal.Problem", "implicit_damping"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Problem", "state_limits"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
     ("optimal.Walking", "state_limits"): lambda r, **f: optimal.Walking(_four_legs(), **f),
-    ("optimal.iteration", "constant_time"): lambda r, **f: optimal.iteration(optimal.reaching(r), **f),
     ("optimal.reaching", "tip"): lambda r, **f: optimal.reaching(r, **f),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),
     ("report.Fold", "opened"): lambda r, **f: report.Fold("more", [], **f),

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-WINDOW, WINDOWS, ITERATIONS = 0.1, 40, 6
+WINDOW, WINDOWS, ITERATIONS = 0.1, 20, 5
 
 
 def figaroh(data) -> dict:

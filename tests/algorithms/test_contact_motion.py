@@ -197,6 +197,21 @@ def test_a_robot_with_legs_stands_in_a_fused_loop():
     assert np.abs(result.contact_forces[1, ..., :2]).max() == 0.0
 
 
+def test_legs_whose_joints_rub_stand_still_to_round_off():
+    legs = four_legs()
+    legs = legs.with_parameters({f"{name}.coulomb_friction": 3.0 for name in legs.joint_names[1:]})
+    kernel = legs.kernel("contact_step", inputs="start_impulse")
+    q, qd, p = standing(legs), np.zeros(legs.dof), np.zeros(3 * len(legs.contact_names))
+    places = []
+    for k in range(200):
+        q, qd, p = kernel(q, qd, np.zeros(legs.dof), p)
+        p = p.ravel()
+        if k >= 150:
+            places.append(q)
+    assert np.abs(qd).max() < 1e-9
+    assert np.ptp(places, axis=0).max() < 1e-11
+
+
 def standing(legs: lw.Robot) -> np.ndarray:
     return np.concatenate([[0.0, 0.0, 0.42, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.3, -0.6], 4)])
 

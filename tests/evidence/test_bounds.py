@@ -117,6 +117,28 @@ def test_forward_dynamics_over_boxes_of_a_fifth_of_a_radian(name):
         assert computed[:, k].max() <= found.high + 1e-9
 
 
+def test_parts_of_a_box_that_are_not_shown_are_named():
+    program = trace(lambda x: [1.0 / (x[0] * x[0] + x[1] - 0.3)], {"x": 2}, {"y": (1,)})
+    whole = Box({"x": (np.zeros(2), np.ones(2))})
+    found = evidence.divide(program, whole, inputs=("x",), most=60)
+    assert found.shown
+    assert found.left
+    assert all("division" in problem.what for _, problem in found.left)
+    points = np.random.default_rng(0).random((500, 2))
+    values = points[:, 0] ** 2 + points[:, 1] - 0.3
+
+    def inside(part):
+        low, high = part.bounds["x"]
+        return ((low <= points) & (points <= high)).all(axis=1)
+
+    covered = sum(inside(part).astype(int) for part in [*found.shown, *(part for part, _ in found.left)])
+    assert (covered == 1).all()
+    for part in found.shown:
+        some = values[inside(part)]
+        assert (some > 0).all() or (some < 0).all()
+    assert not evidence.divide(program, Box({"x": (np.ones(2), np.ones(2) * 2)}), inputs=("x",)).left
+
+
 @settings(max_examples=40, deadline=None)
 @given(low=st.floats(0.01, 10), width=st.floats(0, 5), sign=st.sampled_from([-1.0, 1.0]))
 def test_a_quotient_lies_in_its_form(low, width, sign):

@@ -312,6 +312,25 @@ def test_arrays_of_all_coordinates_are_divided(walker, truth, tmp_path):
         assert np.allclose(getattr(again, key), run[wanted[key]], atol=1e-12), key
 
 
+def test_names_of_a_public_logger(walker, truth, tmp_path):
+    """Camel case, two orientations and two accelerations: those that belong together are taken."""
+    run = recording(truth, seconds=2.0)
+    turned = run["base_quat"][:, [1, 0, 2, 3]]  # of another device, whose world is another one
+    names = {"q_mes": "q", "v_mes": "dq", "torquesFromCurrentMeasurment": "tau", "mocapPosition": "base_pos"}
+    names |= {
+        "mocapOrientationQuat": "base_quat",
+        "baseAngularVelocity": "imu_gyro",
+        "baseAccelerometer": "imu_acc",
+    }
+    arrays = {new: run[old] for new, old in names.items()} | {"baseOrientationQuat": turned, "t": run["t"]}
+    np.savez(tmp_path / "data.npz", baseLinearAcceleration=0 * run["imu_acc"], **arrays)
+    log = identify.read_log(tmp_path / "data.npz", walker)
+    assert np.array_equal(log.q, run["q"])
+    assert np.array_equal(log.tau, run["tau"])
+    assert np.array_equal(log.accelerometer, run["imu_acc"])
+    assert np.abs((log.base_orientation * run["base_quat"]).sum(axis=1)).min() > 1 - 1e-9
+
+
 def test_what_is_wrong_with_a_base_is_named(walker, truth, tmp_path):
     run = recording(truth, seconds=2.0)
     path = tmp_path / "run.npz"

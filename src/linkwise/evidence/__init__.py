@@ -10,6 +10,7 @@ from linkwise.evidence.fixed_point import Fixed, fixed_point
 from linkwise.evidence.forms import EvidenceError, Problem
 from linkwise.evidence.motion_constants import Constants, constants
 from linkwise.evidence.sheet import CertifiedPackage
+from linkwise.evidence.sub_boxes import Divided, divide
 
 __all__ = [
     "Box",
@@ -17,6 +18,7 @@ __all__ = [
     "Certificate",
     "CertifiedPackage",
     "Constants",
+    "Divided",
     "EvidenceError",
     "Fixed",
     "OutputBounds",
@@ -24,5 +26,6 @@ __all__ = [
     "box_of",
     "certify",
     "constants",
+    "divide",
     "fixed_point",
 ]

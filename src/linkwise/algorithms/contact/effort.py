@@ -45,10 +45,10 @@ square of the residual loses one step, and leaves contacts that stick at rest.""
 RUBBING = {
     1e-2: Effort(filtered=Schedule(1e-4, 1e-3, MOST, first=1e-7)),
     1e-3: Effort(filtered=Schedule(1e-5, 1e-4, MOST, first=1e-7)),
-    1e-6: Effort(filtered=Schedule(1e-7, 1e-7, MOST, first=1e-7)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-10, MOST, first=1e-4)),
     1e-12: Effort(filtered=Schedule(1e-14, 1e-12, MOST, first=1e-7)),
 }
-"""The same for contacts with joints of their own, where many joints stop or rub: the first step is as good as any."""
+"""The same for contacts with joints of their own, where many joints stop or rub: a smaller ε from the first step on."""
 HELD = {
     1e-2: Effort(6, 2, 0, 1, (0.5,), (1e-3, 1e-9)),
     1e-3: Effort(6, 3, 0, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),

@@ -58,6 +58,8 @@ from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
 from linkwise.scalar import Scalar, like, like_all, maximum, sqrt, stage, where
 from linkwise.spatial import Vector
 
+AT_REST = 1e-6
+"""[rad/s or m/s]: joints that are slower start without friction, whose direction would be that of round-off."""
 Rows = list[list[Scalar]]
 Apply = Callable[[Sequence[Scalar]], list[Scalar]]
 
@@ -300,7 +302,7 @@ def _rubbed(joint: JointRow, rate: Scalar) -> Scalar:
     """The impulse of dry friction if the joint goes on moving as it does."""
     if joint.forward is None or joint.backward is None:
         return 0.0
-    return where(rate > 0.0, -joint.forward, where(rate < 0.0, joint.backward, 0.0))
+    return where(rate > AT_REST, -joint.forward, where(rate < -AT_REST, joint.backward, 0.0))
 
 
 def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:

@@ -20,7 +20,7 @@ from linkwise.identify.errors import LogError
 from linkwise.identify.walking.log import BASE_FIELDS, FEET_FIELDS
 
 _BASE = "(?:floating_base|base_link|base|root|trunk|torso|body|pelvis|mocap|odometry|odom|state_estimator|estimator)"
-_QUATERNION = "(?:quaternions?|quats?|orientations?|ori|rotations?|rot|attitude)"
+_QUATERNION = "(?:(?:orientation_)?(?:quaternions?|quats?)|orientations?|ori|rotations?|rot|attitude)"
 _SPIN = "(?:ang_?vels?|angular_?velocit(?:y|ies)|angular_?rates?|omegas?)"
 NAMES: dict[str, str] = {
     "base_pose": f"{_BASE}_poses?|poses?_{_BASE}",
@@ -37,10 +37,13 @@ NAMES: dict[str, str] = {
 }
 """Names of what is recorded of a base and of feet, without numbers and axes at their end; a prefix may be before."""
 _WIDTHS = {**BASE_FIELDS, "base_pose": 7, "base_twist": 6}
+_MEASURED = "(?:_(?:mes|meas|measured|m|est|estimated|filt|filtered))?"
 _JOINTS = {
-    "q": "(?:.*_)?(?:q|qpos|qj|joint_?(?:pos|positions?|angles?|q)|positions?|pos)",
-    "qd": "(?:.*_)?(?:qd|dq|v|qvel|dqj|qjd|qdot|q_dot|joint_?(?:vels?|velocit(?:y|ies)|speeds?)|velocit(?:y|ies)|vel)",
-    "tau": "(?:.*_)?(?:taus?|torques?|tau_?(?:j|meas|measured|m)|(?:joint|motor)_?(?:torques?|efforts?|tau)|efforts?)",
+    "q": f"(?:.*_)?(?:q|qpos|qj|joint_?(?:pos|positions?|angles?|q)|positions?|pos){_MEASURED}",
+    "qd": "(?:.*_)?(?:qd|dq|v|qvel|dqj|qjd|qdot|q_dot|joint_?(?:vels?|velocit(?:y|ies)|speeds?)|velocit(?:y|ies)|vel)"
+    f"{_MEASURED}",
+    "tau": "(?:.*_)?(?:taus?|torques?|tau_?j|(?:joint|motor)_?(?:torques?|efforts?|tau)|efforts?"
+    f"|torques?_from_current(?:_measur\\w*)?){_MEASURED}",
 }
 """Names of arrays of all joints, with or without those of the base before them."""
 _AXES = "xyzw"
@@ -77,17 +80,20 @@ def base_columns(
     stems = _stems(table)
     places: dict[str, list[int]] = {}
     named = False
+    chosen: dict[str, str] = {}
     for quantity, pattern in NAMES.items():
-        for stem, columns in stems.items():
-            if re.fullmatch(f"(?:.*_)?(?:{pattern})", stem) and not is_planned(stem):
-                width = _WIDTHS.get(quantity)
-                if width is not None and len(columns) == width and quantity not in places:
-                    places[quantity] = list(columns.values())
-                    named |= quantity == "base_orientation" and set(columns) == set(_AXES)
-                elif width is None and len(columns) > 1:
-                    places.setdefault(quantity, list(columns.values()))
-                elif quantity == "base_velocity" and len(columns) == 6:
-                    places.setdefault("base_twist", list(columns.values()))
+        like = [
+            stem for stem in stems if re.fullmatch(f"(?:.*_)?(?:{pattern})", stem) and not is_planned(stem)
+        ]
+        for stem in sorted(like, key=lambda stem: _worse(stem, chosen)):
+            columns, width = stems[stem], _WIDTHS.get(quantity)
+            if quantity not in places and len(columns) == width:
+                places[quantity], chosen[quantity] = list(columns.values()), stem
+                named |= quantity == "base_orientation" and set(columns) == set(_AXES)
+            elif quantity not in places and width is None and len(columns) > 1:
+                places[quantity] = list(columns.values())
+            elif quantity == "base_velocity" and len(columns) == 6:
+                places.setdefault("base_twist", list(columns.values()))
     feet: tuple[str, ...] = ()
     if "contacts" not in places:
         feet, places["contacts"] = _by_foot(table)
@@ -97,6 +103,13 @@ def base_columns(
     table = _divided(table, joints, stems, places)
     places = {key: columns for key, columns in places.items() if columns}
     return table, BaseColumns(places, named, feet)
+
+
+def _worse(stem: str, chosen: Mapping[str, str]) -> tuple[bool, bool]:
+    """Order of names for one quantity: those with the first word of a name that was chosen (``mocap_…`` beside
+    ``mocap_…``), and accelerometers before accelerations that were computed."""
+    firsts = {name.partition("_")[0] for name in chosen.values()}
+    return bool(firsts) and stem.partition("_")[0] not in firsts, not stem.endswith("accelerometer")
 
 
 def _width(table: NumberTable, wanted: str | int | Sequence[str | int]) -> list[str]:
