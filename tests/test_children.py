@@ -265,7 +265,13 @@ def test_functions_of_users_are_found_in_the_current_folder_where_this_process_f
 STARTERS = {
     "subprocess": {
         *("bench/cold.py", "bench/peers/c_loop.py", "compiler/runtime/background.py", "embedded/stack.py"),
-        *("realtime/build.py", "study/engines/guarded.py", "systems/fmu.py", "tour/code.py"),
+        *(
+            "evidence/objects.py",
+            "realtime/build.py",
+            "study/engines/guarded.py",
+            "systems/fmu.py",
+            "tour/code.py",
+        ),
     },
     "multiprocessing": set(),
     "concurrent.futures.process": set(),

@@ -95,6 +95,15 @@ def test_one_quantity_per_file_at_a_given_rate(tmp_path, arm):
     same(read_log("unused", arm, tmp_path / "layout.toml"), velocities=False)
 
 
+def test_a_file_with_one_quantity_says_how_files_are_joined(tmp_path, arm):
+    for columns in (T, Q):
+        path = write(tmp_path / "part.txt", columns, separator=" ")
+        with pytest.raises(
+            LogError, match=r"one quantity per file: give parts\.toml with \[recording\] and files = "
+        ):
+            read_log(path, arm)
+
+
 def test_motor_side_with_coupling(tmp_path, arm):
     R, offset = np.array([[50.0, 0.0], [30.0, -40.0]]), np.array([0.1, -0.2])
     motor = np.linalg.solve(R.T, TAU.T).T  # τ = Rᵀ τ_motor

@@ -336,6 +336,12 @@ def test_the_examples_of_the_documentation():
     blocks = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     assert [read(block).name for block in blocks] == ["scara", "pendulum"]
     keys = re.findall(r"`(\w+)`", page)
+    # "`ripple_1_cos_0` … `ripple_4_sin_3`" stands for all between them
+    lines = [f"ripple_{line}" for line in range(1, 5)]
+    keys += [
+        f"{name}_{part}_{k}" for name in (*lines, "unmodelled") for part in ("cos", "sin") for k in range(4)
+    ]
+    keys += [f"{name}_count" for name in lines]
     assert (
         not (set(CHAIN_JOINT_KEYS) | set(TREE_JOINT_KEYS) | set(CHAIN_KEYS))
         - set(keys)

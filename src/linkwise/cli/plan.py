@@ -120,6 +120,11 @@ def command(
     Example:
       linkwise plan arm.urdf --from 0,0.3,0,-1.5,0,1.8,0 --to 1.2,0.3,0,-1.5,0,1.8,0 --world shelf.json --out motion.csv
       linkwise plan ur10e --from 0,-1.5,1,0,0,0 --to pose:0.5,0.2,0.4,3.14,0,0
+
+    \b
+    A world:
+      {"obstacles": [{"type": "box", "lower": [0.3, -0.5, 0], "upper": [0.4, -0.1, 0.5]},
+                     {"type": "sphere", "centre": [0.5, 0, 0.6], "radius": 0.1}]}
     """
     from linkwise.collision import World, read_world
     from linkwise.motion import plan

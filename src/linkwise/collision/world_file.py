@@ -26,6 +26,7 @@ from linkwise.files import outputs
 from linkwise.model import Transform
 
 MAX_BYTES = 64 << 20
+EXAMPLE = '{"obstacles": [{"type": "box", "lower": [0.3, -0.5, 0], "upper": [0.4, -0.1, 0.5]}]}'
 _KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sphere": (("centre", "radius"), ()),
     "capsule": (("start", "end", "radius"), ()),
@@ -55,7 +56,7 @@ def read_world(path: str | os.PathLike[str]) -> World:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file}: not a JSON file: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("obstacles"), list):
-        raise ModelError(f'{file}: expected {{"obstacles": [...]}}')
+        raise ModelError(f"{file}: expected {EXAMPLE}")
     if unknown := sorted(set(content) - {"obstacles", "name"}):
         raise ModelError(f"{file}: unknown key {unknown[0]!r}; {suggest(unknown[0], ['obstacles', 'name'])}")
     found: list[Obstacle] = []
@@ -76,7 +77,8 @@ def read_world(path: str | os.PathLike[str]) -> World:
 def _obstacle(entry: Any, where: str) -> Obstacle:
     kind = entry.get("type") if isinstance(entry, dict) else None
     if kind not in _KEYS:
-        raise ModelError(f'{where}: expected a "type": {", ".join(_KEYS)}; got {kind!r}')
+        kinds = ", ".join(_KEYS)
+        raise ModelError(f'{where}: expected a "type" ({kinds}), got {kind!r}; such as {EXAMPLE}')
     needed, optional = _KEYS[kind]
     allowed = ["type", "name", *needed, *optional]
     for key in entry:

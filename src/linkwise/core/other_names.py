@@ -58,14 +58,15 @@ def nearest(name: str, valid: Iterable[str], most: int = 1) -> list[str]:
         valid: names that are possible.
         most: how many are given.
     """
-    plain = {_letters(each): each for each in valid}
-    return [
-        plain[each] for each in difflib.get_close_matches(_letters(name[:100]), plain, n=most, cutoff=NEAR)
-    ]
+    plain, typed = {_letters(each): each for each in valid}, _letters(name[:100])
+    cutoff = NEAR if len(typed) > SHORT else NEAR_SHORT
+    return [plain[each] for each in difflib.get_close_matches(typed, plain, n=most, cutoff=cutoff)]
 
 
-NEAR = 0.75
-"""Fraction of letters in common (``difflib``) from which names are near."""
+NEAR, NEAR_SHORT = 0.75, 0.6
+"""Fraction of letters in common (``difflib``) from which names are near; in a short name one letter counts more."""
+SHORT = 4
+"""Letters of a short name."""
 
 
 def _letters(name: str) -> str:

@@ -129,6 +129,8 @@ class _Cycle:
         trajectory = self.named.get("trajectory")
         if trajectory is None:
             return "    (void)now; /* no trajectory in this package: the target stands still */\n"
+        if any(a.array.title == "duration" for a in trajectory.arguments):
+            self.declared.append("static const real move_time[1] = {2}; /* [s] */\n")
         places = {**_MEASURED, "time": "now", "duration": "move_time", "start": "start", "end": "end"}
         return f"    (void){self._call(trajectory, places)};\n"
 

@@ -16,8 +16,13 @@ from linkwise.robot.directions import remembers, torques_along
 from linkwise.robot.robot import Robot
 
 
+CLEARLY = 0.8
+"""Of the squared error with memory, below which the smooth form explains the torques better. Smaller differences do not
+predict: on a UR10e 0.92 at one joint in the recording that was fitted, 1.4 in the one that was left out."""
+
+
 def useful_memory(robot: Robot, signals: Sequence[Signals]) -> Robot:
-    """The robot without the memory of joints whose recorded torques its smooth form explains better.
+    """The robot without the memory of joints whose recorded torques its smooth form explains clearly better.
 
     Args:
         robot: fitted to the recordings.
@@ -33,7 +38,7 @@ def useful_memory(robot: Robot, signals: Sequence[Signals]) -> Robot:
     worse = [
         joint.name
         for joint, with_memory, without in zip(robot.coordinate_joints, along, smooth, strict=True)
-        if joint.number(DISTANCE) and without < with_memory
+        if joint.number(DISTANCE) and without < CLEARLY * with_memory
     ]
     return robot.with_parameters({f"{name}.{DISTANCE}": 0.0 for name in worse}) if worse else robot
 

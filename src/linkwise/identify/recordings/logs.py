@@ -257,8 +257,16 @@ def _by_position(table: NumberTable, layout: Layout, n: int) -> Layout:
         )
     raise LogError(
         f"{table.path}: {width} columns without a header; expected {len(time) + 2 * n} (t, q, tau) or "
-        f"{len(time) + 3 * n} (t, q, qd, tau) for {n} joints, or a layout that names them"
+        f"{len(time) + 3 * n} (t, q, qd, tau) for {n} joints, or a layout that names them{_one_each(width, n)}"
     )
+
+
+def _one_each(width: int, n: int) -> str:
+    """What to do with a file that has one quantity alone."""
+    if width not in (1, n):
+        return ""
+    files = '{ time = "t.txt", position = "q.txt", torque = "tau.txt" }'
+    return f"; one quantity per file: give parts.toml with [recording] and files = {files} as the recording"
 
 
 def _from_several(
