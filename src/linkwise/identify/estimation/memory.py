@@ -15,7 +15,6 @@ from linkwise.joint_laws.direction import DISTANCE
 from linkwise.robot.directions import remembers, torques_along
 from linkwise.robot.robot import Robot
 
-
 CLEARLY = 0.8
 """Of the squared error with memory, below which the smooth form explains the torques better. Smaller differences do not
 predict: on a UR10e 0.92 at one joint in the recording that was fitted, 1.4 in the one that was left out."""
