@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,17 +38,18 @@ static double seconds(void)
 void timed(const double *q, const double *qd, const double *r, {given}long calls, double *taken, double *sum)
 {{
     double tau[N], next[{memory} + 1], memory[{memory} + 1] = {{0}};
-    (void)next; (void)memory;
+    static double tables[{tables} + 1];
+    (void)next; (void)memory; (void)tables;
     double begin = seconds();
     for (long k = 0; k < calls; ++k) {{
         long s = k % {states};
-        (void)fixed(q + s * NQ, qd + s * N, r + s * NQ, qd + s * N, qd + s * N{kept}, tau{following});
+        (void)fixed(q + s * NQ, qd + s * N, r + s * NQ, qd + s * N, qd + s * N{kept}, tau{following}{worked});
         *sum += tau[0];
     }}
     double middle = seconds();
     for (long k = 0; k < calls; ++k) {{
         long s = k % {states};
-        (void)tuned(q + s * NQ, qd + s * N, r + s * NQ, qd + s * N, qd + s * N{kept}{passed}, tau{following});
+        (void)tuned(q + s * NQ, qd + s * N, r + s * NQ, qd + s * N, qd + s * N{kept}{passed}, tau{following}{worked});
         *sum += tau[0];
     }}
     taken[0] = middle - begin;
@@ -69,6 +71,7 @@ def measured(robot: lw.Robot, name: str, repeats: int, calls: int) -> tuple[floa
     declared = "\n".join(
         kernel.source("c", function_name=key, header=True) for key, kernel in kernels.items()
     )
+    tables = re.findall(r"double tables\[(\d+)\]", declared)  # memory that loops need
     driver = DRIVER.format(
         n=robot.dof,
         nq=robot.nq,
@@ -79,6 +82,8 @@ def measured(robot: lw.Robot, name: str, repeats: int, calls: int) -> tuple[floa
         passed="".join(f", {key}" for key in settings),
         kept=", memory" if m else "",
         following=", next" if m else "",
+        tables=max([0, *map(int, tables)]),
+        worked=", tables" if tables else "",
     )
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(STATES, size)) for size in (robot.nq, robot.dof, robot.nq)]
