@@ -123,8 +123,11 @@ def command(
 
     \b
     A world:
-      {"obstacles": [{"type": "box", "lower": [0.3, -0.5, 0], "upper": [0.4, -0.1, 0.5]},
-                     {"type": "sphere", "centre": [0.5, 0, 0.6], "radius": 0.1}]}
+      {"obstacles": [
+        {"type": "box",
+         "lower": [0.3, -0.5, 0], "upper": [0.4, 0, 0.5]},
+        {"type": "sphere",
+         "centre": [0.5, 0, 0.6], "radius": 0.1}]}
     """
     from linkwise.collision import World, read_world
     from linkwise.motion import plan
