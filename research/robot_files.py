@@ -9,7 +9,6 @@ there, so that a run that was stopped goes on. The page lists each finding with 
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import tempfile
 import warnings
@@ -20,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import linkwise as lw
-from linkwise.geometry.skeleton import skeleton
-from linkwise.tour.odd import ROUND
+from linkwise.tour.odd import LIGHT, doubtful_bodies, same_limits
 
 KINDS = {
     "unreadable": "refused, with a reason",
@@ -31,7 +29,6 @@ KINDS = {
     "limits": "limits that are missing, crossed or look like placeholders",
 }
 SHOWN = 3  # findings of one kind that are listed of a file
-SAME = 3  # joints with one limit from which it may be a placeholder
 
 
 @dataclass(frozen=True)
@@ -69,27 +66,23 @@ def findings(path: Path) -> list[Finding]:
 
 
 def _inertias(robot: lw.Robot) -> Iterator[Finding]:
-    reach = skeleton(robot).reach
     moved = {joint.child for joint in robot.moving_joints}
+    least = LIGHT * sum(link.inertia.mass for link in robot.links)
     for link in robot.links:
         body = link.inertia
         for words in body.violations():
             yield Finding("impossible", link.name, words)
         if link.name in moved and body.mass == 0 and not any(j.parent == link.name for j in robot.joints):
             yield Finding("massless", link.name, "a moving link at the end of a chain without mass")
-        if body.mass <= 0 or reach <= 0 or link.name == robot.base:
-            continue
-        size = math.sqrt(max(float(np.linalg.eigvalsh(body.matrix_about_com)[-1]), 0.0) / body.mass)
-        if size > 1.5 * reach:
-            words = f"its inertia is that of a body of {size:.3g} m, the robot reaches {reach:.3g} m"
-            yield Finding("units", link.name, words)
-        elif 0 < size < 1e-4 * reach and body.mass > 0.05:
-            words = f"its inertia is that of a body of {size:.1g} m with {body.mass:.3g} kg"
-            yield Finding("units", link.name, words)
-        elif size == 0 and body.mass > 1e-3 * sum(each.inertia.mass for each in robot.links):
+        if link.name != robot.base and body.mass > least and not body.matrix_about_com.any():
             yield Finding("massless", link.name, f"{body.mass:.3g} kg without inertia, a point mass")
-        if (away := float(np.linalg.norm(body.com))) > 2 * reach:
-            yield Finding("units", link.name, f"its centre of mass is {away:.3g} m from its frame")
+    for link, kind, size, reach in doubtful_bodies(robot):
+        words = {
+            "large": f"its inertia is that of a body of {size:.3g} m, the robot reaches {reach:.3g} m",
+            "small": f"its inertia is that of a body of {size:.1g} m with {link.inertia.mass:.3g} kg",
+            "far": f"its centre of mass is {size:.3g} m from its frame",
+        }[kind]
+        yield Finding("units", link.name, words)
 
 
 def _limits(robot: lw.Robot) -> Iterator[Finding]:
@@ -101,12 +94,9 @@ def _limits(robot: lw.Robot) -> Iterator[Finding]:
             yield Finding(
                 "limits", joint.name, f"both limits are {joint.limits.lower:g}: it cannot move within them"
             )
-    turning = [joint for joint in joints if joint.revolute]
-    for what, unit in (("effort", "N·m"), ("velocity", "rad/s")):
-        values = {getattr(joint.limits, f"largest_{what}") for joint in turning}
-        if len(turning) >= SAME and len(values) == 1 and (value := values.pop()) in ROUND:
-            words = f"all {len(turning)} turning joints have the {what} limit {value:g} {unit}"
-            yield Finding("limits", turning[0].name, words)
+    first = next((joint.name for joint in joints if joint.revolute), "")
+    for what, count, limit in same_limits(robot):
+        yield Finding("limits", first, f"all {count} turning joints have the {what} limit {limit}")
 
 
 def line_of(path: Path, element: str) -> int | None:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.geometry.posture import up_of
 from linkwise.geometry.skeleton import body_poses, skeleton
 from linkwise.view import motions
-from linkwise.view.placing import floor_of, scene_box, up_of
+from linkwise.view.placing import floor_of, scene_box
 
 pytest.importorskip("viser")
 

@@ -36,7 +36,7 @@ def bent_position(model: Model) -> np.ndarray:
             rest[at] = _within(joint, 0.0)
     if len(joints) > MOST_JOINTS or _has_limbs(model) or all(joint.free for joint in joints):
         return rest
-    solids, up = skeleton(model), _up(model)
+    solids, up = skeleton(model), up_of(model)
     rng = np.random.default_rng(0)
     best, most = rest, _score(model, solids, up, rest)
     bent = [(at, _choices(joint)) for at, joint in zip(places, joints, strict=True) if not joint.free]
@@ -86,7 +86,7 @@ def _within(joint: Joint, value: float) -> float:
     return (low + high) / 2 if math.isfinite(low) and math.isfinite(high) else min(max(value, low), high)
 
 
-def _up(model: Model) -> np.ndarray:
+def up_of(model: Model) -> np.ndarray:
     """Opposite to gravity; +z without gravity."""
     gravity = np.array(model.gravity)
     size = length(gravity)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from linkwise.geometry.skeleton import skeleton
+from linkwise.model import Link
 from linkwise.robot.robot import Robot
 
 SHOWN = 5  # names in one sentence
@@ -79,21 +80,42 @@ def _limits(robot: Robot) -> Iterator[str]:
             yield f"{who} {_a(what)} limit{zero}: {needs} cannot be told there"
 
 
-def _placeholders(robot: Robot) -> Iterator[str]:
-    """Limits of which all joints have the same: exporters write them where none were entered."""
+def same_limits(robot: Robot) -> Iterator[tuple[str, int, str]]:
+    """Limits of which all turning joints have the same round number: exporters write them where none were entered.
+
+    Args:
+        robot: the robot.
+
+    Yields:
+        "effort" or "velocity", the number of joints, the limit in words.
+    """
     joints = [joint for joint in robot.coordinate_joints if joint.revolute]
     if len(joints) < LEAST_SAME:
         return
     for what, unit in (("effort", "N·m"), ("velocity", "rad/s")):
         values = {getattr(joint.limits, f"largest_{what}") for joint in joints}
-        if len(values) == 1 and math.isfinite(value := values.pop()) and value in ROUND:
-            yield (
-                f"all {len(joints)} turning joints have the {what} limit {value:g} {unit}: a placeholder? "
-                "Exporters write such numbers where none were entered; payload and fast motions follow from them"
-            )
+        if len(values) == 1 and (value := values.pop()) in ROUND:
+            yield what, len(joints), f"{value:g} {unit}"
 
 
-def _inertias(robot: Robot) -> Iterator[str]:
+def _placeholders(robot: Robot) -> Iterator[str]:
+    for what, count, limit in same_limits(robot):
+        yield (
+            f"all {count} turning joints have the {what} limit {limit}: a placeholder? "
+            "Exporters write such numbers where none were entered; payload and fast motions follow from them"
+        )
+
+
+def doubtful_bodies(robot: Robot) -> Iterator[tuple[Link, str, float, float]]:
+    """Links whose numbers look like another unit.
+
+    Args:
+        robot: the robot.
+
+    Yields:
+        The link, "large" or "small" for its radius of gyration or "far" for its centre of mass, that length [m], and
+        the reach of the robot [m].
+    """
     reach = skeleton(robot).reach
     if reach <= 0:
         return
@@ -104,17 +126,27 @@ def _inertias(robot: Robot) -> Iterator[str]:
         moments = np.linalg.eigvalsh(inertia.matrix_about_com)
         size = math.sqrt(max(float(moments[-1]), 0.0) / inertia.mass)
         if size > LARGE * reach:
-            yield (
-                f"link {link.name!r}: its inertia is that of a body of {size:.3g} m and {inertia.mass:.3g} kg, "
-                f"the whole robot reaches {reach:.3g} m; a unit may be wrong"
-            )
+            yield link, "large", size, reach
         elif 0 < size < SMALL * reach and inertia.mass > 0.05:
-            body = f"{size:.1g} m and {inertia.mass:.3g} kg"
-            yield f"link {link.name!r}: its inertia is that of a body of {body}; a unit may be wrong"
+            yield link, "small", size, reach
         away = float(np.linalg.norm(inertia.com))
         if away > 2 * reach:
+            yield link, "far", away, reach
+
+
+def _inertias(robot: Robot) -> Iterator[str]:
+    for link, kind, size, reach in doubtful_bodies(robot):
+        mass = f"{link.inertia.mass:.3g} kg"
+        if kind == "large":
             yield (
-                f"link {link.name!r}: its centre of mass is {away:.3g} m from its frame, "
+                f"link {link.name!r}: its inertia is that of a body of {size:.3g} m and {mass}, "
+                f"the whole robot reaches {reach:.3g} m; a unit may be wrong"
+            )
+        elif kind == "small":
+            yield f"link {link.name!r}: its inertia is that of a body of {size:.1g} m and {mass}; a unit may be wrong"
+        else:
+            yield (
+                f"link {link.name!r}: its centre of mass is {size:.3g} m from its frame, "
                 f"the robot reaches {reach:.3g} m; millimetres instead of metres?"
             )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.collision.heights import lowest_points
+from linkwise.geometry.posture import up_of
 from linkwise.geometry.skeleton import skeleton
 from linkwise.motion import PiecewisePolynomial, Trajectory, quintic_spline
 from linkwise.robot.robot import Robot
 from linkwise.view.live import ranges
-from linkwise.view.placing import floor_of, scene_box, up_of
+from linkwise.view.placing import floor_of, scene_box
 
 EASY = 0.6  # fraction of the velocity limits
 UNHURRIED = (1.2, 0.4)  # [rad/s], [m/s]: speeds of joints without a velocity limit

@@ -15,6 +15,7 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.errors import ShapeError, needed
 from linkwise.geometry import solids
+from linkwise.geometry.posture import up_of
 from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.access import LOOPBACK, Access, guarded_server
@@ -22,7 +23,7 @@ from linkwise.view.addresses import free_port
 from linkwise.view.bars import bars
 from linkwise.view.beside import beside
 from linkwise.view.live import Live
-from linkwise.view.placing import camera_of, floor_of, up_of
+from linkwise.view.placing import camera_of, floor_of
 from linkwise.view.player import Player
 from linkwise.view.scene import RobotScene, quaternion
 from linkwise.view.surroundings import add_surroundings

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from linkwise.robot.robot import Robot
 
 
-def up_of(robot: Robot) -> np.ndarray:
-    """The direction against gravity; z without gravity."""
-    pull = float(np.linalg.norm(robot.gravity))
-    return -np.array(robot.gravity) / pull if pull > 0 else np.array([0.0, 0.0, 1.0])
-
-
 def scene_box(
     robot: Robot, bones: Skeleton, shown: Iterable[tuple[int, Mesh]], q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

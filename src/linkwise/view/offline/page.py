@@ -25,6 +25,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.errors import LinkwiseError
 from linkwise.files import outputs
 from linkwise.functions.table import mechanism_of
+from linkwise.geometry.posture import up_of
 from linkwise.geometry.simplify import shared_out, simplified
 from linkwise.geometry.skeleton import skeleton
 from linkwise.geometry.solids import Mesh, sphere, turned
@@ -49,7 +50,7 @@ from linkwise.view.parts import (
     mesh_parts,
     skeleton_parts,
 )
-from linkwise.view.placing import camera_of, floor_of, scene_box, up_of
+from linkwise.view.placing import camera_of, floor_of, scene_box
 from linkwise.view.scene import ARROW_COLOUR, arrow_scale
 
 if TYPE_CHECKING:
