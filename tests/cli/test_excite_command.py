@@ -1,5 +1,6 @@
 """``linkwise excite``: a motion that keeps its limits and shows the parameters."""
 
+import contextlib
 import io
 import sys
 
@@ -80,7 +81,9 @@ def test_the_motion_is_played_on_the_page(linkwise, monkeypatch):
     pytest.importorskip("viser")
     pages = []
 
+    @contextlib.contextmanager
     def stop(page, as_json):
+        yield
         pages.append((page.motion.duration, page.clearance.room.floor, page.tabs[1].player.playing))
         page.close()
 

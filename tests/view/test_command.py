@@ -49,6 +49,17 @@ def test_a_busy_port_is_said_and_another_taken():
     assert "Traceback" not in errors
 
 
+def test_ctrl_c_ends_it_as_soon_as_the_address_is_read(monkeypatch, capsys):
+    """The first to read the address may press Ctrl+C before the command waits for it."""
+
+    def pressed_at_once(page, wanted, as_json):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("linkwise.cli.view.announce", pressed_at_once)
+    assert main(["view", "two_link", "--port", "0"]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_mistyped_robot(capsys):
     assert main(["view", "pandda"]) == 2
     assert "did you mean 'panda'?" in capsys.readouterr().err

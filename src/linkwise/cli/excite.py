@@ -301,11 +301,11 @@ def _play(found: Excited, as_json: bool) -> None:
     played = through_samples(found.sampled(PLAYED_RATE))
     page = serve(found.robot, meshes=folders, motion=played, clearance=found.clearance)
     page.play()
-    if as_json:  # standard output has one JSON document
-        click.echo(page.url, err=True)
-    else:
-        announce(page, page.port, as_json)
-    until_interrupted(page, as_json)
+    with until_interrupted(page, as_json):
+        if as_json:  # standard output has one JSON document
+            click.echo(page.url, err=True)
+        else:
+            announce(page, page.port, as_json)
 
 
 def _facts(found: Excited, limits: MotionLimits) -> dict:

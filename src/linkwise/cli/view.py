@@ -124,10 +124,10 @@ def command(
     from linkwise.view import serve
 
     page = serve(loaded, host=host, port=port, dark=dark, shadows=not no_shadows, others=beside, **options)
-    announce(page, port, as_json)
-    if open_browser:
-        headings.open_in_browser(page.url)
-    until_interrupted(page, as_json)
+    with until_interrupted(page, as_json):
+        announce(page, port, as_json)
+        if open_browser:
+            headings.open_in_browser(page.url)
 
 
 def _motion(robot: Robot, trajectory: str | None) -> Any:

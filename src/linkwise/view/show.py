@@ -136,14 +136,16 @@ def show(
         return Embedded(page, height)
     import webbrowser
 
-    print(f"{foreign.line(robot.name)} is at {page.url}")
-    webbrowser.open(page.url)
-    if wait if wait is not None else not _interactive():
-        try:
-            while True:
-                time.sleep(3600)
-        except KeyboardInterrupt:
-            page.close()
+    waits = wait if wait is not None else not _interactive()
+    try:  # whoever reads the address may press Ctrl+C at once
+        print(f"{foreign.line(robot.name)} is at {page.url}")
+        webbrowser.open(page.url)
+        while waits:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        page.close()
+        if not waits:
+            raise
     return page
 
 

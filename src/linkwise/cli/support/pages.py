@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from linkwise.cli.support.output import say, say_json
 from linkwise.core.foreign import line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from linkwise.view import Page
 
 
@@ -35,9 +38,14 @@ def announce(page: Page, wanted: int, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def until_interrupted(page: Page, as_json: bool) -> None:
-    """Keep a page until Ctrl+C or another signal."""
+@contextlib.contextmanager
+def until_interrupted(page: Page, as_json: bool) -> Iterator[None]:
+    """Keep a page until Ctrl+C or another signal.
+
+    Its address is printed inside: whoever reads it may press Ctrl+C at once.
+    """
     try:
+        yield
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:
