@@ -35,20 +35,21 @@ UNMEASURED = (SINGLE[5], SINGLE[-1])
 MOST = 96
 """Steps of ``filtered``. Few states need more than ten; batches compute these together (``compiler/emit/packing``)."""
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, MOST)),
-    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, MOST)),
-    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, MOST)),
-    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, MOST)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-4, 1e-3, MOST)),
+    1e-3: Effort(filtered=Schedule(1e-6, 1e-6, 1e-4, MOST)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-12, 1e-7, MOST)),
+    1e-12: Effort(filtered=Schedule(1e-14, 1e-14, 1e-12, MOST)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""
 RUBBING = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, MOST, first=1e-7)),
-    1e-3: Effort(filtered=Schedule(1e-5, 1e-4, MOST, first=1e-7)),
-    1e-6: Effort(filtered=Schedule(1e-12, 1e-10, MOST, first=1e-4)),
-    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, MOST, first=1e-7)),
+    1e-2: Effort(filtered=Schedule(1e-4, 1e-4, 1e-3, MOST, first=1e-7)),
+    1e-3: Effort(filtered=Schedule(1e-5, 1e-5, 1e-4, MOST, first=1e-7)),
+    1e-6: Effort(filtered=Schedule(1e-8, 1e-12, 1e-7, MOST, first=1e-5)),
+    1e-12: Effort(filtered=Schedule(1e-14, 1e-14, 1e-12, MOST, first=1e-7)),
 }
-"""The same for contacts with joints of their own, where many joints stop or rub: a smaller ε from the first step on."""
+"""The same where many joints stop or rub: a smaller ε from the first step on. Where contacts slide, which takes most of
+the steps, 1e-8 is enough; impulses of a body at rest are found to ``kept``."""
 HELD = {
     1e-2: Effort(6, 2, 0, 1, (0.5,), (1e-3, 1e-9)),
     1e-3: Effort(6, 3, 0, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
@@ -104,10 +105,10 @@ def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Eff
     """The least effort of the table for this residual, or the largest one there is."""
     wanted = DEFAULT_ACCURACY if accuracy is None else accuracy
     turning = any(each.torsional_friction or each.rolling_friction for each in scene.candidates)
-    redundant = turning or is_redundant(scene, links)
-    if not (redundant or joint_row_count(scene, links) > FEW_JOINTS):
+    many_joints = joint_row_count(scene, links) > FEW_JOINTS
+    if not (turning or many_joints or is_redundant(scene, links)):
         return _of_single(scene, links, wanted)
-    table = HELD if scene.held or links.coupled else REDUNDANT if redundant else RUBBING
+    table = HELD if scene.held or links.coupled else RUBBING if many_joints else REDUNDANT
     if turning and table is HELD:
         raise ModelError("torsional and rolling friction: not for robots with constraints or coupled joints")
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

@@ -147,13 +147,15 @@ class Schedule:
     """When the iteration ends, and ε of its steps relative to G_kk.
 
     Args:
-        goal: residual, relative to the velocities without impulses, at which it ends.
+        goal: residual, relative to velocities with and by the first impulses, at which it ends.
+        kept: residual at which the impulses that it starts from are kept as they are: a body at rest stays there.
         enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
         first: ε of the first step.
     """
 
     goal: float
+    kept: float
     enough: float
     most: int
     first: float = 1e-2
@@ -198,18 +200,21 @@ def solve(
         start: (impulses, velocities with them) to start from.
     """
     soft = [inverse_above(x, least) for x in stiff]
+    v = list(free if start is None else start[1])
     # gaps of contacts that are far away would be most of the velocities with their bias
-    without = problem.velocities(free, biased=False)
-    p: list[Scalar] = [0.0 * w for w in without]  # as many lanes as there are states
-    v = list(free)
-    if start is not None:
-        p, v = list(start[0]), list(start[1])
+    unbiased = problem.velocities(v, biased=False)
+    p: list[Scalar] = [0.0 * w for w in unbiased] if start is None else list(start[0])  # a lane for every state
     w = problem.velocities(v)
     n, size = len(p), len(v)
     at = _evaluated(problem, stiff, soft, p, w)
-    floor = max(schedule.goal, 100.0 * constraints.round_off())
-    square = dense.dot(without, without)
-    goal, enough = (floor * floor) * square, max(schedule.enough, floor) ** 2 * square
+    square = dense.dot(unbiased, unbiased)
+    if start is not None:
+        by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
+        square = square + dense.dot(by_impulses, by_impulses)
+    floor = 100.0 * constraints.round_off()
+    kept, goal, enough = (
+        max(reached, floor) ** 2 * square for reached in (schedule.kept, schedule.goal, schedule.enough)
+    )
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         p, v, w, best_p, choices = _split(state, n, size, n, n)
@@ -225,7 +230,8 @@ def solve(
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
         rounded = all_of(best <= enough, falls < 0.5)
-        return all_of(all_of(best > goal, count < float(schedule.most)), negated(rounded))
+        missed = best > where(count < 1.0, kept, goal)
+        return all_of(all_of(missed, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * at.merit
     first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *_choices(at))
