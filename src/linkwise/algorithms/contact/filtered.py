@@ -115,6 +115,11 @@ class Touching:
         turning = [dot(row, v) for each in self.turning for row in each.rows]
         return [*w, *(v[k] for k in self.coordinates), *turning]
 
+    def unbiased(self, w: Sequence[Scalar]) -> list[Scalar]:
+        """J v of w = J v + bias."""
+        own = [x if is_zero(b) else x - b for b, x in zip(self.bias, w, strict=False)]
+        return [*own, *w[len(own) :]]
+
     def pushed(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Jᵀ p."""
         total: list[Scalar] = [0.0] * len(self.M)
@@ -148,14 +153,14 @@ class Schedule:
 
     Args:
         goal: residual, relative to velocities with and by the first impulses, at which it ends.
-        kept: residual at which the impulses that it starts from are kept as they are: a body at rest stays there.
+        moving: the same relative to velocities after the step: what slides may be less exact than what is at rest.
         enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
         first: ε of the first step.
     """
 
     goal: float
-    kept: float
+    moving: float
     enough: float
     most: int
     first: float = 1e-2
@@ -212,9 +217,7 @@ def solve(
         by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
         square = square + dense.dot(by_impulses, by_impulses)
     floor = 100.0 * constraints.round_off()
-    kept, goal, enough = (
-        max(reached, floor) ** 2 * square for reached in (schedule.kept, schedule.goal, schedule.enough)
-    )
+    goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         p, v, w, best_p, choices = _split(state, n, size, n, n)
@@ -228,9 +231,11 @@ def solve(
         best = where(better, new.merit, best)
         return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
 
-    def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
-        rounded = all_of(best <= enough, falls < 0.5)
-        missed = best > where(count < 1.0, kept, goal)
+    def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
+        missed, rounded = best > goal, all_of(best <= enough, falls < 0.5)
+        if schedule.moving > 0.0:
+            w = problem.unbiased(_split(state, n, size, n, n)[2])
+            missed = all_of(missed, best > schedule.moving**2 * dense.dot(w, w))
         return all_of(all_of(missed, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * at.merit
