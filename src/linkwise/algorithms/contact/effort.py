@@ -14,7 +14,6 @@ from linkwise.algorithms.contact import measured
 from linkwise.algorithms.contact.filtered import Schedule
 from linkwise.algorithms.contact.law import Scene
 from linkwise.algorithms.contact.solver import Effort
-from linkwise.errors import ModelError
 from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 
@@ -57,6 +56,9 @@ HELD = {
     1e-12: Effort(8, 10, 0, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
 }
 """The same for robots with constraints or coupled joints, whose rows are eliminated from the matrix first."""
+MOST_HELD_ROWS = 48
+"""Rows of contacts, stops and dry friction up to which robots with constraints have this matrix; it grows with the cube
+of the rows. With more, constraints are stiff measurements (``holding``)."""
 FEW_JOINTS = 8
 """Joints that stop or rub, up to which the matrix of a problem without redundant contacts is formed."""
 
@@ -108,7 +110,8 @@ def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Eff
     many_joints = joint_row_count(scene, links) > FEW_JOINTS
     if not (turning or many_joints or is_redundant(scene, links)):
         return _of_single(scene, links, wanted)
-    table = HELD if scene.held or links.coupled else RUBBING if many_joints else REDUNDANT
-    if turning and table is HELD:
-        raise ModelError("torsional and rolling friction: not for robots with constraints or coupled joints")
+    rows = 3 * len(scene.candidates) + joint_row_count(scene, links)
+    few_rows = rows <= MOST_HELD_ROWS and not turning
+    is_held = bool(scene.held) or links.coupled
+    table = HELD if is_held and few_rows else RUBBING if many_joints and not scene.held else REDUNDANT
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

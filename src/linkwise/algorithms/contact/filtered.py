@@ -68,15 +68,15 @@ class Turning:
 
 @dataclass(frozen=True, eq=False)
 class Touching:
-    """The problem in velocities: M, rows J of contacts and what is added to their velocities, μ, and the joint rows
-    with their coordinates."""
+    """The problem in velocities: M, rows J of contacts and what is added to their velocities, μ, and the laws of
+    joints with their rows."""
 
     M: Rows
     rows: Rows
     bias: Sequence[Scalar]
     friction: Sequence[Scalar]
     joints: Sequence[JointRow]
-    coordinates: Sequence[int]
+    joint_rows: Rows
     compliance: Sequence[Scalar]
     """R of every contact: 0 where it is rigid."""
     turning: Sequence[Turning] = ()
@@ -113,7 +113,7 @@ class Touching:
         if biased:
             w = [x if is_zero(b) else b + x for b, x in zip(self.bias, w, strict=True)]
         turning = [dot(row, v) for each in self.turning for row in each.rows]
-        return [*w, *(v[k] for k in self.coordinates), *turning]
+        return [*w, *(dot(row, v) for row in self.joint_rows), *turning]
 
     def unbiased(self, w: Sequence[Scalar]) -> list[Scalar]:
         """J v of w = J v + bias."""
@@ -127,10 +127,9 @@ class Touching:
         own += [pair for patch in self.patches for pair in zip(patch.rows, patch.wrench(p), strict=True)]
         turning = [row for each in self.turning for row in each.rows]
         own += zip(turning, p[self.before_turning :], strict=True)
+        own += zip(self.joint_rows, p[len(self.rows) :], strict=False)
         for row, x in own:
             total = [t if is_zero(j) else t + j * x for t, j in zip(total, row, strict=True)]
-        for k, x in zip(self.coordinates, p[len(self.rows) :], strict=False):
-            total[k] = total[k] + x
         return total
 
     def informed(self, laws: Sequence[Law]) -> Rows:
@@ -140,8 +139,8 @@ class Touching:
             _add_information(matrix, self.rows[3 * k : 3 * k + 3], laws[k])
         for patch in self.patches:
             patch.add_information(matrix, laws)
-        for law, k in zip(laws[contacts:], self.coordinates, strict=False):
-            matrix[k][k] = matrix[k][k] + law[0]
+        for law, row in zip(laws[contacts:], self.joint_rows, strict=False):
+            add_square(matrix, row, law[0])
         for law, each in zip(laws[contacts + len(self.joints) :], self.turning, strict=True):
             _add_information(matrix, [*each.rows, self.rows[3 * each.contact + 2]], law, turning=True)
         return matrix
@@ -208,7 +207,9 @@ def solve(
     v = list(free if start is None else start[1])
     # gaps of contacts that are far away would be most of the velocities with their bias
     unbiased = problem.velocities(v, biased=False)
-    p: list[Scalar] = [0.0 * w for w in unbiased] if start is None else list(start[0])  # a lane for every state
+    p: list[Scalar] = (
+        [0.0 * w for w in unbiased] if start is None else list(start[0])
+    )  # a lane for every state
     w = problem.velocities(v)
     n, size = len(p), len(v)
     at = _evaluated(problem, stiff, soft, p, w)
@@ -492,6 +493,18 @@ def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: b
             matrix[i][j] = matrix[i][j] + (tangents + left[i] * right[j])
             if i != j:
                 matrix[j][i] = matrix[j][i] + (tangents + left[j] * right[i])
+
+
+def add_square(matrix: Rows, row: Sequence[Scalar], gain: Scalar) -> None:
+    """matrix + gain rowᵀ row; entries that are the same on both sides of the diagonal stay one."""
+    moving = [j for j, x in enumerate(row) if not is_zero(x)]
+    for place, i in enumerate(moving):
+        scaled = gain * row[i]
+        for j in moving[: place + 1]:
+            same = matrix[i][j] is matrix[j][i]
+            more = scaled * row[j]
+            matrix[i][j] = matrix[i][j] + more
+            matrix[j][i] = matrix[i][j] if same else matrix[j][i] + more
 
 
 def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:
