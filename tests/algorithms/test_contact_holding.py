@@ -83,7 +83,9 @@ def test_robots_with_constraints_and_many_rows_move_as_with_the_matrix_of_all_ro
     robot = legs()
     links, scene = mechanism_of(robot, slide=True, base_parameters=False), law.scene_of(robot)
     many = effort.chosen(scene, links)
-    assert many.filtered is not None and links.coupled and scene.held
+    assert many.filtered is not None
+    assert links.coupled
+    assert scene.held
     here, there = step(robot, many), step(robot, effort.HELD[1e-12])
     assert np.max(here.residual) < 1e-6
     solved = np.asarray(there.residual) < 1e-9
@@ -106,7 +108,8 @@ def test_turning_friction_of_robots_with_constraints_holds():
     q, qd = spinning.neutral, np.zeros(7)
     q[2], qd[2] = 0.1, 2.0
     _, after, impulse = spinning.contact_step(q, qd, np.zeros(7))
-    assert after[2] < 2.0 and abs(after[6]) < 1e-8  # it slows, the hinge stays
+    assert after[2] < 2.0  # it slows
+    assert abs(after[6]) < 1e-8  # and the hinge stays
     np.testing.assert_allclose(impulse[0, 2], 2.5 * 9.81 * 0.002, rtol=0.2)
 
 

@@ -46,11 +46,13 @@ def added(
         links: of the robot.
         q: positions.
         v: velocities before the step, along ``axes``.
-        held: the constraints.
+        held: the constraints, or none.
         axes: of velocities.
         free: (M, h r), along ``axes``.
         h: the step [s].
     """
+    if not held:
+        return free
     with stage("constraints"):
         M, torques = [list(row) for row in free[0]], list(free[1])
         mobile = [1.0 / M[k][k] for k in range(len(M))]

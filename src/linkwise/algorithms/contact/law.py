@@ -30,7 +30,8 @@ A stop of a joint is the same law in one row. Dry friction of a joint holds it w
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
 more, at the end, to everything together: v⁺ = v + L⁻¹ D⁻¹ (L⁻ᵀ h r + Yᵀ p). Rows of constraints J_c (loops, welds) are
-eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted).
+eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted). Where G is not formed
+they are stiff measurements (``holding``).
 """
 
 from __future__ import annotations
@@ -143,10 +144,10 @@ def step(
     h, v = given.h, _in_axes_of_the_start(links, coupling.leaders(links, qd), given.h)
     own_inertia, own_torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
     axes = VelocityAxes.of(links, q, in_world=effort.filtered is not None)
-    M, torques, v = axes.inertia(own_inertia), axes.vector(own_torques), axes.vector(v)
-    if effort.filtered is not None and scene.held:
-        M, torques = holding.added(links, q, v, scene.held, axes, (M, torques), h)
-    mobility = _Mobility.of(links, M, bool(scene.held) and effort.filtered is not None)
+    free, v = (axes.inertia(own_inertia), axes.vector(own_torques)), axes.vector(v)
+    measured = scene.held if effort.filtered is not None else ()
+    M, torques = holding.added(links, q, v, measured, axes, free, h)
+    mobility = _Mobility.of(links, M, bool(measured))
     touches = geometry.touches(links, q, scene.candidates, given.height, axes.frames)
     rows, contacts = [row for each in touches for row in each.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
@@ -202,9 +203,8 @@ def _inertia_and_torques(
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=friction)
     leading = coupling.reduced(links, flat(net), (True,))
     torques = [h * r for r in _with_spin(links, coupling.leaders(links, qd), leading, h)]
-    if friction:
-        M = joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)])
-    return coupling.reduced(links, M, (True, True)), torques
+    damped = joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)]) if friction else M
+    return coupling.reduced(links, damped, (True, True)), torques
 
 
 def _by_delassus(
@@ -312,7 +312,7 @@ def _rubbed(joint: JointRow, rate: Scalar) -> Scalar:
 
 
 def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
-    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub and no constraint holds
+    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub, without constraints,
     1/D_k, which is not above it: what moves them while all joints inside of them stand still."""
 
     def own(row: Sequence[Scalar]) -> Scalar:
