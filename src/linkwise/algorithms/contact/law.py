@@ -30,8 +30,8 @@ A stop of a joint is the same law in one row. Dry friction of a joint holds it w
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
 more, at the end, to everything together: v⁺ = v + L⁻¹ D⁻¹ (L⁻ᵀ h r + Yᵀ p). Rows of constraints J_c (loops, welds) are
-eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted). Where G is not formed
-they are stiff measurements (``holding``).
+eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted). Without G they are
+stiff measurements (``holding``).
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def _rubbed(joint: JointRow, rate: Scalar) -> Scalar:
 
 
 def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
-    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub, without constraints,
+    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub and are not held
     1/D_k, which is not above it: what moves them while all joints inside of them stand still."""
 
     def own(row: Sequence[Scalar]) -> Scalar:
