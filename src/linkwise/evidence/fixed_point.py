@@ -255,8 +255,9 @@ def fixed_point(program: Program, box: Box) -> Fixed:
     for node in plain.nodes():
         writer.write(node)
     units = {node: 2.0 * 2.0**-f for node, f in writer.scales.items()}
+    units |= {node: _rounded_off(node.value) for node in rounding.constants(plain)}
     errors = rounding.errors(forms, units=units, of_turn=_OF_TURN)
-    _check_margins(forms, errors, program.name)
+    _check_margins(writer, errors)
     outputs = []
     for (name, _), nodes in zip(plain.outputs, plain.values, strict=True):
         f = min(writer.scale(node) for node in nodes)
@@ -267,6 +268,12 @@ def fixed_point(program: Program, box: Box) -> Fixed:
     )
     inputs = tuple((name, size, writer.input_scales[name]) for name, size in plain.inputs)
     return Fixed(program.name, inputs, tuple(outputs), _needed(writer.code, outputs), bounds)
+
+
+def _rounded_off(value: float) -> float:
+    """By how much a constant is changed."""
+    unit = 2.0 ** -scale_of(abs(value))
+    return abs(round(value / unit) * unit - value)
 
 
 def _needed(code: Sequence[Instruction], outputs: Sequence[tuple[Any, ...]]) -> tuple[Instruction, ...]:
@@ -280,12 +287,13 @@ def _needed(code: Sequence[Instruction], outputs: Sequence[tuple[Any, ...]]) -> 
     return tuple(reversed(kept))
 
 
-def _check_margins(forms: Forms, errors: rounding.Errors, name: str) -> None:
-    for node, interval in forms.intervals.items():
-        size = magnitude(interval)
-        if errors.of(node) > (_MARGIN - 1.0) * size + 2.0 ** (BITS - _MOST - 1):
+def _check_margins(writer: _Writer, errors: rounding.Errors) -> None:
+    """Whether every value has its 32 bits, its error included."""
+    for node, f in writer.scales.items():
+        size = magnitude(writer.forms.interval(node))
+        if not (size + errors.of(node)) * 2.0**f < 2.0**BITS:
             raise EvidenceError(
-                f"{name}: v{node.index}: its error may be {errors.of(node):.2g} of {size:.2g}"
+                f"{writer.forms.program.name}: v{node.index}: its error may be {errors.of(node):.2g} of {size:.2g}"
             )
 
 
