@@ -161,10 +161,9 @@ class _Candidates(NamedTuple):
         few = np.concatenate([self.few, more.few])
         above = np.vstack([self.far, corner_distances(more.few, self.centre)])
         far = np.hstack([above, np.vstack([corner_distances(self.few, more.centre), more.far])])
-        rest = (
-            np.concatenate([getattr(self, key), getattr(more, key)]) for key in ("centre", "radius", "least")
-        )
-        return _Candidates(few, *rest, far)
+        centre = np.concatenate([self.centre, more.centre])
+        radius = np.concatenate([self.radius, more.radius])
+        return _Candidates(few, centre, radius, np.concatenate([self.least, more.least]), far)
 
 
 def _chosen(covers: np.ndarray) -> np.ndarray:
