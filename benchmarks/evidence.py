@@ -84,7 +84,10 @@ def wrong_sub_boxes(
             sides = {}
             for name, (low, high) in whole.items():
                 half = part * (high - low) / 2
-                sides[name] = (np.maximum(drawn[name][k] - half, low), np.minimum(drawn[name][k] + half, high))
+                sides[name] = (
+                    np.maximum(drawn[name][k] - half, low),
+                    np.minimum(drawn[name][k] + half, high),
+                )
             found = precise.over(program, evidence.Box(sides))
             inside = all(
                 ranges[n.index][0] <= float(v.a) and float(v.b) <= ranges[n.index][1]
