@@ -306,11 +306,8 @@ def _written(forms: Forms, bits: int, scales: Mapping[str, int]) -> tuple[_Write
         if not left:
             return writer, errors
         sizes |= left
-    node = next(iter(left))
-    raise EvidenceError(
-        f"{forms.program.name}: v{node.index}: with {bits + 1} bits its error may be {errors.of(node):.2g} of "
-        f"{magnitude(forms.interval(node)):.2g}"
-    )
+    names = ", ".join(f"v{node.index}" for node in sizes)
+    raise EvidenceError(f"{forms.program.name}: {bits + 1} bits are not enough for the errors of {names}")
 
 
 def _rounded_off(value: float, bits: int) -> float:
