@@ -94,7 +94,6 @@ EXTRAS = {
     "calibration.md": ["identify"],
     "identification.md": ["identify"],
     "view.md": ["view"],
-    "payload.md": [],
     "which_library.md": [],
     "five_minutes.md": [],
     "your_own_robot.md": [],
@@ -116,7 +115,6 @@ WITHOUT = (
     "records",
     "refuted",
     "gallery",
-    "faq",
 )
 # how much the pages of a tab count in the search
 BOOST = {"Start": 3.0, "Do": 4.0, "Understand": 1.5, "Reference": 1.0, "Project": 0.5}

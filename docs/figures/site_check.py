@@ -21,9 +21,9 @@ from make_figures import Camera, built_site
 
 MOST = 500_000  # bytes of the home page with all that it loads
 WORDS = {  # what users look for, and the pages of which one must come first
-    "gains": ("control", "cheat_sheet", "faq"),
-    "payload": ("payload", "faq"),
-    "singular": ("task_space", "motion", "faq", "troubleshooting", "constraints"),
+    "gains": ("control", "cheat_sheet", "troubleshooting"),
+    "payload": ("your_own_robot", "troubleshooting"),
+    "singular": ("task_space", "motion", "troubleshooting", "troubleshooting", "constraints"),
     "friction": ("simulation", "identification", "contact"),
     "gravity compensation": ("control",),
     "microcontroller": ("control",),
