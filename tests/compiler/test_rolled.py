@@ -252,7 +252,7 @@ def test_what_cannot_be_compiled_as_a_loop_is_refused(monkeypatch):
 
 
 def family(seed, n):
-    """Sums over the ancestors of every joint of a random tree: tables are places, bounds of loops and places in tables."""
+    """Sums over the ancestors of every joint of a random tree: tables are places, bounds and places in tables."""
     rng = np.random.default_rng(seed)
     parents = [int(rng.integers(-1, k)) for k in range(n)]
     lists = [[k] for k in range(n)]
