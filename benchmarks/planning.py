@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--coal", type=int, default=300, help="configurations that coal checks")
     parser.add_argument("--problems", type=int, default=25, help="of each scene")
-    parser.add_argument("--points", type=int, default=1000, help="of each motion that is checked")
+    parser.add_argument("--points", type=int, default=10_000, help="of each motion that is checked")
     return parser.parse_args()
 
 
@@ -218,7 +218,7 @@ def _check(name: str, robot: lw.Robot, file: Path | None, options: argparse.Name
             meshes = Meshes(file, robot, given.world)
             t = np.linspace(0.0, found.motion.duration, options.points)
             moment = found.motion.at(t)
-            touching += int(meshes.collide(moment.q).sum())
+            touching += meshes.touching_along(moment.q)
             beyond = max(beyond, float((np.abs(meshes.torques(moment)) / robot.effort_limits).max()))
             least = min(
                 least, float((validity_of(robot).distance(moment.q, given.world) - found.clearance).min())
