@@ -23,7 +23,7 @@ from linkwise.errors import (
     TraceError,
     UnknownNameError,
 )
-from linkwise.language import dot, empty, loop, span, variable, zeros
+from linkwise.language import dot, empty, loop, span, variable, whole_numbers, zeros
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.constraints import Coupling, Point, Weld
@@ -135,6 +135,7 @@ __all__ = [
     "study",
     "variable",
     "where",
+    "whole_numbers",
     "zeros",
 ]
 
