@@ -20,7 +20,7 @@ from typing import Any
 from linkwise.language import array, dot, elementwise, empty, needed, product, span, variable, zeros
 from linkwise.scalar import Scalar, all_of, sqrt, where
 from linkwise.solve.factors import largest
-from linkwise.solve.limited import STIFF, Rows
+from linkwise.solve.limited import STIFF, Rows, unit_scale
 
 SINGULAR = 1e-12
 """Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of hips
@@ -106,7 +106,7 @@ class ActiveSet:
         total = variable(0.0)
         for i in span(N):
             total += P[i, i]
-        self.scale = N / total.value
+        self.scale = unit_scale(N, total.value)
         for i in span(N):
             for j in span(N, parallel=True):
                 P[i, j] = P[i, j] * self.scale

@@ -109,7 +109,7 @@ class Programme:
         total = variable(0.0)
         for i in span(N):
             total += P[i, i]
-        scale = N / total.value
+        scale = unit_scale(N, total.value)
         self.P, self.p = P, empty(N)
         for i in span(N):
             self.p[i] = p[i] * scale
@@ -349,6 +349,12 @@ class Programme:
     def active(self) -> Any:
         """1 for inequalities that are active, (count,)."""
         return elementwise(lambda s, z: where(z > s, 1.0, 0.0), self.s, self.z)
+
+
+def unit_scale(count: int, total: Any) -> Any:
+    """What brings the mean of ``count`` diagonal entries with the sum ``total`` to one; 1 for a cost that no unknown
+    changes, such as that of a frame that no motor moves. NaN stays NaN."""
+    return where(total <= 0.0, 1.0, count / where(total <= 0.0, 1.0, total))
 
 
 def within(value: Any, low: Any, high: Any) -> Any:

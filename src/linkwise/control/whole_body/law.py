@@ -46,6 +46,7 @@ from linkwise.control.whole_body.tasks import (
     vector,
 )
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
@@ -86,8 +87,8 @@ class WholeBodySolution:
             tolerance: errors up to this count as met; by default ``tolerance``.
         """
         most = self.tolerance if tolerance is None else tolerance
-        names = ["supports"] if np.max(self.slip) > most else []
-        return names + [name for k, name in enumerate(self.tasks) if np.max(self.errors[..., k]) > most]
+        names = [] if np.max(self.slip) <= most else ["supports"]  # NaN is not met
+        return names + [name for k, name in enumerate(self.tasks) if not np.max(self.errors[..., k]) <= most]
 
 
 class WholeBody(Summarised):
@@ -103,6 +104,9 @@ class WholeBody(Summarised):
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
             every motor, 16 at least, which are enough for about half as many active limits at once; for each of several
             levels 10 of the interior-point method.
+
+    Raises:
+        SingularError: a joint moves no inertia, wherever the robot stands: the message names it.
     """
 
     def __init__(
@@ -118,6 +122,7 @@ class WholeBody(Summarised):
     ):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
+        diagnose.always_singular(robot)
         several = len({getattr(task, "level", 1) for task in tasks}) > 1
         if iterations is None:
             iterations = ITERATIONS if several else max(STEPS, OF_MOTOR * len(motors_of(robot)))
@@ -298,6 +303,10 @@ class WholeBody(Summarised):
             gains: weight, k_p and k_d of every task, (..., tasks, 3); None: those of the tasks.
             stance: 1 for supports that stand, 0 for those in the air, (..., supports); None: all stand.
             start: from the last sample; None: ``cold_start``.
+
+        Raises:
+            SingularError: the mass matrix is singular at q, so accelerations do not follow from torques; the message
+                names the joint. The kernel returns NaN then, as for states that are not numbers.
         """
         given = {
             "q": q, "qd": qd, "targets": targets,
@@ -309,9 +318,10 @@ class WholeBody(Summarised):
         table = np.asarray(given["gains"], dtype=float)
         if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
             given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
-        out = kernel(*(np.asarray(given[name], dtype=float) for name, _ in kernel.inputs))
-        found = dict(zip((name for name, _ in kernel.outputs), out, strict=True))
+        arrays = {name: np.asarray(given[name], dtype=float) for name, _ in kernel.inputs}
+        found = dict(zip((name for name, _ in kernel.outputs), kernel(*arrays.values()), strict=True))
         report = found["report"]
+        diagnose.singular(self.robot, report, arrays)
         forces = found.get("forces", np.zeros((*report.shape[:-1], 0, 3)))
         return WholeBodySolution(
             found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], found["active"],
