@@ -56,17 +56,30 @@ class ActiveSet:
     Args:
         rows: numbers of unknowns and inequalities.
         P, p: cost, (N, N) and (N,); P is overwritten. Entries of unknowns without a box are zero.
-        S: rows of bounds and of forces one above the other, (bounds + 3·points, N); None: there are none.
+        S: rows of bounds and of forces one above the other, (bounds + forces, N); None: there are none.
         limits: right sides of all inequalities (count,), in the order of ``Rows``.
         steps: how many.
+        soft, stiff: weights of what inequalities are exceeded by, during the steps and afterwards; None: as above.
     """
 
-    def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
+    def __init__(
+        self,
+        rows: Rows,
+        P: Any,
+        p: Any,
+        S: Any,
+        limits: Any,
+        steps: int,
+        *,
+        soft: float | None = None,
+        stiff: float = STIFF,
+    ):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
-        self.soft = SHARED_SOFT if rows.others else SOFT
-        self.facets = rows.each_facet()
-        self.first_bound = rows.boxes + len(self.facets)
+        self.soft, self.stiff = soft or (SHARED_SOFT if rows.others else SOFT), stiff
+        self.facets, self.runs = rows.each_facet(), self._runs()
+        self.first_facet = rows.boxes - len(rows.unlimited)
+        self.first_bound = self.first_facet + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
         # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict.
         self.slots = min(self.candidates, 4 * -(-steps // 6))
@@ -85,14 +98,26 @@ class ActiveSet:
 
     # -- the programme ------------------------------------------------------------------------------------------------
 
+    def _runs(self) -> list[tuple[int, int, int]]:
+        """Boxes with a limit: (first, end, first candidate) of those that follow each other."""
+        found: list[tuple[int, int, int]] = []
+        limited = [i for i in range(self.rows.boxes) if i not in self.rows.unlimited]
+        for place, i in enumerate(limited):
+            if found and found[-1][1] == i:
+                found[-1] = (found[-1][0], i + 1, found[-1][2])
+            else:
+                found.append((i, i + 1, place))
+        return found
+
     def _read_limits(self, h: Any) -> None:
         """Half width of every candidate, with the tolerance, and the middle of bounds."""
         r, first = self.rows, self.first_bound
         self.middle, self.half = empty(max(1, r.bounds)), empty(self.candidates)
-        for i in span(r.boxes):
-            self.half[i] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                self.half[i + (at - start)] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
         for k, (number, _, _) in enumerate(self.facets):
-            self.half[r.boxes + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
+            self.half[self.first_facet + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
         for i in span(r.bounds):
             upper, lower = h[r.moving + i], h[r.moving + r.bounds + i]
             self.middle[i] = 0.5 * (upper - lower)
@@ -159,11 +184,13 @@ class ActiveSet:
         r = self.rows
         # above zero: how eagerly a candidate is chosen; below: minus the number of its slot
         self.place = array([1.0 + APART * k for k in range(self.candidates)])
-        for i in span(r.boxes):
-            both = start[i] + start[r.boxes + i]
-            self.place[i] = self.place[i] * where(both > 0.0, AGAIN, 1.0)
+        for begin, end, first in self.runs:
+            for i in span(begin, end):
+                both, at = start[i] + start[r.boxes + i], i + (first - begin)
+                self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         for k, (number, _, _) in enumerate(self.facets):
-            self.place[r.boxes + k] = self.place[r.boxes + k] * where(start[number] > 0.0, AGAIN, 1.0)
+            at = self.first_facet + k
+            self.place[at] = self.place[at] * where(start[number] > 0.0, AGAIN, 1.0)
         for i in span(r.bounds):
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
             at = self.first_bound + i
@@ -197,7 +224,7 @@ class ActiveSet:
                     over = (
                         dot(self.normals[:, i], y)
                         - self.right[i]
-                        - (self.soft / STIFF) * self.give[i] * self.u[i]
+                        - (self.soft / self.stiff) * self.give[i] * self.u[i]
                     )
                     wrong[i] = self.used[i] * over
                 self._of_inverse(wrong, du)
@@ -215,18 +242,19 @@ class ActiveSet:
     def _measure(self) -> None:
         """By how much every candidate is exceeded."""
         r, first = self.rows, self.first_bound
-        for i in span(r.boxes):
-            self.excess[i] = abs(self.x[i]) - self.half[i]
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                self.excess[i + (at - start)] = abs(self.x[i]) - self.half[i + (at - start)]
         if self.S is None:
             return
         self.along = product(self.S, self.x)
         for i in span(r.bounds):
             self.excess[first + i] = abs(self.along[i] - self.middle[i]) - self.half[first + i]
         for k, (_, at, row) in enumerate(self.facets):
-            value = -self.half[r.boxes + k]
+            value = -self.half[self.first_facet + k]
             for a, c in enumerate(row):
                 value = value + c * self.along[r.bounds + at + a] if c else value
-            self.excess[r.boxes + k] = value
+            self.excess[self.first_facet + k] = value
 
     def _key(self, k: Any) -> Any:
         """By which the candidate is chosen: largest first, active ones never."""
@@ -237,7 +265,7 @@ class ActiveSet:
 
         Boxes, facets and bounds are counted apart: sums of a single state wait for their last addition.
         """
-        ends = (0, self.rows.boxes, self.first_bound, self.candidates)
+        ends = (0, self.first_facet, self.first_bound, self.candidates)
         kinds = [span_of for span_of in pairwise(ends) if span_of[0] < span_of[1]]
         parts = []
         for first, end in kinds:
@@ -264,19 +292,20 @@ class ActiveSet:
         """(L⁻¹ n of the chosen candidate, n x, what it may be exceeded by for a multiplier of one)."""
         r, first = self.rows, self.first_bound
         n, boxed = zeros(r.unknowns), variable(0.0)
-        for i in span(r.boxes):
-            n[i] = where(self.x[i] > 0.0, self.chosen[i], -self.chosen[i])
-            boxed += self.chosen[i]
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                own = self.chosen[i + (at - start)]
+                n[i] = where(self.x[i] > 0.0, own, -own)
+                boxed += own
         if self.S is not None:
-            parts = empty(r.bounds + 3 * r.points)
+            parts = empty(r.bounds + r.forces)
             for i in span(r.bounds):
                 own = self.chosen[first + i]
                 parts[i] = where(self.along[i] > self.middle[i], own, -own)
-            for k in range(3 * r.points):
+            for k, own in enumerate(r.each_force()):
                 total: Any = 0.0
-                for f, (_, at, row) in enumerate(self.facets):
-                    if at == k - k % 3 and row[k % 3]:
-                        total = total + row[k % 3] * self.chosen[r.boxes + f]
+                for facet, c in own:
+                    total = total + c * self.chosen[self.first_facet + facet]
                 parts[r.bounds + k] = total
             for j in span(r.unknowns, parallel=True):
                 n[j] = dot(self.S[:, j], parts, n[j])
@@ -386,7 +415,7 @@ class ActiveSet:
 
     def active(self) -> Any:
         """1 for inequalities that are active, (count,). After ``worst``."""
-        r, found = self.rows, empty(self.rows.count)
+        r, found = self.rows, zeros(self.rows.count)
 
         def pair(k: Any, off: Any, upper: Any, lower: Any) -> None:
             on = where(self.place[k] < 0.0, 1.0, 0.0)
@@ -394,10 +423,11 @@ class ActiveSet:
             found[upper] = above
             found[lower] = on - above
 
-        for i in span(r.boxes):
-            pair(i, self.x[i], i, r.boxes + i)
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                pair(i + (at - start), self.x[i], i, r.boxes + i)
         for k, (number, _, _) in enumerate(self.facets):
-            found[number] = where(self.place[r.boxes + k] < 0.0, 1.0, 0.0)
+            found[number] = where(self.place[self.first_facet + k] < 0.0, 1.0, 0.0)
         for i in span(r.bounds):
             off = self.along[i] - self.middle[i]
             pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)

@@ -1,7 +1,8 @@
 """Whole-body control: one quadratic programme per sample, as one kernel.
 
-Unknowns are the torques of the motors, and for supports with three or more points how these share a wrench. Wrenches
-of the supports follow from the torques, because supports do not move, and accelerations from both,
+Unknowns are the torques of the motors. Soles, supports with three or more points, push inside the cone of all wrenches
+that forces inside the pyramids of their points make; how the points share the wrench is found afterwards. Where points
+of a sole have limits of their own, how they share it are further unknowns. Wrenches of the supports follow from the torques, because supports do not move, and accelerations from both,
 
     w = (J M⁻¹ Jᵀ)⁻¹ (−J̇ q̇ − J M⁻¹ (Sᵀ τ − h)),    q̈ = M⁻¹ (Sᵀ τ + Jᵀ w − h),
 
@@ -31,6 +32,7 @@ from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import traced_kernel
 from linkwise.control.whole_body.limits import (
+    UNLIMITED,
     Bounds,
     MotionLimits,
     Support,
@@ -143,10 +145,11 @@ class WholeBody(Summarised):
             self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
         shares = sum(support.shares.shape[1] for support in self.supports)
-        pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
-        self.rows = Rows(
-            len(self.motors), shares, tuple(pyramids), len(self.bounds.limited) + len(self.separations)
-        )
+        pushes = tuple(C for support in self.supports for C, _ in support.limited())
+        bounds = len(self.bounds.limited) + len(self.separations)
+        free = tuple(k for k, torque in enumerate(self.bounds.torque) if torque >= UNLIMITED)
+        alone = len(free) == len(self.motors) and not pushes and not bounds
+        self.rows = Rows(len(self.motors), shares, pushes, bounds, () if alone else free)
         self._kernels: dict[str, Kernel] = {}
 
     # -- names and sizes ----------------------------------------------------------------------------------------------
@@ -163,6 +166,9 @@ class WholeBody(Summarised):
         motors = [joints[k] for k in self.motors]
         names = [f"{name} torque {side}" for side in ("upper", "lower") for name in motors]
         for support in self.supports:
+            if support.by_wrench:
+                names += [f"{support.label} wrench {f + 1}" for f in range(len(support.cone))]
+                continue
             for k in range(len(support.points)):
                 label = support.label if len(support.points) == 1 else f"{support.label} {k + 1}"
                 names += [f"{label} friction {f + 1}" for f in range(support.facets)]
@@ -237,8 +243,8 @@ class WholeBody(Summarised):
     def _support_of_rows(self) -> list[int]:
         return [k for k, support in enumerate(self.supports) for _ in range(support.rows)]
 
-    def _support_of_points(self) -> list[int]:
-        return [k for k, support in enumerate(self.supports) for _ in support.points]
+    def _support_of_facets(self) -> list[int]:
+        return [k for k, support in enumerate(self.supports) for C, _ in support.limited() for _ in C]
 
     # -- calls --------------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,13 @@ from linkwise.arguments.flags import flag
 from linkwise.control.controller import limits_of_torque
 from linkwise.control.whole_body.tasks import TaskError, motors_of
 from linkwise.core.once import once
+from linkwise.core.products import times
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, maximum, minimum, sqrt
+from linkwise.solve.cones import facets
 
+MOST_FACETS = 64
+"""Of a cone of wrenches: with more of them the programme looks at the forces of the points."""
 UNLIMITED = 1e6
 """Torque [N·m or N] and force [N] of what has no limit."""
 
@@ -88,14 +92,7 @@ class Support:
         size = 3 * len(self.points)
         if not self.sole:
             return np.eye(size), np.zeros((size, 0))
-        axes = self.axes()
-        wrench = np.zeros(
-            (6, size)
-        )  # moment and force in the frame's axes at its origin, of forces in ``axes``
-        for k, point in enumerate(np.asarray(self.points, dtype=float)):
-            for a in range(3):
-                wrench[:3, 3 * k + a] = np.cross(point - self.radius * axes[2], axes[a])
-                wrench[3:, 3 * k + a] = axes[a]
+        wrench = wrench_of(self.points, self.radius, self.axes())
         _, values, V = np.linalg.svd(wrench)
         if values[-1] < 1e-9 * values[0]:
             raise TaskError(f"{self.label}: points: expected three that are not on a line")
@@ -103,8 +100,38 @@ class Support:
 
     @property
     def shares(self) -> np.ndarray:
-        """How the points may share a wrench, (3k, unknowns)."""
-        return self.shared[1]
+        """How the points may share a wrench where the programme looks at their forces, (3k, unknowns)."""
+        return self.shared[1][:, :0] if self.by_wrench else self.shared[1]
+
+    @once
+    def by_wrench(self) -> bool:
+        """Whether facets of the wrench stand for the pyramids of all points: for a sole whose points have no limits of
+        their own, as long as these are few."""
+        unlimited = self.sole and self.largest is None and self.smallest == 0.0
+        return unlimited and len(self.cone) <= MOST_FACETS
+
+    @once
+    def cone(self) -> np.ndarray:
+        """C of C w ≤ 0 for the wrenches w of forces inside the pyramids of the points, (facets, 6), in newtons. For a
+        rectangle and four facets these are the 16 inequalities of S. Caron et al., "Stability of surface contacts
+        for humanoid robots", 2015."""
+        edges = self.pyramid_edges()
+        wrenches = times(wrench_of(self.points, self.radius, self.axes()), np.kron(np.eye(len(self.points)), edges))
+        size = np.sqrt((np.asarray(self.points, dtype=float) ** 2).sum(axis=1).max())
+        units = np.array([1.0 / size] * 3 + [1.0] * 3)
+        C = facets(wrenches.T * units) * units
+        C = C / np.abs(C[:, 3:]).max(axis=1, keepdims=True)
+        return np.where(np.abs(C) < 1e-12 / units, 0.0, C)
+
+    def pyramid_edges(self) -> np.ndarray:
+        """Edges of the pyramid of one point as columns, (3, facets)."""
+        C = self.pyramid()[0][: self.facets]
+        edges = np.cross(C, np.roll(C, -1, axis=0))
+        return (edges / edges[:, 2:]).T
+
+    def limited(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(C, c) of C f ≤ c for the force of every point, or once for the wrench."""
+        return [(self.cone, np.zeros(len(self.cone)))] if self.by_wrench else [self.pyramid()] * len(self.points)
 
     def axes(self) -> np.ndarray:
         """(tangent, tangent, normal) as rows."""
@@ -124,6 +151,16 @@ class Support:
         rows[np.abs(rows) < 1e-15] = 0.0
         most = UNLIMITED if self.largest is None else self.largest
         return rows, np.array([0.0] * self.facets + [most, -self.smallest])
+
+
+def wrench_of(points: Sequence[Sequence[float]], radius: float, axes: np.ndarray) -> np.ndarray:
+    """Moment and force in the frame's axes at its origin of forces on its points along ``axes``, (6, 3k)."""
+    wrench = np.zeros((6, 3 * len(points)))
+    for k, point in enumerate(np.asarray(points, dtype=float)):
+        for a in range(3):
+            wrench[:3, 3 * k + a] = np.cross(point - radius * axes[2], axes[a])
+            wrench[3:, 3 * k + a] = axes[a]
+    return wrench
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,14 @@ from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import ldl, solve
-from linkwise.solve.limited import Programme, within
+from linkwise.solve.limited import Programme, Rows, within
 
 if TYPE_CHECKING:
     from linkwise.control.whole_body.law import WholeBody
 
 
+SHARING_STEPS = 24
+"""Of the programme that finds forces of points for the wrench of a sole."""
 RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
@@ -200,9 +202,9 @@ class Sample:
         for k, torque in enumerate(law.bounds.torque):
             limits[k] = torque
             limits[rows.boxes + k] = torque
-        if not rows.bounds and not rows.points:
+        if not rows.bounds and not rows.forces:
             return None, limits
-        S = zeros(rows.bounds + 3 * rows.points, self.N)
+        S = zeros(rows.bounds + rows.forces, self.N)
         for place, k in enumerate(law.bounds.limited):
             for j in span(a, parallel=True):
                 S[place, j] = self.motion[k, j]
@@ -214,23 +216,23 @@ class Sample:
                 S[place, j] = self.apart[k, j]
             limits[rows.moving + place] = self.high[place] - self.apart_free[k]
             limits[rows.moving + rows.bounds + place] = self.apart_free[k] - self.low[place]
-        self.force_free = empty(max(1, 3 * rows.points))
+        self.force_free = empty(max(1, rows.forces))
         self._forces(S)
-        facets = rows.each_facet()
-        sides = [c for support in law.supports for _ in support.points for c in support.pyramid()[1].tolist()]
-        for (number, first, row), side in zip(facets, sides, strict=True):
-            stands = self.given["stance"][law._support_of_points()[first // 3]]
+        facets, owners = rows.each_facet(), law._support_of_facets()
+        sides = [side for support in law.supports for _, c in support.limited() for side in c.tolist()]
+        for (number, first, row), side, owner in zip(facets, sides, owners, strict=True):
+            stands = self.given["stance"][owner]
             offset = sum((c * self.force_free[first + b] for b, c in enumerate(row) if c), start=0.0)
             limits[number] = stands * float(side) + (1.0 - stands) - offset
         return S, limits
 
     def _forces(self, S: Any) -> None:
-        """Rows of S for the forces, f = S x + f₀."""
+        """Rows of S for the forces of points and for the wrenches of soles, f = S x + f₀."""
         law, rows, a = self.law, self.law.rows, self.a
         row = first = share = 0
         for support in law.supports:
-            spread, shares = support.shared
-            for k in range(3 * len(support.points)):
+            spread, shares = (np.eye(6), support.shares) if support.by_wrench else support.shared
+            for k in range(len(spread)):
                 at = rows.bounds + row + k
                 parts = [(first + i, float(c)) for i, c in enumerate(spread[k]) if abs(c) > 1e-14]
                 for j in span(a, parallel=True):
@@ -240,7 +242,7 @@ class Sample:
                 self.force_free[row + k] = sum((c * self.w0[i] for i, c in parts), start=0.0)
                 for j in range(shares.shape[1]):
                     S[at, a + share + j] = float(shares[k, j])
-            row += 3 * len(support.points)
+            row += len(spread)
             first += support.rows
             share += shares.shape[1]
 
@@ -364,15 +366,19 @@ class Sample:
     def _inside(self, x: Any) -> tuple[Any, Any]:
         """(forces inside their pyramids, wrenches that they make): those of x, moved where they are outside."""
         law, rows = self.law, self.law.rows
-        forces, wrench = empty(rows.points, 3), empty(self.held)
+        forces, wrench = empty(law.points, 3), empty(self.held)
         point = first = 0
-        for support in law.supports:
-            stands = self.given["stance"][law._support_of_points()[point]]
+        at = rows.bounds
+        for number, support in enumerate(law.supports):
+            stands = self.given["stance"][number]
             C, c = support.pyramid()
             moved: list[Any] = []
-            for _ in support.points:
-                at = rows.bounds + 3 * point
-                raw = [dot(self.S[at + k, :], x, self.force_free[3 * point + k]) for k in range(3)]
+            count = 6 if support.by_wrench else 3 * len(support.points)
+            found = [dot(self.S[at + k, :], x, self.force_free[at - rows.bounds + k]) for k in range(count)]
+            if support.by_wrench:
+                found = shared_forces(support, found)
+            for k in range(len(support.points)):
+                raw = found[3 * k : 3 * k + 3]
                 normal = within(raw[2], -float(c[-1]), float(c[-2]))
                 most = 0.0
                 for row in C[:-2]:
@@ -381,8 +387,8 @@ class Sample:
                 outside = most > allowed
                 factor = where(outside, allowed / where(outside, most, 1.0), 1.0)
                 own = [stands * factor * raw[0], stands * factor * raw[1], stands * normal]
-                for k in range(3):
-                    forces[point, k] = own[k]
+                for a in range(3):
+                    forces[point, a] = own[a]
                 moved += own
                 point += 1
             spread = np.linalg.pinv(support.shared[0])
@@ -390,6 +396,7 @@ class Sample:
                 parts = [float(v) * f for v, f in zip(spread[i], moved, strict=True) if abs(v) > 1e-14]
                 wrench[first + i] = sum(parts[1:], start=parts[0])
             first += support.rows
+            at += count
         return forces, wrench
 
     def _slip(self, x: Any, wrench: Any) -> Any:
@@ -403,6 +410,30 @@ class Sample:
             )
             most.value = maximum(most.value, self.given["stance"][support] * abs(a))
         return most.value
+
+
+def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
+    """Forces inside the pyramids of a sole's points that make a wrench of its cone, 3k scalars: the smallest ones, as
+    squares. A small programme of how the points share it."""
+    spread, shares = support.shared
+    C, c = support.pyramid()
+    size, unknowns = shares.shape
+    count = size // 3
+    rows = Rows(unknowns, 0, (C[:-2],) * count, 0, tuple(range(unknowns)))
+    raw = [sum((float(v) * w for v, w in zip(row, wrench, strict=True)), start=0.0) for row in spread]
+    S, P, p, limits = zeros(size, unknowns), zeros(unknowns, unknowns), zeros(unknowns), zeros(rows.count)
+    for i in range(size):
+        for j in range(unknowns):
+            S[i, j] = float(shares[i, j])
+    for i in range(unknowns):
+        P[i, i] = 1.0
+        limits[i] = UNLIMITED
+        limits[unknowns + i] = UNLIMITED
+    for number, first, row in rows.each_facet():
+        limits[number] = -sum((c * raw[first + a] for a, c in enumerate(row) if c), start=0.0)
+    solver = ActiveSet(rows, P, p, S, limits, SHARING_STEPS, soft=1e6, stiff=1e12)
+    solver.run(zeros(rows.count))
+    return [dot(S[i, :], solver.x, raw[i]) for i in range(size)]
 
 
 class Halves:
