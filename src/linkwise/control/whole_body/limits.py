@@ -101,7 +101,8 @@ class Support:
     @property
     def shares(self) -> np.ndarray:
         """How the points may share a wrench where the programme looks at their forces, (3k, unknowns)."""
-        return self.shared[1][:, :0] if self.by_wrench else self.shared[1]
+        shares = self.shared[1]
+        return shares[:, :0] if self.by_wrench else shares
 
     @once
     def by_wrench(self) -> bool:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SHARING_STEPS = 24
 """Of the programme that finds forces of points for the wrench of a sole."""
+SHARING_SOFT, SHARING_STIFF = 1e6, 1e12
+"""Its weights of forces beyond the pyramids: a wrench on the boundary of the cone leaves forces no room."""
 RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
@@ -431,7 +433,7 @@ def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
         limits[unknowns + i] = UNLIMITED
     for number, first, row in rows.each_facet():
         limits[number] = -sum((c * raw[first + a] for a, c in enumerate(row) if c), start=0.0)
-    solver = ActiveSet(rows, P, p, S, limits, SHARING_STEPS, soft=1e6, stiff=1e12)
+    solver = ActiveSet(rows, P, p, S, limits, SHARING_STEPS, soft=SHARING_SOFT, stiff=SHARING_STIFF)
     solver.run(zeros(rows.count))
     return [dot(S[i, :], solver.x, raw[i]) for i in range(size)]
 
