@@ -14,6 +14,7 @@ inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P =
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +41,8 @@ NOTHING = 1e-16
 """Added for motors that no task depends on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
+BLOCKS = (8, 16, 32)
+"""Slots up to these numbers are computed together; those after them only where so many are used."""
 AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
 
@@ -95,6 +98,32 @@ class ActiveSet:
         self.own, self.pending = variable(0.0), variable(0.0)
         self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
+        ends = [end for end in BLOCKS if end < slots] + [slots]
+        self.count = variable(0.0)
+        self.blocks = [(first, end, variable(1.0)) for first, end in pairwise((0, *ends))]
+        self.reach, self.r, self.column, self.du = zeros(slots), zeros(slots), zeros(slots), zeros(slots)
+        self.enter, self.out = zeros(slots), zeros(slots)
+
+    def _used_blocks(self) -> Iterator[tuple[int, int]]:
+        """(first, end) of the blocks of slots that are used: for others all numbers of slots are zero."""
+        for first, end, use in self.blocks:
+            if not first:
+                yield first, end
+                continue
+            for _ in needed(use):
+                yield first, end
+
+    def _of_normals(self, v: Any, out: Any) -> None:
+        """out = Nᵀ v for the active normals N."""
+        for first, end in self._used_blocks():
+            for i in span(first, end, parallel=True):
+                out[i] = dot(self.normals[:, i], v)
+
+    def _less_normals(self, y: Any, v: Any) -> None:
+        """y ← y − N v."""
+        for first, end in self._used_blocks():
+            for j in span(self.rows.unknowns):
+                y[j] = y[j] - dot(self.normals[j, first:end], v[first:end])
 
     # -- the programme ------------------------------------------------------------------------------------------------
 
@@ -207,37 +236,39 @@ class ActiveSet:
         """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
         ``SOFT`` do to it taken back: the proximal point method, with B as the inverse. Without active inequalities
         there is nothing to take back."""
-        r, slots, N = self.rows, self.slots, self.rows.unknowns
-        shift = self.shift
-        y, wrong, du, many = empty(N), empty(slots), empty(slots), variable(0.0)
-        for i in span(slots):
-            many += self.used[i]
-        self.still.value = where(many.value > 0.5, -1.0, 1.0)
+        r, N = self.rows, self.rows.unknowns
+        shift, wrong = self.shift, self.reach
+        y = empty(N)
+        self.still.value = where(self.count.value > 0.5, -1.0, 1.0)
         for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
             for _ in needed(self.still):
                 goes_on = self.still.value < 0.0
                 for i in span(r.boxes, N):
                     shift[i] = where(goes_on, (SHARING * self.root[i]) * self.x[i], shift[i])
-                for j in span(N):
-                    y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
-                for i in span(slots, parallel=True):
-                    over = (
-                        dot(self.normals[:, i], y)
-                        - self.right[i]
-                        - (self.soft / self.stiff) * self.give[i] * self.u[i]
-                    )
-                    wrong[i] = self.used[i] * over
-                self._of_inverse(wrong, du)
-                for i in span(slots):
-                    self.u[i] = where(goes_on, self.u[i] + self.used[i] * du[i], self.u[i])
-                for j in span(N):
-                    y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+                self._without_multipliers(y)
+                self._of_normals(y, wrong)
+                for first, end in self._used_blocks():
+                    for i in span(first, end):
+                        softer = (self.soft / self.stiff) * self.give[i] * self.u[i]
+                        wrong[i] = self.used[i] * (wrong[i] - self.right[i] - softer)
+                self._of_inverse(wrong, self.du)
+                for first, end in self._used_blocks():
+                    for i in span(first, end):
+                        more = self.u[i] + self.used[i] * self.du[i]
+                        self.u[i] = where(goes_on, more, self.u[i])
+                self._without_multipliers(y)
                 moved, most = self._solved(y), variable(0.0)
                 for j in span(N):
                     change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
                     most.value = larger(most.value, change)
                     self.x[j] = where(goes_on, moved[j], self.x[j])
                 self.still.value = where(goes_on, where(most.value > 0.0, -1.0, 1.0), self.still.value)
+
+    def _without_multipliers(self, y: Any) -> None:
+        """y = L⁻¹ (−p) + shift − N u."""
+        for j in span(self.rows.unknowns):
+            y[j] = self.rest[j] + self.shift[j]
+        self._less_normals(y, self.u)
 
     def _measure(self) -> None:
         """By how much every candidate is exceeded."""
@@ -314,84 +345,99 @@ class ActiveSet:
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""
-        for i in span(self.slots):
-            total = variable(0.0)
-            for k in span(i):
-                total += self.B[k, i] * v[k]
-            for k in span(i, self.slots):
-                total += self.B[i, k] * v[k]
-            out[i] = total.value
+        for first, end in self._used_blocks():
+            for i in span(first):
+                out[i] = out[i] + dot(self.B[i, first:end], v[first:end])
+            for i in span(first, end):
+                total = variable(0.0)
+                for k in span(i):
+                    total += self.B[k, i] * v[k]
+                for k in span(i, end):
+                    total += self.B[i, k] * v[k]
+                out[i] = total.value
 
     def _step(self, left: Any) -> None:
         """Towards the chosen candidate. Where none is exceeded nothing changes, to the last bit."""
         n, right, give = self._normal()
         right = right - left
         left = larger(left - give * self.own.value, 0.0)
-        slots, N = self.slots, self.rows.unknowns
-        along, r, d = empty(slots), empty(slots), empty(N)
-        for i in span(slots, parallel=True):
-            along[i] = dot(self.normals[:, i], n)
-        self._of_inverse(along, r)
+        N, r = self.rows.unknowns, self.r
+        for first, _, use in self.blocks:
+            use.value = where(self.count.value > first - 0.5, -1.0, use.value)
+        self._of_normals(n, self.reach)
+        self._of_inverse(self.reach, r)
         length = variable(give)
-        for i in span(slots):
-            r[i] = self.used[i] * r[i]
-            length += self.give[i] * r[i] * r[i]
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                r[i] = self.used[i] * r[i]
+                length += self.give[i] * r[i] * r[i]
+        d = array(n)
+        self._less_normals(d, r)
         for j in span(N):
-            d[j] = n[j] - dot(self.normals[j, :], r)
             length += d[j] * d[j]
         size = where(left > 0.0, length.value, 1.0)
         # the first multiplier that would be negative: u / r < left / size, without a division
         above, below, leaving = variable(left), variable(size), variable(0.0)
-        for i in span(slots):
-            first = self.u[i] * below.value < above.value * r[i]
-            above.value = where(first, self.u[i], above.value)
-            below.value = where(first, r[i], below.value)
-            leaving.value = where(first, self.numbers[i], leaving.value)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                sooner = self.u[i] * below.value < above.value * r[i]
+                above.value = where(sooner, self.u[i], above.value)
+                below.value = where(sooner, r[i], below.value)
+                leaving.value = where(sooner, self.numbers[i], leaving.value)
         t = above.value / below.value
         self.own.value = self.own.value + t
-        for i in span(slots):
-            self.u[i] = larger(self.u[i] - t * r[i], 0.0)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                self.u[i] = larger(self.u[i] - t * r[i], 0.0)
         moved = self._solved(d)
         for j in span(N):
             self.x[j] = where(left > 0.0, self.x[j] - t * moved[j], self.x[j])
-        self._exchange(n, right, give, r, size, left, leaving.value)
+        self._exchange(n, right, give, size, left, leaving.value)
 
-    def _exchange(self, n: Any, right: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
+    def _exchange(self, n: Any, right: Any, give: Any, size: Any, left: Any, leaving: Any) -> None:
         """Take the chosen candidate into a free slot, or empty the slot ``leaving``."""
-        slots, N = self.slots, self.rows.unknowns
+        enter, out, column, r = self.enter, self.out, self.column, self.r
         drops = leaving > 0.5
         enters = where(drops, 0.0, where(left > 0.0, 1.0, 0.0))
-        enter, out, column = empty(slots), empty(slots), empty(slots)
         missing, number = variable(enters), variable(0.0)
-        for i in span(slots):
-            enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
-            missing.value = missing.value - enter[i]
-            number += enter[i] * self.numbers[i]
-            out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
+                missing.value = missing.value - enter[i]
+                number += enter[i] * self.numbers[i]
+                out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
         self._of_inverse(out, column)
-        corner = where(drops, dot(column, out), 1.0)
-        factor = where(drops, -1.0, enters - missing.value) / where(drops, corner, size)
-        for i in span(slots):
-            column[i] = where(drops, column[i], r[i] - enter[i])
-        for i in span(slots):
-            part = factor * column[i]
-            for j in span(i, slots, parallel=True):
-                self.B[i, j] = self.B[i, j] + part * column[j]
-        for j in span(N):
-            for i in span(slots, parallel=True):
-                self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
-        for i in span(slots):
-            stays = 1.0 - out[i]
-            self.u[i] = stays * self.u[i] + enter[i] * self.own.value
-            self.give[i] = stays * self.give[i] + enter[i] * give
-            self.used[i] = stays * self.used[i] + enter[i]
-            self.right[i] = stays * self.right[i] + enter[i] * right
+        corner = variable(0.0)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                corner += column[i] * out[i]
+                column[i] = where(drops, column[i], r[i] - enter[i])
+        factor = where(drops, -1.0, enters - missing.value) / where(drops, corner.value, size)
+        for first, end in self._used_blocks():
+            for i in span(first):
+                part = factor * column[i]
+                for j in span(first, end, parallel=True):
+                    self.B[i, j] = self.B[i, j] + part * column[j]
+            for i in span(first, end):
+                part = factor * column[i]
+                for j in span(i, end, parallel=True):
+                    self.B[i, j] = self.B[i, j] + part * column[j]
+            for j in span(self.rows.unknowns):
+                for i in span(first, end, parallel=True):
+                    self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
+            for i in span(first, end):
+                stays = 1.0 - out[i]
+                self.u[i] = stays * self.u[i] + enter[i] * self.own.value
+                self.give[i] = stays * self.give[i] + enter[i] * give
+                self.used[i] = stays * self.used[i] + enter[i]
+                self.right[i] = stays * self.right[i] + enter[i] * right
         entered, freed = number.value > 0.5, 1.0 - APART * leaving
         for k in span(self.candidates):
             old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), freed, self.place[k])
             self.place[k] = where(all_of(entered, self.chosen[k] > 0.5), -number.value, old)
         self.own.value = where(drops, self.own.value, 0.0)
         self.pending.value = where(drops, 1.0, 0.0)
+        self.count.value = self.count.value + where(drops, -1.0, where(entered, 1.0, 0.0))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -407,7 +453,8 @@ class ActiveSet:
             gradient[i] = SHARING * self.x[i]
         half = self._halved(gradient)
         for j in span(self.rows.unknowns):
-            half[j] = dot(self.normals[j, :], self.u, half[j] - self.shift[j])
+            half[j] = self.shift[j] - half[j]
+        self._less_normals(half, self.u)
         most = variable(largest(half))
         for k in span(self.candidates):
             most.value = larger(most.value, self.excess[k])
