@@ -43,6 +43,8 @@ class Tracer(Protocol):
     def straight(self, function: Any, reads: Any, writes: Any) -> None: ...
 
 
+TILE = 4
+"""Sums that are formed side by side."""
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
@@ -167,6 +169,31 @@ def less(start: Scalar, a: Any, b: Any) -> Any:
     return total.value
 
 
+def dots(vectors: Sequence[Any], b: Any, starts: Sequence[Scalar]) -> list[Any]:
+    """start + Σ aₖ bₖ for several vectors a in one loop: every bₖ is read once, and no sum waits for another one.
+
+    Args:
+        vectors: rows or columns of a matrix.
+        b: a vector of the same length.
+        starts: what is added to, for each of the vectors.
+    """
+    totals = [variable(start) for start in starts]
+    for k in span(_length(vectors[0], b)):
+        own = b[k]
+        for total, a in zip(totals, vectors, strict=True):
+            total += a[k] * own
+    return [total.value for total in totals]
+
+
+def tiles(count: int) -> Iterable[list[Any]]:
+    """The numbers from 0 to count − 1, ``TILE`` at a time, for ``dots``: a loop over whole tiles, then the rest."""
+    whole = count // TILE
+    for tile in span(whole):
+        yield [TILE * tile + k for k in range(TILE)]
+    if count % TILE:
+        yield list(range(TILE * whole, count))
+
+
 def straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:
     """Assign what a function without loops gives; in a program with loops it is traced by itself, once.
 
@@ -195,13 +222,15 @@ def product(A: Any, B: Any) -> Any:
         return product(B.T, A)
     if len(B.shape) == 1:
         c = empty(A.shape[0])
-        for i in span(A.shape[0]):
-            c[i] = dot(A[i, :], B)
+        for rows in tiles(A.shape[0]):
+            for i, total in zip(rows, dots([A[i, :] for i in rows], B, [0.0] * len(rows)), strict=True):
+                c[i] = total
         return c
     C = empty(A.shape[0], B.shape[1])
-    for i in span(A.shape[0]):
+    for rows in tiles(A.shape[0]):
         for j in span(B.shape[1], parallel=True):
-            C[i, j] = dot(A[i, :], B[:, j])
+            for i, total in zip(rows, dots([A[i, :] for i in rows], B[:, j], [0.0] * len(rows)), strict=True):
+                C[i, j] = total
     return C
 
 

@@ -161,7 +161,7 @@ def test_the_observer_of_momentum_reports_a_bad_reading_and_starts_again():
 
 
 def arm_with_point_masses(tip):
-    """A joint about z that carries inertia, then joints about z and y that carry a point of mass ``tip``: where the last
+    """A joint about z that carries inertia, then joints about z and y that carry a mass ``tip``: where the last
     one is at zero this point lies on the axis of the one before."""
     masses = (1.0, 0.0, tip)
     links, joints = [lw.Link("base")], []

@@ -40,7 +40,9 @@ def test_a_cone_of_wrenches_has_those_of_forces_inside_the_pyramids_and_no_other
 
 
 def test_facets_of_a_simple_cone():
-    found = facets(np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0], [0.1, 0.1, 1.0]]))
+    found = facets(
+        np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0], [0.1, 0.1, 1.0]])
+    )
     wanted = np.array([[x, y, -1.0] for x in (-1.0, 1.0) for y in (-1.0, 1.0)]) / np.sqrt(3.0)
     assert sorted(map(tuple, found.round(12))) == sorted(map(tuple, wanted.round(12)))
 

@@ -18,7 +18,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from linkwise.language import array, dot, elementwise, empty, needed, product, span, variable, zeros
+from linkwise.language import (
+    array,
+    dot,
+    dots,
+    elementwise,
+    empty,
+    needed,
+    product,
+    span,
+    tiles,
+    variable,
+    zeros,
+)
 from linkwise.scalar import Scalar, all_of, sqrt, where
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows, unit_scale
@@ -122,8 +134,10 @@ class ActiveSet:
     def _less_normals(self, y: Any, v: Any) -> None:
         """y ← y − N v."""
         for first, end in self._used_blocks():
-            for j in span(self.rows.unknowns):
-                y[j] = y[j] - dot(self.normals[j, first:end], v[first:end])
+            for rows in tiles(self.rows.unknowns):
+                sums = dots([self.normals[j, first:end] for j in rows], v[first:end], [0.0] * len(rows))
+                for j, total in zip(rows, sums, strict=True):
+                    y[j] = y[j] - total
 
     # -- the programme ------------------------------------------------------------------------------------------------
 

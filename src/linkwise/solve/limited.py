@@ -212,7 +212,11 @@ class Programme:
                     _sum((row[k] * row[a]) * D[number + f] for f, row in enumerate(block) if row[k] * row[a])
                     for a in own
                 ]
-                used = [(a, w) for a, w in zip(own, weights, strict=True) if not (isinstance(w, float) and w == 0.0)]
+                used = [
+                    (a, w)
+                    for a, w in zip(own, weights, strict=True)
+                    if not (isinstance(w, float) and w == 0.0)
+                ]
                 for j in span(N, parallel=True):
                     scaled[first + k, j] = _sum(w * self.S[first + a, j] for a, w in used)
             first, number = first + C.shape[1], number + len(C)

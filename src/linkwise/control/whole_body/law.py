@@ -2,7 +2,8 @@
 
 Unknowns are the torques of the motors. Soles, supports with three or more points, push inside the cone of all wrenches
 that forces inside the pyramids of their points make; how the points share the wrench is found afterwards. Where points
-of a sole have limits of their own, how they share it are further unknowns. Wrenches of the supports follow from the torques, because supports do not move, and accelerations from both,
+of a sole have limits of their own, how they share it are further unknowns. Wrenches of the supports follow from the
+torques, because supports do not move, and accelerations from both,
 
     w = (J M⁻¹ Jᵀ)⁻¹ (−J̇ q̇ − J M⁻¹ (Sᵀ τ − h)),    q̈ = M⁻¹ (Sᵀ τ + Jᵀ w − h),
 

@@ -117,7 +117,9 @@ class Support:
         rectangle and four facets these are the 16 inequalities of S. Caron et al., "Stability of surface contacts
         for humanoid robots", 2015."""
         edges = self.pyramid_edges()
-        wrenches = times(wrench_of(self.points, self.radius, self.axes()), np.kron(np.eye(len(self.points)), edges))
+        wrenches = times(
+            wrench_of(self.points, self.radius, self.axes()), np.kron(np.eye(len(self.points)), edges)
+        )
         size = np.sqrt((np.asarray(self.points, dtype=float) ** 2).sum(axis=1).max())
         units = np.array([1.0 / size] * 3 + [1.0] * 3)
         C = facets(wrenches.T * units) * units
@@ -132,7 +134,9 @@ class Support:
 
     def limited(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(C, c) of C f ≤ c for the force of every point, or once for the wrench."""
-        return [(self.cone, np.zeros(len(self.cone)))] if self.by_wrench else [self.pyramid()] * len(self.points)
+        return (
+            [(self.cone, np.zeros(len(self.cone)))] if self.by_wrench else [self.pyramid()] * len(self.points)
+        )
 
     def axes(self) -> np.ndarray:
         """(tangent, tangent, normal) as rows."""

@@ -16,7 +16,7 @@ from linkwise.control.whole_body.limits import UNLIMITED, Support, position_of_v
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
 from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
-from linkwise.language import dot, empty, less, product, span, straight, variable, zeros
+from linkwise.language import dot, dots, empty, less, product, span, straight, tiles, variable, zeros
 from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
@@ -156,10 +156,14 @@ class Sample:
         if not self.held:
             return self.motor_mobility, self.free
         A, free = empty(self.a, self.a), empty(self.a)
-        for i in span(self.a):
-            for j in span(i, self.a, parallel=True):
-                A[i, j] = dot(self.coupling[:, i], self.W[:, j], self.motor_mobility[i, j])
-            free[i] = dot(self.coupling[:, i], self.w0, self.free[i])
+        for rows in tiles(self.a):
+            held = [self.coupling[:, i] for i in rows]
+            for j in span(rows[0], self.a, parallel=True):
+                sums = dots(held, self.W[:, j], [self.motor_mobility[i, j] for i in rows])
+                for i, total in zip(rows, sums, strict=True):
+                    A[i, j] = total
+            for i, total in zip(rows, dots(held, self.w0, [self.free[i] for i in rows]), strict=True):
+                free[i] = total
         for i in span(self.a):
             for j in span(i):
                 A[i, j] = A[j, i]
@@ -173,10 +177,16 @@ class Sample:
         self.motion, self.motion_free = self._motor_accelerations()
         if self.held:
             A, free = empty(max(1, self.task_rows), a), empty(max(1, self.task_rows))
-            for i in span(self.task_rows):
+            for rows in tiles(self.task_rows):
+                held = [self.task_held[i, :] for i in rows]
                 for j in span(a, parallel=True):
-                    A[i, j] = dot(self.task_held[i, :], self.W[:, j], self.task_motors[i, j])
-                free[i] = dot(self.task_held[i, :], self.w0, self.task_free[i])
+                    sums = dots(held, self.W[:, j], [self.task_motors[i, j] for i in rows])
+                    for i, total in zip(rows, sums, strict=True):
+                        A[i, j] = total
+                for i, total in zip(
+                    rows, dots(held, self.w0, [self.task_free[i] for i in rows]), strict=True
+                ):
+                    free[i] = total
         else:
             A, free = self.task_motors, self.task_free
         at = 0
@@ -317,9 +327,11 @@ class Sample:
                 for i in span(A.shape[0]):
                     for j in span(columns, parallel=True):
                         scaled[i, j] = weight * A[i, j]
-                for i in span(columns):
-                    for j in span(i, columns, parallel=True):
-                        P[i, j] = dot(A[:, i], scaled[:, j], P[i, j])
+                for rows in tiles(columns):
+                    for j in span(rows[0], columns, parallel=True):
+                        sums = dots([A[:, i] for i in rows], scaled[:, j], [P[i, j] for i in rows])
+                        for i, total in zip(rows, sums, strict=True):
+                            P[i, j] = total
                 for j in span(columns, parallel=True):
                     p[j] = less(p[j], scaled[:, j], b)
         for i in span(N):
@@ -418,10 +430,10 @@ def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
     """Forces inside the pyramids of a sole's points that make a wrench of its cone, 3k scalars: the smallest ones, as
     squares. A small programme of how the points share it."""
     spread, shares = support.shared
-    C, c = support.pyramid()
+    C = support.pyramid()[0][:-2]
     size, unknowns = shares.shape
     count = size // 3
-    rows = Rows(unknowns, 0, (C[:-2],) * count, 0, tuple(range(unknowns)))
+    rows = Rows(unknowns, 0, (C,) * count, 0, tuple(range(unknowns)))
     raw = [sum((float(v) * w for v, w in zip(row, wrench, strict=True)), start=0.0) for row in spread]
     S, P, p, limits = zeros(size, unknowns), zeros(unknowns, unknowns), zeros(unknowns), zeros(rows.count)
     for i in range(size):
