@@ -77,6 +77,9 @@ class WholeBodySolution:
     """Largest violation of the optimality conditions, (...)."""
     slip: np.ndarray
     """Largest acceleration of a support beside what it should be [m/s² or rad/s²], (...)."""
+    beyond: np.ndarray
+    """How much too fast the worst joint is to keep its limits by the deceleration of ``MotionLimits`` [rad/s or m/s],
+    (...): zero as long as they can be kept; above it the joint brakes as that says, and may pass its limit."""
     active: np.ndarray
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
     names: tuple[str, ...]
@@ -84,13 +87,15 @@ class WholeBodySolution:
     tolerance: float = 1e-3
 
     def gave_way(self, tolerance: float | None = None) -> list[str]:
-        """Of one state: tasks that are not met, the supports' motion among them as "supports".
+        """Of one state: tasks that are not met, the supports' motion among them as "supports", and "limits of joints"
+        where a joint is too fast to keep them.
 
         Args:
             tolerance: errors up to this count as met; by default ``tolerance``.
         """
         most = self.tolerance if tolerance is None else tolerance
         names = [] if np.max(self.slip) <= most else ["supports"]  # NaN is not met
+        names += [] if np.max(self.beyond) <= most else ["limits of joints"]
         return names + [name for k, name in enumerate(self.tasks) if not np.max(self.errors[..., k]) <= most]
 
 
@@ -331,7 +336,8 @@ class WholeBody(Summarised):
         diagnose.singular(self.robot, report, arrays)
         forces = found.get("forces", np.zeros((*report.shape[:-1], 0, 3)))
         return WholeBodySolution(
-            found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], found["active"],
+            found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], report[..., 2],
+            found["active"],
             self.limit_names, self.task_names,
         ), found["next_start"]  # fmt: skip
 
@@ -366,7 +372,7 @@ class WholeBody(Summarised):
 
     def kernel(self, dtype: str = "float64", *, constant_time: bool = False) -> Kernel:
         """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
-        ``errors``, ``report`` (residual, slip), ``active`` and ``next_start``.
+        ``errors``, ``report`` (residual, slip, beyond), ``active`` and ``next_start``.
 
         Args:
             dtype: "float64" or "float32".
@@ -422,7 +428,7 @@ class WholeBody(Summarised):
     def output_shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.robot.dof
         shapes = {
-            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (2,),
+            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (3,),
             "active": (self.rows.count,), "next_start": (self.rows.count,),
         }  # fmt: skip
         return {name: shape for name, shape in shapes.items() if 0 not in shape}

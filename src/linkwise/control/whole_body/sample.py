@@ -55,7 +55,7 @@ class Sample:
         self.motor_mobility, self.free = empty(a, a), empty(a)
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
-        self.low, self.high = empty(bounds), empty(bounds)
+        self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
         self.J = empty(held, self.n)
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
 
@@ -73,7 +73,7 @@ class Sample:
         reads = [given["q"], given["qd"], given["targets"], given["gains"]]
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
-            self.task_held, self.task_free, self.low, self.high, self.J, self.factors,
+            self.task_held, self.task_free, self.low, self.high, self.beyond, self.J, self.factors,
         ]  # fmt: skip
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
 
@@ -109,22 +109,24 @@ class Sample:
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
             *self._bounds(q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
-        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n, 1]
+        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
             found[6] = [0.0] * self.task_rows
         elif not self.task_rows:
             sizes[6] = max(1, self.held)
         return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
 
-    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Least and largest accelerations of joints with limits and of distances."""
+    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Least and largest accelerations of joints with limits and of distances; how much too fast a joint is."""
         law, places = self.law, position_of_velocity(self.robot)
-        pairs = []
+        pairs, beyond = [], 0.0
         for k in law.bounds.limited:
             place = places[law.motors[k]]
-            pairs.append(law.bounds.accelerations(k, 0.0 if place is None else q[place], qd[law.motors[k]]))
+            state = (k, 0.0 if place is None else q[place], qd[law.motors[k]])
+            pairs.append(law.bounds.accelerations(*state))
+            beyond = maximum(beyond, law.bounds.beyond(*state))
         pairs += [(least, UNLIMITED) for least in apart]
-        return [low for low, _ in pairs], [high for _, high in pairs]
+        return [low for low, _ in pairs], [high for _, high in pairs], [beyond]
 
     # -- wrenches and accelerations as a function of torques ----------------------------------------------------------
 
@@ -348,7 +350,7 @@ class Sample:
         for k, (motor, torque) in enumerate(zip(law.motors, law.bounds.torque, strict=True)):
             x[k] = within(x[k], -torque, torque)
             tau[motor] = x[k]
-        errors, report = empty(len(law.tasks)), empty(2)
+        errors, report = empty(len(law.tasks)), empty(3)
         for number, task in enumerate(law.tasks):
             most = variable(0.0)
             for A, b in self._rows_of(task):
@@ -357,6 +359,7 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
+        report[2] = self.beyond[0]
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
