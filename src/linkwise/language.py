@@ -9,6 +9,7 @@
 ``triangle``        places in a triangle that is stored row by row
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
+``dots, tiles``     several such sums side by side, and the numbers of their rows
 ``straight``        arithmetic without loops, such as a robot's equation of motion, as one part of a loop's body
 ==================  ==================================================================================================
 
@@ -222,15 +223,13 @@ def product(A: Any, B: Any) -> Any:
         return product(B.T, A)
     if len(B.shape) == 1:
         c = empty(A.shape[0])
-        for rows in tiles(A.shape[0]):
-            for i, total in zip(rows, dots([A[i, :] for i in rows], B, [0.0] * len(rows)), strict=True):
-                c[i] = total
+        for i in span(A.shape[0]):
+            c[i] = dot(A[i, :], B)
         return c
     C = empty(A.shape[0], B.shape[1])
-    for rows in tiles(A.shape[0]):
+    for i in span(A.shape[0]):
         for j in span(B.shape[1], parallel=True):
-            for i, total in zip(rows, dots([A[i, :] for i in rows], B[:, j], [0.0] * len(rows)), strict=True):
-                C[i, j] = total
+            C[i, j] = dot(A[i, :], B[:, j])
     return C
 
 

@@ -255,7 +255,7 @@ def test_a_joint_that_cannot_stop_before_its_limit_is_told():
     """At rest beyond a limit, too fast before it, and too fast for its velocity limit; none of it inside."""
     robot = lw.load("panda")
     law = control.WholeBody(robot, [control.PostureTask()])
-    high, rest = robot.limits.upper, np.zeros(7)
+    high = robot.limits.upper
     middle, b = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]), law.bounds.deceleration
     q, qd = np.tile(middle, (5, 1)), np.zeros((5, 7))
     q[1, 2] = high[2] + 0.01

@@ -25,7 +25,6 @@ from linkwise.language import (
     elementwise,
     empty,
     needed,
-    product,
     span,
     tiles,
     variable,
@@ -106,7 +105,7 @@ class ActiveSet:
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
         self.excess, self.chosen, self.shift = empty(K), zeros(K), zeros(N)
-        self.along: Any = None
+        self.along = empty(max(1, rows.bounds + rows.forces))
         self.own, self.pending = variable(0.0), variable(0.0)
         self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
@@ -292,7 +291,10 @@ class ActiveSet:
                 self.excess[i + (at - start)] = abs(self.x[i]) - self.half[i + (at - start)]
         if self.S is None:
             return
-        self.along = product(self.S, self.x)
+        for rows in tiles(self.S.shape[0]):
+            sums = dots([self.S[i, :] for i in rows], self.x, [0.0] * len(rows))
+            for i, total in zip(rows, sums, strict=True):
+                self.along[i] = total
         for i in span(r.bounds):
             self.excess[first + i] = abs(self.along[i] - self.middle[i]) - self.half[first + i]
         for k, (_, at, row) in enumerate(self.facets):

@@ -214,7 +214,9 @@ class Rolled:
         yield from self._recorded(index(first), index(stop), step, site, parallel)
 
     def needed(self, still: _Held) -> Iterator[Any]:
-        if self.constant_time:  # steps begin where those of the other program do: the same sums, the same bits
+        if (
+            self.constant_time
+        ):  # steps begin where those of the other program do: the same sums, the same bits
             before, self._depth = self._depth, 0
             self._step = self._open()
             yield 0
