@@ -7,6 +7,7 @@
 ``loop``            a loop as a function: ``x = loop(n, lambda k, x: …, x)``
 ``array``           an array of given scalars
 ``triangle``        places in a triangle that is stored row by row
+``whole_numbers``   a table of whole numbers: ``parents[i]`` is a place in an array or the bound of a loop
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
 ``dots, tiles``     several such sums side by side, and the numbers of their rows
@@ -22,6 +23,7 @@ must be an element of an array or a ``variable``; ``compiler.rolled`` refuses ot
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -41,6 +43,7 @@ class Tracer(Protocol):
     def variable(self, value: Scalar) -> Any: ...
     def stored(self, value: Any) -> Any: ...
     def triangle(self, row: Any) -> Any: ...
+    def whole_numbers(self, values: tuple[int, ...]) -> Any: ...
     def straight(self, function: Any, reads: Any, writes: Any) -> None: ...
 
 
@@ -110,6 +113,17 @@ def triangle(row: Any) -> Any:
     tracer = current_tracer.get()
     assert tracer is not None, row
     return tracer.triangle(row)
+
+
+def whole_numbers(values: Iterable[int]) -> Any:
+    """A table of constant whole numbers, such as the parents of links; its entries are places and bounds of loops.
+
+    Args:
+        values: the numbers; an entry for the number of a turn is a whole number like that.
+    """
+    numbers = tuple(operator.index(value) for value in values)
+    tracer = current_tracer.get()
+    return numbers if tracer is None else tracer.whole_numbers(numbers)
 
 
 def variable(value: Scalar = 0.0) -> Any:
