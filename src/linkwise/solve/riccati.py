@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.core.once import once
-from linkwise.language import dot, dots, empty, less, span, tiles, variable, zeros
+from linkwise.language import dot, empty, less, span, variable, zeros
 from linkwise.scalar import where
 from linkwise.solve.factors import ldl_of_any, solve
 
@@ -204,19 +204,13 @@ class Riccati:
         n, v, q, m = s.states, s.full, s.shifted, s.controls
         Y, Quu, qu, Qux, z, scaled = self.Y, self.Quu, self.qu, self.Qux, self.z, self.scaled
         for j in span(q, parallel=True):
-            for rows in tiles(v):
-                sums = dots([self.Pvv[i, :] for i in rows], G[:, j], [self.Pvq[i, j] for i in rows])
-                for i, total in zip(rows, sums, strict=True):
-                    Y[i, j] = total
-                    self.Z[i, j] = total + self.Pvq[i, j]
+            for i in span(v):
+                Y[i, j] = dot(self.Pvv[i, :], G[:, j], self.Pvq[i, j])
+                self.Z[i, j] = Y[i, j] + self.Pvq[i, j]
         for j in span(q, s.width, parallel=True):
-            for rows in tiles(v):
-                sums = dots([self.Pvv[i, :] for i in rows], G[:, j], [0.0] * len(rows))
-                for i, total in zip(rows, sums, strict=True):
-                    Y[i, j] = total
-        symmetric(
-            Quu, H.get("uu"), lambda rows, j, costs: dots([G[:, n + i] for i in rows], Y[:, n + j], costs)
-        )
+            for i in span(v):
+                Y[i, j] = dot(self.Pvv[i, :], G[:, j])
+        symmetric(Quu, H.get("uu"), lambda i, j, cost: dot(G[:, n + i], Y[:, n + j], cost))
         for i in span(m):
             Quu[i, i] = Quu[i, i] + mu * abs(Quu[i, i])
             qu[i] = dot(G[:, n + i], self.ahead, gradient[n + i])
@@ -234,10 +228,8 @@ class Riccati:
             self.gradient.value = larger(self.gradient.value, abs(qu[i]))
         crossed = H.get("ux")
         for j in span(n, parallel=True):
-            for rows in tiles(m):
-                costs = [0.0 if crossed is None else crossed[i, j] for i in rows]
-                for i, total in zip(rows, dots([G[:, n + i] for i in rows], Y[:, j], costs), strict=True):
-                    Qux[i, j] = total
+            for i in span(m):
+                Qux[i, j] = dot(G[:, n + i], Y[:, j], 0.0 if crossed is None else crossed[i, j])
             self.vx[j] = dot(Qux[:, j], k, dot(G[:, j], self.ahead, gradient[j]))
             for i in span(m):
                 z[i, j] = less(Qux[i, j] if free is None else Qux[i, j] * free[i], L[i, :i], z[:i, j])
@@ -253,29 +245,18 @@ class Riccati:
         v, q = self.shape.full, self.shape.shifted
         Y, z, scaled, mixed = self.Y, self.z, self.scaled, H.get("vq")
         for j in span(v, parallel=True):
-            for rows in tiles(q):
-                costs = [0.0 if mixed is None else mixed[j, i] for i in rows]
-                sums = dots([Y[:, i] for i in rows], G[:, q + j], costs)
-                for i, total in zip(rows, less_of_each(sums, scaled, rows, z[:, q + j]), strict=True):
-                    self.Vqv[i, j] = total
+            for i in span(q):
+                total = dot(Y[:, i], G[:, q + j], 0.0 if mixed is None else mixed[j, i])
+                self.Vqv[i, j] = less(total, scaled[:, i], z[:, q + j])
 
-        def of_positions(rows: Any, j: Any, costs: Any) -> Any:
-            starts = [self.Pqq[i, j] + cost for i, cost in zip(rows, costs, strict=True)]
-            return less_of_each(dots([G[:, i] for i in rows], self.Z[:, j], starts), scaled, rows, z[:, j])
+        def of_positions(i: Any, j: Any, cost: Any) -> Any:
+            return less(dot(G[:, i], self.Z[:, j], self.Pqq[i, j] + cost), scaled[:, i], z[:, j])
 
-        def of_velocities(rows: Any, j: Any, costs: Any) -> Any:
-            places = [q + i for i in rows]
-            return less_of_each(
-                dots([G[:, i] for i in places], Y[:, q + j], costs), scaled, places, z[:, q + j]
-            )
+        def of_velocities(i: Any, j: Any, cost: Any) -> Any:
+            return less(dot(G[:, q + i], Y[:, q + j], cost), scaled[:, q + i], z[:, q + j])
 
         symmetric(self.Vqq, H.get("qq"), of_positions, part=True)
         symmetric(self.Vvv, H.get("vv"), of_velocities)
-
-
-def less_of_each(starts: Sequence[Any], A: Any, columns: Sequence[Any], b: Any) -> list[Any]:
-    """start − A[:, i]·b for several columns."""
-    return [-total for total in dots([A[:, i] for i in columns], b, [-start for start in starts])]
 
 
 def by_rows(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any) -> None:
@@ -300,40 +281,32 @@ def by_columns(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any)
                 out[i, at.start + j] = dot(A[i, at.start : at.stop], S[:, j])
 
 
-def symmetric(
-    S: Any,
-    cost: Any,
-    entries: Callable[[Sequence[Any], Any, Sequence[Any]], Sequence[Any]],
-    *,
-    part: bool = False,
-) -> None:
+def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any], *, part: bool = False) -> None:
     """Set a symmetric matrix to its entries: those of small ones are computed by half, of large ones by columns.
 
     Args:
         S: (n, n), which is written.
         cost: what is added to: a matrix, a diagonal or None.
-        entries: (rows, j, what is added to) gives the entries of these rows in column j.
+        entry: (i, j, what is added to) gives the entry.
         part: whether the entries are those of a matrix of which the symmetric part is wanted.
     """
     n = S.shape[0]
     diagonal = cost if cost is not None and len(cost.shape) == 1 else None
 
-    def values(rows: Sequence[Any], j: Any) -> Sequence[Any]:
-        full = None if diagonal is not None else cost
-        return entries(rows, j, [0.0 if full is None else full[i, j] for i in rows])
+    def value(i: Any, j: Any) -> Any:
+        return entry(i, j, 0.0 if cost is None or diagonal is not None else cost[i, j])
 
     by_columns = part or n > BY_HALF
     if by_columns:
         for j in span(n, parallel=True):
-            for rows in tiles(n):
-                for i, value in zip(rows, values(rows, j), strict=True):
-                    S[i, j] = value
+            for i in span(n):
+                S[i, j] = value(i, j)
     for i in span(n):
         for j in span(i):
-            S[i, j] = 0.5 * (S[i, j] + S[j, i]) if part else S[i, j] if by_columns else values([i], j)[0]
+            S[i, j] = 0.5 * (S[i, j] + S[j, i]) if part else S[i, j] if by_columns else value(i, j)
             S[j, i] = S[i, j]
         if not by_columns:
-            S[i, i] = values([i], i)[0]
+            S[i, i] = value(i, i)
         if diagonal is not None:
             S[i, i] = S[i, i] + diagonal[i]
 
