@@ -35,8 +35,8 @@ sys.dont_write_bytecode = False
 # Threads of NumPy's linear algebra wait for each other by spinning: beside other workers that takes ten times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Compiling makes millions of objects that stay, and looking for garbage among them takes a tenth of the time of the tests: it
-# is looked for between tests only, when there are many new objects, and what stayed then is not looked at again.
+# Compiling makes millions of objects that stay, and looking for garbage among them takes a tenth of the time of the
+# tests: it is looked for between tests only, when there are many new objects, and what stayed then is not looked at again.
 gc.disable()
 MANY_OBJECTS = 2_000_000
 
