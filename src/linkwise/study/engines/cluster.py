@@ -131,10 +131,10 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[ChunkOutcome], flo
     worker = _worker(job)
     start = time.perf_counter()
     if any(isinstance(step, CallStep) for step in worker.plan.later):
-        became = [_outcome_with_marker(job, worker, chunk) for chunk in chunks]
+        chunk_outcomes = [_outcome_with_marker(job, worker, chunk) for chunk in chunks]
     else:
-        became = list(outcomes(worker, chunks))
-    return became, time.perf_counter() - start
+        chunk_outcomes = list(outcomes(worker, chunks))
+    return chunk_outcomes, time.perf_counter() - start
 
 
 def _worker(job: Job) -> Worker:
