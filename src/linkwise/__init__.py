@@ -65,7 +65,15 @@ def __getattr__(name: str):
         raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
     from linkwise.arguments.guesses import module_answer, public_names
 
-    raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots()))
+    said = module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots())
+    if "; did you mean" in said or said.endswith(repr(name)):  # no answer of the table: a name of a part?
+        import importlib
+
+        for part in _PARTS:
+            if name in getattr(importlib.import_module(f"linkwise.{part}"), "__all__", ()):
+                said = f"{name}: use linkwise.{part}.{name}"
+                break
+    raise AttributeError(said)
 
 
 __all__ = [
