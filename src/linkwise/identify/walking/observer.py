@@ -113,7 +113,7 @@ class WalkingObserver(Observer):
         ``rows`` gives those of a part; ``ready``: they are scaled and without forces.
         """
         s, Q = self.signals[k], self._bases[k]
-        kept = np.arange(len(s))[s._kept]
+        kept = np.arange(len(s))[s._inner_samples]
         reach = int(np.ceil(REACH * s.rate / s.cutoff))
         parts = []
         for first in range(0, len(s), CHUNK):
