@@ -1,5 +1,5 @@
 """Faults that samples of a recording show by themselves, before any model: columns without a signal or of another one,
-signals that are held, cut off or have no sign, rows that repeat or jump, velocities that are not the slopes of positions.
+signals that are held, cut off or have no sign, rows that repeat or jump, velocities that are no slopes of positions.
 
 Each has a margin that correct recordings keep away from: encoders and currents that are rounded repeat values as well.
 """
@@ -223,9 +223,10 @@ def _late(robot: Robot, log: Log) -> list[str]:
     if len(found) <= log.dof // 2 or abs(float(np.median(found))) < LATE:
         return []
     late = float(np.median(found))
+    when = "earlier" if late > 0 else "later"
     return [
-        f"recorded velocities are those of positions about {1e3 * abs(late):.2g} ms {'earlier' if late > 0 else 'later'}: "
-        "they were filtered or are of another clock; leave the column out"
+        f"recorded velocities are those of positions about {1e3 * abs(late):.2g} ms {when}: they were filtered or are "
+        "of another clock; leave the column out"
     ]
 
 
@@ -260,8 +261,8 @@ def _spikes(robot: Robot, log: Log) -> list[str]:
     if not said:
         return []
     return [
-        f"torques have single samples far from their neighbours ({', '.join(said)}): messages were damaged; leave these "
-        "rows out, or use the robust estimator"
+        f"torques have single samples far from their neighbours ({', '.join(said)}): messages were damaged; leave "
+        "these rows out, or use the robust estimator"
     ]
 
 
