@@ -117,7 +117,9 @@ def test_one_number_per_row_is_read_in_the_order_that_is_smooth(tmp_path, arm):
         assert f"position: one number per row, read {words}" in log.notes
         np.testing.assert_array_equal(read_log(files, arm, rate, rows=(3, 20)).q, log.q[2:20])
     np.savetxt(files["position"], np.arange(31.0))
-    with pytest.raises(LogError, match=r"one number per row: 31 rows are no samples of 2 joints; give position"):
+    with pytest.raises(
+        LogError, match=r"one number per row: 31 rows are no samples of 2 joints; give position"
+    ):
         read_log(files, arm, rate)
     np.savetxt(files["position"], np.random.default_rng(0).normal(size=100))
     with pytest.raises(LogError, match="samples after each other are as smooth as joints"):

@@ -78,7 +78,10 @@ def _samples(arrays: Mapping[str, np.ndarray]) -> int:
     times = [
         len(array)
         for name, array in arrays.items()
-        if array.ndim == 1 and array.size > 1 and plain(name).rpartition("_")[2] in TIMES and _increases(array)
+        if array.ndim == 1
+        and array.size > 1
+        and plain(name).rpartition("_")[2] in TIMES
+        and _increases(array)
     ]
     longest = max((max(array.shape) for array in arrays.values() if array.ndim in (1, 2)), default=0)
     likely = [count for count in times if count >= FEW or longest < FEW]

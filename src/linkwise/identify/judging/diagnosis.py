@@ -102,11 +102,11 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         screen = Screen(robot, signals[0].log.axes)
         search = Search(screen, thinned(signals, np.asarray(robot.gravity, dtype=float)))
         found = search.causes() if search.suspicious else []
-    if found:
+    sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
+    if found and not (sizes and search.of_drives):
         return Diagnosis(tuple(found))
     unlike = screen.trusted and search.start.agreement < UNLIKE_ANY
     other = search.suspicious and unlike and not search.explained
-    sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
     limits = _limits(robot, signals) if search.suspicious else []
     if other and not limits:
         return Diagnosis(remarks=(_another(robot),))
@@ -141,6 +141,8 @@ class Search:
         Y = screen.columns(recording)
         self.start_agreement = screen.agreement(recording, Y)
         self.start = self._fitted(Hypothesis("", "", recording), Y)
+        self.of_drives = False
+        """Whether the causes are torques of single joints alone: with other gains of all drives some stand out."""
         self.explained = False
         """Whether a hypothesis was accepted, told from others or not."""
 
@@ -166,6 +168,7 @@ class Search:
             now = better
         if not said or not self._convincing(now):
             return []
+        self.of_drives = all(each.drive is not None for each in said)
         if not equals:
             return [_sentence(self.robot, said, self.start, now)]
         if len(said) > 1 or len(equals) >= MOST_EQUALS:
@@ -359,9 +362,7 @@ def _sizes(robot: Robot, found: Agreement) -> list[str]:
     alike = (found.correlation > 0.9) & (found.share > 0.25)
     if not alike.any():
         return []
-    size = math.exp(
-        linear.dot(found.share[alike], linear.logarithm(found.scale[alike])) / float(found.share[alike].sum())
-    )
+    size = float(np.median(found.scale[alike]))  # one joint in another unit is a cause of its own
     if 1 / OTHER_SIZE < size < OTHER_SIZE:
         return []
     each = ", ".join(

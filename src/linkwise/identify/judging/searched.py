@@ -17,7 +17,8 @@ from linkwise.solve import linear
 TURNS = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0)  # [rad] from which zeros are searched
 LEAST_TURN, MOST_TURN = 0.1, 2.0  # [rad] zeros that are reported; quarter turns are hypotheses of their own
 STEP = 0.25  # between the logarithms of factors
-FACTORS = (1.0, *(10.0 ** (STEP * k) for k in range(-13, 14) if k))
+FACTORS = (1.0, *(10.0 ** (sign * STEP * k) for k in range(1, 14) for sign in (1, -1)))
+UNEXPLAINED = 0.3  # relative residual of a joint from which all factors are tried
 FINER = 5  # halvings of the step
 LEAST_FACTOR = 1.5  # that is reported, or its inverse
 
@@ -45,7 +46,7 @@ def _zeros(screen: Screen, recording: Recording) -> Iterator[Hypothesis]:
             columns = screen.columns(turned)[..., screen.base]
             return float(linear.logarithm(solved(screen.squares(turned, columns))[0]).mean())
 
-        shift = _least(residual, TURNS, lambda shift, step: (shift + step, shift - step), 0.25)
+        shift = _least(residual, TURNS, lambda shift, step: (shift + step, shift - step), 0.25, False)
         if LEAST_TURN < abs(shift) < MOST_TURN:
             yield Hypothesis(
                 f"positions of {joint.name} look counted from another zero than in {robot.name}",
@@ -59,10 +60,15 @@ def _least(
     candidates: Sequence[float],
     near: Callable[[float, float], tuple[float, ...]],
     step: float,
+    everywhere: bool,
 ) -> float:
     """The number with the smallest residual: of the candidates, then of those near the best in smaller and smaller
-    steps."""
-    errors = {value: residual(value) for value in candidates}
+    steps. The first candidate is what was given, the next two are beside it: where neither is better, no others are
+    tried, unless ``everywhere`` is asked for."""
+    errors = {value: residual(value) for value in candidates[:3]}
+    if not everywhere and min(errors, key=errors.__getitem__) == candidates[0]:
+        return candidates[0]
+    errors |= {value: residual(value) for value in candidates[3:]}
     best = min(errors, key=errors.__getitem__)
     for _ in range(FINER):
         step /= 2.0
@@ -87,8 +93,15 @@ def _factors(screen: Screen, recording: Recording, Y: np.ndarray) -> Iterator[Hy
         changed[j, :, :-1] /= factor
         return float(linear.logarithm(solved(changed)[0]).mean())
 
+    now = solved(squares)[0]
     for j, name in enumerate(screen.robot.joint_names):
-        factor = _least(partial(residual, j), FACTORS, lambda f, step: (f * 10.0**step, f / 10.0**step), STEP)
+        factor = _least(
+            partial(residual, j),
+            FACTORS,
+            lambda f, step: (f * 10.0**step, f / 10.0**step),
+            STEP,
+            bool(now[j] > UNEXPLAINED),
+        )
         if not 1 / LEAST_FACTOR < factor < LEAST_FACTOR:
             scale = np.ones(recording.dof)
             scale[j] = factor

@@ -33,7 +33,9 @@ def unflattened(table: NumberTable, joints: int, quantity: str) -> NumberTable:
             f"{table.path}: one number per row, and samples after each other are as smooth as joints after each other; "
             f"{how}"
         )
-    chosen, words = (by_sample, "sample after sample") if rough[0] < rough[1] else (by_joint, "joint after joint")
+    chosen, words = (
+        (by_sample, "sample after sample") if rough[0] < rough[1] else (by_joint, "joint after joint")
+    )
     first = np.arange(len(chosen)) * (joints if chosen is by_sample else 1)
     return replace(
         table,
