@@ -11,8 +11,9 @@ in which the root gives back what the fit has absorbed of the residuals of its o
 McCaffrey 2002). With B_g = M^½ W_gᵀW_g M^½ this is v_g = M^½ (1 − B_g)^(−½) M^½ W_gᵀ e_g: no matrix is as large as the
 recording.
 
-Ten motions say little about one parameter, but much about all of them together: if these deviations are larger than
-those of the noise (``coloured``) for most parameters, all intervals are widened by the median ratio.
+Ten motions say little about one parameter, but much about many of them together: if these deviations are larger than
+those of the noise (``coloured``) for most parameters of a kind (links, rotors, friction), intervals of that kind are
+widened by the median ratio. Friction changes more between motions than bodies do.
 """
 
 from __future__ import annotations
@@ -33,8 +34,24 @@ def widened(covariance: np.ndarray, regression: Regression, weights: np.ndarray,
     found = clustered_deviations(regression, weights, x)
     if found is None:
         return covariance
-    ratio = float(np.median(found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))))
-    return covariance * max(1.0, ratio) ** 2
+    ratio = found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    kinds = np.array([kind_of(label) for label in regression.labels])
+    factors = np.ones(len(x))
+    for kind in set(kinds.tolist()):
+        factors[kinds == kind] = max(1.0, float(np.median(ratio[kinds == kind])))
+    return covariance * np.outer(factors, factors)
+
+
+def kind_of(label: str) -> str:
+    """Whether a parameter belongs to rotors, friction or links.
+
+    Args:
+        label: of the parameter.
+    """
+    name = label.rpartition(".")[2]
+    if name == "rotor_inertia":
+        return "rotors"
+    return "friction" if "friction" in name or name == "torque_offset" else "links"
 
 
 def clustered_deviations(regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray | None:
