@@ -66,6 +66,7 @@ SMOKE = {  # script -> command lines
     ],
     "mpc_realtime.py": ["--robot two_link --horizon 5 --seconds 0.1 --json"],
     "gpu_control.py": ["--states 32 --problems 2 --plans 2 --calls 1"],
+    "gpu_validity.py": ["--robot two_link --states 64 --calls 1"],
     "gpu_contact.py": ["--states 600 --calls 1 --robots legs --mjx 4"],
     "gpu_mppi.py": ["--robot two_link --samples 64 --horizon 4 --calls 1"],
     "gpu_warps.py": ["--quick --robot two_link --json {out}/warps.json"],

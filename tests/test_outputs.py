@@ -228,7 +228,7 @@ def test_a_fifo_gets_the_bytes(tmp_path):
     reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()))
     reader.start()
     lw.save(lw.load("two_link"), fifo)
-    reader.join(timeout=20)
+    reader.join(timeout=120)
     lw.save(lw.load("two_link"), tmp_path / "file.toml")
     assert got == [(tmp_path / "file.toml").read_bytes()]
     assert fifo.is_fifo()

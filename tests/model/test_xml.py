@@ -118,10 +118,10 @@ PARAMETER_ENTITY = b'<!DOCTYPE r [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]
 @pytest.mark.parametrize("before", [b"", b"\n", b"<!-- -- -->"])
 def test_document_types_and_entities_are_refused(data, before):
     """Also when a repair is tried first."""
-    start = time.monotonic()
+    start = time.thread_time()
     with pytest.raises(ModelError, match=r"^arm\.urdf.* not allowed"):
         parse_xml(before + data, "arm.urdf")
-    assert time.monotonic() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_depth_and_number_of_elements_are_limited(monkeypatch):
@@ -145,10 +145,10 @@ def test_depth_and_number_of_elements_are_limited(monkeypatch):
     ],
 )
 def test_repairs_take_linear_time(data):
-    start = time.monotonic()
+    start = time.thread_time()
     with pytest.raises(ModelError):
         parse_xml(data, "arm.urdf")
-    assert time.monotonic() - start < 10
+    assert time.thread_time() - start < 10
 
 
 def test_numbers():

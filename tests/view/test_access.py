@@ -35,7 +35,7 @@ def answer(page, path: str, *headers: str, upgrade: bool) -> tuple[int, str]:
             f"Sec-WebSocket-Key: {key}",
             f"Sec-WebSocket-Protocol: viser-v{viser.__version__}",
         ]
-    with socket.create_connection(("127.0.0.1", page.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
         received = b""
         while b"\r\n\r\n" not in received:

@@ -44,7 +44,7 @@ def test_a_busy_port_is_said_and_another_taken():
                 assert page.status == 200
         finally:
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Traceback" not in errors
 

@@ -59,7 +59,7 @@ class Cover:
         Args:
             excess: [m].
         """
-        return len(_chosen(self._whole.far <= self._whole.radius + excess))
+        return len(_chosen(self._whole.far <= self._whole.reach(excess)))
 
     def spheres(self, excess: float) -> Covering:
         """Spheres that contain all triangles.
@@ -67,7 +67,7 @@ class Cover:
         Args:
             excess: how far they reach beyond the surface [m], about.
         """
-        return self._enlarged(_covering(self.triangles, self._whole, excess))
+        return self._enlarged(self._covering(self.triangles, self._whole, excess))
 
     def _enlarged(self, found: Covering) -> Covering:
         return Covering(found.centre, found.radius + self.grown, found.owner)
@@ -81,19 +81,44 @@ class Cover:
             most: number of spheres.
         """
         candidates = self._candidates(_spread(triangles, CHOSEN // 2))
-        while len(_chosen(candidates.far <= candidates.radius + excess)) > 0.7 * most:
+        while len(_chosen(candidates.far <= candidates.reach(excess))) > 0.7 * most:
             excess *= 1.3
         while True:
-            found = _covering(triangles, candidates, excess)
+            found = self._covering(triangles, candidates, excess)
             if len(found.radius) <= most:
                 return self._enlarged(found)
             excess *= 1.3
 
+    def _covering(self, triangles: np.ndarray, candidates: _Candidates, excess: float) -> Covering:
+        """Spheres that contain all triangles: those that a choice leaves out are added to what it is made by."""
+        owner, chosen = np.zeros(0, int), np.zeros(0, int)
+        middle, around = _own(triangles)
+        for _ in range(_ROUNDS):
+            reach = candidates.reach(excess)
+            chosen = _chosen(candidates.far <= reach)
+            beyond = _distances(middle, candidates.centre[chosen]) + around[:, None] - reach[chosen]
+            owner = beyond.argmin(axis=1)
+            unsure = np.flatnonzero(beyond[np.arange(len(owner)), owner] > 0.0)
+            beyond = corner_distances(triangles[unsure], candidates.centre[chosen]) - reach[chosen]
+            owner[unsure] = beyond.argmin(axis=1)
+            lacking = unsure[beyond.min(axis=1, initial=np.inf) > 0.0]
+            if not len(lacking):
+                break
+            more = self._candidates(triangles[lacking[:: max(1, len(lacking) // _ADDED)]])
+            candidates = candidates.with_further(more)
+        used, owner = np.unique(owner, return_inverse=True)
+        centre = candidates.centre[chosen][used]
+        size = np.zeros(len(used))
+        reach = np.sqrt(((triangles - centre[owner][:, None]) ** 2).sum(axis=-1)).max(axis=1)
+        np.maximum.at(size, owner, reach)
+        return Covering(centre, size, owner)
+
     def _candidates(self, few: np.ndarray) -> _Candidates:
-        centre, radius = self._inside.spheres(few)
-        own = _own(few)  # so that every triangle is covered by a candidate
-        centre, radius = np.concatenate([centre, own[0]]), np.concatenate([radius, own[1]])
-        return _Candidates(few, centre, radius, corner_distances(few, centre))
+        inside, own = self._inside.spheres(few), _own(few)
+        centre = np.concatenate([inside[0], own[0]])
+        radius = np.concatenate([inside[1], np.zeros(len(few))])
+        least = np.concatenate([np.zeros(len(inside[1])), own[1]])
+        return _Candidates(few, centre, radius, least, corner_distances(few, centre))
 
 
 def _with_fewer(parts: list[np.ndarray], extent: float) -> tuple[list[np.ndarray], float]:
@@ -117,42 +142,28 @@ def _with_fewer(parts: list[np.ndarray], extent: float) -> tuple[list[np.ndarray
 
 
 class _Candidates(NamedTuple):
-    """Triangles by which spheres are chosen, candidates, and the distances of the triangles' farthest corners to their
-    centres."""
+    """Triangles by which spheres are chosen; spheres inside that touch them, and spheres about their middles, so that
+    each is covered by one: centres, radii inside the solid, least radii; distances of the triangles' farthest corners
+    to the centres."""
 
     few: np.ndarray
     centre: np.ndarray
     radius: np.ndarray
+    least: np.ndarray
     far: np.ndarray
 
+    def reach(self, excess: float) -> np.ndarray:
+        """Radii of spheres that reach no farther beyond the surface than the excess [m], or as little as they can."""
+        return np.maximum(self.radius + excess, self.least)
 
-def _covering(triangles: np.ndarray, candidates: _Candidates, excess: float) -> Covering:
-    """Spheres that contain all triangles: those that a choice leaves out are added to what it is made by."""
-    few, centre, radius, far = candidates
-    owner, chosen = np.zeros(0, int), np.zeros(0, int)
-    middle, around = _own(triangles)
-    for _ in range(_ROUNDS):
-        chosen = _chosen(far <= radius + excess)
-        beyond = _distances(middle, centre[chosen]) + around[:, None] - radius[chosen]
-        owner = beyond.argmin(axis=1)
-        unsure = np.flatnonzero(beyond[np.arange(len(owner)), owner] > excess)
-        beyond = corner_distances(triangles[unsure], centre[chosen]) - radius[chosen]
-        owner[unsure] = beyond.argmin(axis=1)
-        lacking = unsure[beyond.min(axis=1, initial=np.inf) > excess]
-        if not len(lacking):
-            break
-        more = triangles[lacking[:: max(1, len(lacking) // _ADDED)]]
-        own = _own(more)
-        few = np.concatenate([few, more])
-        rows = corner_distances(more, centre)
-        centre, radius = np.concatenate([centre, own[0]]), np.concatenate([radius, own[1]])
-        far = np.hstack([np.vstack([far, rows]), corner_distances(few, own[0])])
-    used, owner = np.unique(owner, return_inverse=True)
-    centre = centre[chosen][used]
-    size = np.zeros(len(used))
-    reach = np.sqrt(((triangles - centre[owner][:, None]) ** 2).sum(axis=-1)).max(axis=1)
-    np.maximum.at(size, owner, reach)
-    return Covering(centre, size, owner)
+    def with_further(self, more: _Candidates) -> _Candidates:
+        """These and others."""
+        few = np.concatenate([self.few, more.few])
+        above = np.vstack([self.far, corner_distances(more.few, self.centre)])
+        far = np.hstack([above, np.vstack([corner_distances(self.few, more.centre), more.far])])
+        centre = np.concatenate([self.centre, more.centre])
+        radius = np.concatenate([self.radius, more.radius])
+        return _Candidates(few, centre, radius, np.concatenate([self.least, more.least]), far)
 
 
 def _chosen(covers: np.ndarray) -> np.ndarray:

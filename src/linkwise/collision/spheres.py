@@ -20,6 +20,7 @@ import numpy as np
 
 from linkwise.arguments.numbers import Numbers
 from linkwise.collision.cover import Cover, corner_distances, excess_of
+from linkwise.collision.fit import divided_edges
 from linkwise.collision.shapes import SIDES, TAPER, THICKNESS, Reading
 from linkwise.compiler.runtime import cache
 from linkwise.core.once import once
@@ -35,6 +36,7 @@ ROUNDING = (
     1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
 )
 FINE = 4e-3  # [m] excess of small spheres in place of one sphere
+FINE_EDGE = 8e-3  # [m] longest edge of triangles that they cover
 MOST_SMALL = 96  # of one sphere
 GROUPED = 8  # of them in a group
 _LEAST_EXCESS = 1e-3  # [m]
@@ -230,7 +232,7 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 4 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 5 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
@@ -252,7 +254,7 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
 
 def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 2 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
+    name = b"small spheres 3 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
     return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
 
 
@@ -268,6 +270,7 @@ def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...
             triangles = cover.triangles[owner == number]
             if not len(triangles):  # all of them lie in other spheres, too
                 continue
+            triangles = divided_edges(triangles, FINE_EDGE)
             small = cover.part(triangles, FINE, MOST_SMALL)
             for group in _groups(small.centre):
                 inside = triangles[np.isin(small.owner, group)]
