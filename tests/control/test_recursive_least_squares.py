@@ -221,7 +221,7 @@ def test_all_base_parameters_of_an_arm():
 def test_what_is_refused(arm):
     with pytest.raises(lw.UnknownNameError, match=r"no 'link2\.mass'; did you mean"):
         RecursiveLeastSquares(arm, ("link2.mass",))
-    with pytest.raises(lw.UnknownNameError, match="valid: base, payload, or a list of labels"):
+    with pytest.raises(lw.UnknownNameError, match="valid: base, payload, friction, or a list of labels"):
         RecursiveLeastSquares(arm, "links")
     with pytest.raises(ValueError, match=r"forgetting: expected a number from 0\.5 to 1"):
         RecursiveLeastSquares(arm, forgetting=1.1)

@@ -32,6 +32,7 @@ from linkwise.identify.judging.validation import AT_REST, Validation
 from linkwise.identify.judging.verdict import FAILED, Use, VerdictRow, uses, verdict_rows
 from linkwise.identify.recordings.signals import Signals
 from linkwise.joint_laws.direction import MEMORY
+from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.directions import next_directions, remembers, torque_range, torques_along
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
@@ -229,6 +230,7 @@ class Identification(Summarised):
             Lower and upper torques [N·m or N], each (..., n); both are those of ``predict`` where all joints move.
         """
         ordered = flag("in_order", in_order)
+        check_one_axis(self.robot, "the range at rest")
         return torque_range(self.robot, q, qd, qdd, at_rest, in_order=ordered)
 
     def code(self, *, reduced: bool = False, function_name: str | None = None) -> str:

@@ -87,7 +87,8 @@ def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.nda
 
 def _of_axes(axes: Sequence[tuple[Joint, list[tuple[int, float]]]], x: np.ndarray) -> np.ndarray:
     """Positions or speeds of all axes with friction, from those of coordinates (..., n)."""
-    return np.stack([_along(row, np.moveaxis(x, -1, 0)) for _, row in axes], axis=-1) if axes else x
+    each: Any = np.moveaxis(x, -1, 0)
+    return np.stack([_along(row, each) for _, row in axes], axis=-1) if axes else x
 
 
 def _by_speed(axes: Sequence[tuple[Joint, list[tuple[int, float]]]], speeds: np.ndarray) -> np.ndarray:
