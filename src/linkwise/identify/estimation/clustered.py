@@ -11,9 +11,9 @@ in which the root gives back what the fit has absorbed of the residuals of its o
 McCaffrey 2002). With B_g = M^½ W_gᵀW_g M^½ this is v_g = M^½ (1 − B_g)^(−½) M^½ W_gᵀ e_g: no matrix is as large as the
 recording.
 
-Ten motions say little about one parameter, but much about many of them together: if these deviations are larger than
-those of the noise (``coloured``) for most parameters of a kind (links, rotors, friction), intervals of that kind are
-widened by the median ratio. Friction changes more between motions than bodies do.
+Ten motions say little about one parameter, but much about many of them together: the deviations of the noise
+(``coloured``) of all parameters of a kind (links, rotors, friction) are multiplied with the median ratio of both. Where
+residuals are errors of the model, their spectrum is no noise, and its deviations may be too small or too large.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 ALL = 0.999  # share of what is known about a direction, that one motion may have
+ENOUGH = 5  # motions from which their differences are a measure
+LEAST = 0.3  # smallest factor
 RESOLVED = 1e-12  # of the largest eigenvalue: directions with less have no information
 
 
-def widened(covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The covariance of noise, larger where motions show that the model is wrong."""
+def rescaled(covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The covariance of noise, larger or smaller by as much as motions differ in what they ask for."""
     found = clustered_deviations(regression, weights, x)
-    if found is None:
+    if found is None or regression.observer is None or motions(regression.observer).max() + 1 < ENOUGH:
         return covariance
     ratio = found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     kinds = np.array([kind_of(label) for label in regression.labels])
     factors = np.ones(len(x))
     for kind in set(kinds.tolist()):
-        factors[kinds == kind] = max(1.0, float(np.median(ratio[kinds == kind])))
+        factors[kinds == kind] = max(LEAST, float(np.median(ratio[kinds == kind])))
     return covariance * np.outer(factors, factors)
 
 
