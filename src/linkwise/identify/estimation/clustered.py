@@ -31,7 +31,9 @@ LEAST = 0.3  # smallest factor
 RESOLVED = 1e-12  # of the largest eigenvalue: directions with less have no information
 
 
-def rescaled(covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+def rescaled(
+    covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray
+) -> np.ndarray:
     """The covariance of noise, larger or smaller by as much as motions differ in what they ask for."""
     found = clustered_deviations(regression, weights, x)
     if found is None or regression.observer is None or motions(regression.observer).max() + 1 < ENOUGH:

@@ -18,6 +18,7 @@ TURNS = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0)  # [rad] from which zeros are s
 LEAST_TURN, MOST_TURN = 0.1, 2.0  # [rad] zeros that are reported; quarter turns are hypotheses of their own
 STEP = 0.25  # between the logarithms of factors
 FACTORS = (1.0, *(10.0 ** (sign * STEP * k) for k in range(1, 14) for sign in (1, -1)))
+NOISE = 0.95  # relative residual of a joint that no factor of any joint explains
 UNEXPLAINED = 0.3  # relative residual of a joint from which all factors are tried
 FINER = 5  # halvings of the step
 LEAST_FACTOR = 1.5  # that is reported, or its inverse
@@ -87,11 +88,14 @@ def _factors(screen: Screen, recording: Recording, Y: np.ndarray) -> Iterator[Hy
     """Joints share the parameters of their links: a torque in another unit contradicts those of the other joints."""
     squares = screen.squares(recording, Y)
 
-    def residual(j: int, factor: float) -> float:
+    def residuals(j: int, factor: float) -> np.ndarray:
         changed = squares.copy()
         changed[j, :-1] /= factor
         changed[j, :, :-1] /= factor
-        return float(linear.logarithm(solved(changed)[0]).mean())
+        return solved(changed)[0]
+
+    def residual(j: int, factor: float) -> float:
+        return float(linear.logarithm(residuals(j, factor)).mean())
 
     now = solved(squares)[0]
     for j, name in enumerate(screen.robot.joint_names):
@@ -102,7 +106,9 @@ def _factors(screen: Screen, recording: Recording, Y: np.ndarray) -> Iterator[Hy
             STEP,
             bool(now[j] > UNEXPLAINED),
         )
-        if not 1 / LEAST_FACTOR < factor < LEAST_FACTOR:
+        if 1 / LEAST_FACTOR < factor < LEAST_FACTOR:
+            continue
+        if residuals(j, factor).max() < NOISE:
             scale = np.ones(recording.dof)
             scale[j] = factor
             yield Hypothesis(
