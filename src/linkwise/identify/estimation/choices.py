@@ -34,7 +34,7 @@ ROWS = 1500  # recorded samples of a recording that are predicted
 RIDGE = 1e-12  # of unit columns: what is not excited stays finite
 EXACT = 1e-5  # relative residual under which a joint's weight does not grow
 BETTER = 0.995  # of the error of what a spectrum chooses: less is no reason to take another cut-off
-TIED = 1.01  # times the least error: the higher of two such cut-offs is taken, which filters less away
+TIED = 1.015  # times the least error: the higher of two such cut-offs is taken, which filters less away
 LAG_PAYS = (
     0.995  # of the error without a lag, that a correction must reach: friction at reversals looks like a lag
 )
