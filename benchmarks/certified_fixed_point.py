@@ -1,6 +1,7 @@
-"""Fixed point (whole numbers of 32 bits) on processors without a floating-point unit, under QEMU.
+"""Fixed point (whole numbers of 32 or 16 bits) on processors without a floating-point unit, under QEMU.
 
 python benchmarks/certified_fixed_point.py --robot panda --function computed_torque
+python benchmarks/certified_fixed_point.py --robot puma560 --function gravity_torques --bits 15
 
 The same states on this machine, RISC-V, Cortex-M3 and (instructions of) Cortex-M0: outputs must have the bits of the
 interpreter. On a Cortex-M3 instructions are counted beside those of the float32 code, whose arithmetic is a library
@@ -122,6 +123,7 @@ def main() -> None:
     )
     parser.add_argument("--robot", default="panda")
     parser.add_argument("--function", default="computed_torque")
+    parser.add_argument("--bits", type=int, default=31, choices=[31, 15], help="of a value without its sign")
     parser.add_argument("--states", type=int, default=32)
     parser.add_argument(
         "--encoder", type=float, default=2 * np.pi / 2**14, help="resolution of encoders [rad]"
@@ -132,7 +134,7 @@ def main() -> None:
     entry = next(e for e in entries(robot, (function,), Options(dtype="float32")) if e.name == function)
     program = entry.program
     box = evidence.box_of(robot, program.inputs, values=entry.settings)
-    fixed = evidence.fixed_point(program, box)
+    fixed = evidence.fixed_point(program, box, bits=options.bits)
     states = box.draw(np.random.default_rng(0), options.states)
     given = fixed.given(states)
     rows = [fixed.run({n: x[s].tolist() for n, x in given.items()}) for s in range(options.states)]
@@ -151,7 +153,7 @@ def main() -> None:
     )
     prototype = fixed.source("fixed").split("\nvoid ")[1].split("\n")[0]
     call = "fixed(" + ", ".join([*(f"of_{n}[s]" for n, _, _ in fixed.inputs), *expected]) + ")"
-    text = harness("int32_t", f"void {prototype}", given, expected, call)
+    text = harness(f"int{options.bits + 1}_t", f"void {prototype}", given, expected, call)
     counts = {}
     with tempfile.TemporaryDirectory() as place:
         for processor in BUILDS:

@@ -36,10 +36,10 @@ SMOKE = {  # script -> command lines
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "environments.py": ["--envs 64 --steps 3", "--bits 5 --steps 12", "--c 3 --steps 5"],
     "walk_in_mujoco.py": ["--help"],
-    "certified_fixed_point.py": ["--robot two_link --function gravity_torques --states 4"],
+    "certified_fixed_point.py": ["--robot two_link --function gravity_torques --states 4 --bits 15"],
     "sine_errors.py": ["--every 100003"],
     "evidence.py": [
-        "--robots two_link --functions gravity_torques --states 1000",
+        "--robots two_link --functions gravity_torques --states 1000 --sub-boxes 3",
         "--robots two_link --constants",
     ],
     "walking_identification.py": ["--seconds 3"],

@@ -26,7 +26,10 @@ def test_bad_input_is_one_line(linkwise):
 
 
 def test_fixed_point_is_written(linkwise, tmp_path):
-    ran = linkwise("generate", "two_link", "gravity_torques", "--dtype", "q31", "--out", tmp_path / "arm.c")
-    assert ran.status == 0
-    assert "errors at most" in ran.out
-    assert "int32_t" in (tmp_path / "arm.c").read_text(encoding="utf-8")
+    for dtype, kind in (("q31", "const int32_t q[2]"), ("q15", "const int16_t q[2]")):
+        ran = linkwise(
+            "generate", "two_link", "gravity_torques", "--dtype", dtype, "--out", tmp_path / "arm.c"
+        )
+        assert ran.status == 0
+        assert "errors at most" in ran.out
+        assert kind in (tmp_path / "arm.c").read_text(encoding="utf-8")

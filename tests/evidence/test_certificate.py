@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.compiler.emit import c
+from linkwise.compiler.ir.program import trace
 from linkwise.embedded import Options
 from linkwise.evidence import CertifiedPackage, objects
 from linkwise.evidence.recomputed import RecomputeError, recompute
@@ -75,6 +78,19 @@ def test_a_changed_constant_is_found_by_values_alone(package, checker):
         row = copy.deepcopy(certified)
         row["sha256"] = checker.hashlib.sha256(changed.encode()).hexdigest()
         assert list(checker.check(row, changed)), f"{place[0]} -> {other} was not found"
+
+
+def test_a_cosine_without_the_sine_of_its_angle_is_read_as_a_cosine(checker):
+    for kind in ("sin", "cos"):
+        for fused in (True, False):
+            program = trace(
+                lambda x, kind=kind: [getattr(x[0], kind)() + abs(x[0])], {"x": 1}, {"y": (1,)}, fused=fused
+            )
+            function = checker.Function(c.source(program, function_name="f", fma=fused), "f")
+            assert [turn[0] for turn in function.turns.values()] == [kind]
+            assert not list(checker.check_turns(function))
+            value = float(checker.Exact(function, {"x[0]": 0.3}).known["y[0]"])
+            assert value == pytest.approx(0.3 + getattr(math, kind)(0.3), abs=1e-14)
 
 
 def test_wrong_bounds_are_found(package, checker):

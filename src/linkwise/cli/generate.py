@@ -132,10 +132,10 @@ _HEADINGS = {
 )
 @click.option(
     "--dtype",
-    type=OneOf(("float64", "float32", "q31"), "dtype"),
+    type=OneOf(("float64", "float32", "q31", "q15"), "dtype"),
     default="float64",
     show_default=True,
-    help="Precision; q31: whole numbers of 32 bits, for one FUNCTION as a C file.",
+    help="Precision; q31, q15: whole numbers of 32 or 16 bits, for one FUNCTION as a C file.",
 )
 @click.option(
     "--frame",
@@ -245,7 +245,7 @@ def command(
         _check(function, target, out, untimed)
         write_system(loading, functions, target, out, as_json, options)
         return
-    fixed = options["dtype"] == "q31"
+    fixed = options["dtype"] in ("q31", "q15")
     if fixed or others or _is_folder(out, target):
         _check_functions(functions, options)
         (write_fixed_point if fixed else write_package)(loading, functions, target, out, as_json, options)

@@ -1,9 +1,9 @@
-"""Programs in whole numbers of 32 bits, for processors without a floating-point unit.
+"""Programs in whole numbers of 32 or 16 bits, for processors without a floating-point unit.
 
 Every value v is held as the whole number v·2^f, with an f of its own from the range of v over a box of states: no value
-leaves 32 bits for any state of the box. Products are computed in 64 bits and shifted, so each operation cuts off less
-than two units 2^-f; ``rounding`` adds that up to a bound of the error of every output. ``Fixed.run`` defines the bits,
-and the C code has them on every processor.
+leaves its bits for any state of the box. Products have twice as many bits and are shifted, so each operation cuts off
+less than two units 2^-f; ``rounding`` adds that up to a bound of the error of every output. ``Fixed.run`` defines the
+bits, and the C code has them on every processor.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from linkwise.evidence.forms import EvidenceError, Forms, analyse
 from linkwise.evidence.intervals import magnitude
 
 BITS = 31
-_MOST = 45
-"""The largest f: smaller units are of no use."""
-_MARGIN = 1.0 + 2.0**-9
-"""What a value may leave its exact range by; it is checked against the bound of its error."""
-_TURN = 30
-"""f of sines and cosines."""
+"""Of q31; q15 has 15. One more is the sign."""
+_FURTHER = 14
+"""The largest f is that much above the bits: smaller units are of no use."""
+_MARGIN = 2.0**-9
+"""What a value may leave its exact range by, as a part of it. A value whose error may be larger gets a smaller f."""
+_TRIES = 6
 _PHASE = 1.0 / (2.0 * math.pi)
 _OF_TURN = 2.0**-26
 """Bound of the error of a sine: 2^-31 turns, and fewer than 13 operations on units of 2^-30."""
@@ -48,6 +48,7 @@ class Fixed:
         outputs: (name, names of the values, f) of each.
         code: instructions in order.
         errors: bounds of |computed·2^-f − exact| for every output, numbers row by row.
+        bits: of a value without its sign, 31 or 15.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Fixed:
     outputs: tuple[tuple[str, tuple[str, ...], int], ...]
     code: tuple[Instruction, ...]
     errors: tuple[tuple[float, ...], ...]
+    bits: int = BITS
 
     def given(self, states: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Inputs as whole numbers, rounded to nearest.
@@ -77,7 +79,8 @@ class Fixed:
             f"{name}[{k}]": int(x) for name, _, _ in self.inputs for k, x in enumerate(given[name])
         }
         for what, result, args in self.code:
-            known[result] = _MEANING[what](*(known[a] if isinstance(a, str) else a for a in args))
+            value = _MEANING[what](*(known[a] if isinstance(a, str) else a for a in args))
+            known[result] = value if what in _UNWRAPPED else _wrapped(value, self.bits + 1)
         return {
             name: [known[v] if isinstance(v, str) else v for v in values] for name, values, _ in self.outputs
         }
@@ -89,13 +92,16 @@ class Fixed:
             function_name: its name in C; None: that of the program.
         """
         name = function_name or self.name
-        lines = [_HEAD.format(scales="\n".join(self._scales()), name=name)]
-        arguments = [f"const int32_t {n}[{size}]" for n, size, _ in self.inputs]
-        arguments += [f"int32_t {n}[{len(values)}]" for n, values, _ in self.outputs]
+        whole = self.bits + 1
+        kinds = {"T": f"int{whole}_t", "U": f"uint{whole}_t", "W": f"int{2 * whole}_t"}
+        lines = [_HEAD.format(scales="\n".join(self._scales()), name=name, bits=whole, **kinds)]
+        arguments = [f"const {kinds['T']} {n}[{size}]" for n, size, _ in self.inputs]
+        arguments += [f"{kinds['T']} {n}[{len(values)}]" for n, values, _ in self.outputs]
         lines.append(f"void {name}({', '.join(arguments)})\n{{")
         for what, result, args in self.code:
-            kind = "bool" if what in _CONDITION else "int32_t"
-            lines.append(f"    const {kind} {result} = {_SPELLED[what].format(*map(_spelled, args))};")
+            kind = "bool" if what in _CONDITION else "int32_t" if what == "phase" else kinds["T"]
+            spelled = _SPELLED[what].format(*map(_spelled, args), **kinds)
+            lines.append(f"    const {kind} {result} = {spelled};")
         for n, values, _ in self.outputs:
             lines += [f"    {n}[{k}] = {_spelled(v)};" for k, v in enumerate(values)]
         return "\n".join([*lines, "}", ""])
@@ -115,9 +121,13 @@ def _spelled(value: Any) -> str:
 _CONDITION = ("lt", "le", "eq", "and", "or", "not")
 
 
-def _wrapped(x: int) -> int:
-    """The lowest 32 bits as a number with a sign."""
-    return ((x + 2**31) & (2**32 - 1)) - 2**31
+_UNWRAPPED = (*_CONDITION, "phase")
+
+
+def _wrapped(x: int, bits: int = 32) -> int:
+    """The lowest bits as a number with a sign."""
+    half = 1 << (bits - 1)
+    return ((x + half) & (2 * half - 1)) - half
 
 
 def _sine(t: int, quarter: int) -> int:
@@ -147,14 +157,14 @@ _COSINE = tuple(round(x * 2**30) for x in CONSTANTS["float64"].cosine[:5])
 
 _MEANING: dict[str, Any] = {
     "mul": lambda a, b, s: (a * b) >> s,
-    "shift": lambda a, s: a >> s if s >= 0 else _wrapped(a << -s),
-    "add": lambda a, b: _wrapped(a + b),
-    "sub": lambda a, b: _wrapped(a - b),
+    "shift": lambda a, s: a >> s if s >= 0 else a << -s,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
     "neg": lambda a: -a,
     "abs": abs,
     "phase": lambda a, factor, s: _wrapped((a * factor) >> s),
-    "sin": lambda t: _sine(t, 0),
-    "cos": lambda t: _sine(t, 1),
+    "sin": lambda t, cut: _sine(t, 0) >> cut,
+    "cos": lambda t, cut: _sine(t, 1) >> cut,
     "lt": lambda a, b, i, j: (a << i) < (b << j),
     "le": lambda a, b, i, j: (a << i) <= (b << j),
     "eq": lambda a, b, i, j: (a << i) == (b << j),
@@ -164,39 +174,39 @@ _MEANING: dict[str, Any] = {
     "select": lambda c, a, b: a if c else b,
 }
 _SPELLED = {
-    "mul": "(int32_t)(((int64_t){0} * {1}) >> {2})",
+    "mul": "({T})((({W}){0} * {1}) >> {2})",
     "shift": "shifted({0}, {1})",
-    "add": "(int32_t)((uint32_t){0} + (uint32_t){1})",
-    "sub": "(int32_t)((uint32_t){0} - (uint32_t){1})",
-    "neg": "-{0}",
-    "abs": "({0} < 0) ? -{0} : {0}",
+    "add": "({T})({U})((uint32_t){0} + (uint32_t){1})",
+    "sub": "({T})({U})((uint32_t){0} - (uint32_t){1})",
+    "neg": "({T})-{0}",
+    "abs": "({T})(({0} < 0) ? -{0} : {0})",
     "phase": "(int32_t)(uint32_t)(((int64_t){0} * {1}) >> {2})",
-    "sin": "sine({0}, 0)",
-    "cos": "sine({0}, 1)",
-    "lt": "((int64_t){0} * (1ll << {2})) < ((int64_t){1} * (1ll << {3}))",
-    "le": "((int64_t){0} * (1ll << {2})) <= ((int64_t){1} * (1ll << {3}))",
-    "eq": "((int64_t){0} * (1ll << {2})) == ((int64_t){1} * (1ll << {3}))",
+    "sin": "({T})(sine({0}, 0) >> {1})",
+    "cos": "({T})(sine({0}, 1) >> {1})",
+    "lt": "(({W}){0} * (({W})1 << {2})) < (({W}){1} * (({W})1 << {3}))",
+    "le": "(({W}){0} * (({W})1 << {2})) <= (({W}){1} * (({W})1 << {3}))",
+    "eq": "(({W}){0} * (({W})1 << {2})) == (({W}){1} * (({W})1 << {3}))",
     "and": "{0} && {1}",
     "or": "{0} || {1}",
     "not": "!{0}",
-    "select": "{0} ? {1} : {2}",
+    "select": "({T})({0} ? {1} : {2})",
 }
 
 _HEAD = """\
-/* {name}: whole numbers of 32 bits. A value v is held as v times a power of 2.
+/* {name}: whole numbers of {bits} bits. A value v is held as v times a power of 2.
  *
 {scales}
  *
- * For all inputs in the certified box no operation leaves 32 bits. Shifts of negative numbers to the right are
+ * For all inputs in the certified box no operation leaves {bits} bits. Shifts of negative numbers to the right are
  * arithmetic, as all compilers for two's complement have them.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-static inline int32_t shifted(int32_t x, int by)
+static inline {T} shifted({T} x, int by)
 {{
-    return (by >= 0) ? (x >> by) : (int32_t)((uint32_t)x << -by);
+    return ({T})((by >= 0) ? (x >> by) : ({T})({U})((uint32_t)x << -by));
 }}
 
 static inline int32_t times(int32_t a, int32_t b)
@@ -234,29 +244,32 @@ def _horner(coefficients: Sequence[int]) -> str:
 _HEAD = _HEAD % {"half": _HALF_TURN, "cosine": _horner(_COSINE), "sine": _horner(_SINE)}
 
 
-def fixed_point(program: Program, box: Box) -> Fixed:
-    """A straight-line program in whole numbers of 32 bits.
+def fixed_point(program: Program, box: Box, *, bits: int = BITS) -> Fixed:
+    """A straight-line program in whole numbers.
 
     Args:
         program: of sums, products, sines, cosines and selections.
         box: of its inputs; outside it the code may overflow.
+        bits: of a value without its sign: 31, or 15.
 
     Raises:
-        EvidenceError: the program divides or takes roots, or a value may not be finite.
+        EvidenceError: the program divides or takes roots, a value may not be finite, or rounding may make a value as
+            large as its range.
     """
+    if bits not in (31, 15):
+        raise EvidenceError(f"fixed point has 31 or 15 bits, not {bits}")
     plain = relowered(program, fused=False, hardware=True)
-    forms = analyse(plain, box, keep=True)
+    scales = {
+        name: scale_of(float(np.abs(np.concatenate(ends)).max(initial=0.0)), bits)
+        for name, ends in box.bounds.items()
+    }
+    forms = analyse(plain, _rounded(box, scales), keep=True)
     if forms.problems:
         problem = forms.problems[0]
         raise EvidenceError(
             f"{program.name}: v{problem.node}: {problem.what}; fixed point needs finite ranges"
         )
-    writer = _Writer(forms)
-    for node in plain.nodes():
-        writer.write(node)
-    units = {node: 2.0 * 2.0**-f for node, f in writer.scales.items()}
-    errors = rounding.errors(forms, units=units, of_turn=_OF_TURN)
-    _check_margins(forms, errors, program.name)
+    writer, errors = _written(forms, bits, scales)
     outputs = []
     for (name, _), nodes in zip(plain.outputs, plain.values, strict=True):
         f = min(writer.scale(node) for node in nodes)
@@ -266,7 +279,41 @@ def fixed_point(program: Program, box: Box) -> Fixed:
         for nodes, (_, _, f) in zip(plain.values, outputs, strict=True)
     )
     inputs = tuple((name, size, writer.input_scales[name]) for name, size in plain.inputs)
-    return Fixed(program.name, inputs, tuple(outputs), _needed(writer.code, outputs), bounds)
+    return Fixed(program.name, inputs, tuple(outputs), _needed(writer.code, outputs), bounds, bits)
+
+
+def _rounded(box: Box, scales: Mapping[str, int]) -> Box:
+    """The box of what inputs are after rounding to whole numbers."""
+    found = {}
+    for name, (low, high) in box.bounds.items():
+        unit = 2.0 ** -scales[name]
+        found[name] = (np.rint(low / unit) * unit, np.rint(high / unit) * unit)
+    return Box(found, box.assumed)
+
+
+def _written(forms: Forms, bits: int, scales: Mapping[str, int]) -> tuple[_Writer, rounding.Errors]:
+    """The instructions, with an f of every value for which its error has room, too."""
+    sizes: dict[Node, float] = {}
+    for _ in range(_TRIES):
+        writer = _Writer(forms, bits, scales, sizes)
+        for node in forms.program.nodes():
+            writer.write(node)
+        units = {node: 2.0 * 2.0**-f for node, f in writer.scales.items()}
+        units |= {node: _rounded_off(node.value, bits) for node in rounding.constants(forms.program)}
+        errors = rounding.errors(forms, units=units, of_turn=_OF_TURN + 2.0**-writer.turn)
+        large = {n: magnitude(forms.interval(n)) + errors.of(n) for n in writer.scales}
+        left = {n: size for n, size in large.items() if not size * 2.0 ** writer.scales[n] < 2.0**bits}
+        if not left:
+            return writer, errors
+        sizes |= left
+    names = ", ".join(f"v{node.index}" for node in sizes)
+    raise EvidenceError(f"{forms.program.name}: {bits + 1} bits are not enough for the errors of {names}")
+
+
+def _rounded_off(value: float, bits: int) -> float:
+    """By how much a constant is changed."""
+    unit = 2.0 ** -scale_of(abs(value), bits)
+    return abs(round(value / unit) * unit - value)
 
 
 def _needed(code: Sequence[Instruction], outputs: Sequence[tuple[Any, ...]]) -> tuple[Instruction, ...]:
@@ -280,42 +327,32 @@ def _needed(code: Sequence[Instruction], outputs: Sequence[tuple[Any, ...]]) -> 
     return tuple(reversed(kept))
 
 
-def _check_margins(forms: Forms, errors: rounding.Errors, name: str) -> None:
-    for node, interval in forms.intervals.items():
-        size = magnitude(interval)
-        if errors.of(node) > (_MARGIN - 1.0) * size + 2.0 ** (BITS - _MOST - 1):
-            raise EvidenceError(
-                f"{name}: v{node.index}: its error may be {errors.of(node):.2g} of {size:.2g}"
-            )
-
-
-def scale_of(size: float) -> int:
+def scale_of(size: float, bits: int = BITS) -> int:
     """f for values up to this size.
 
     Args:
         size: largest absolute value.
+        bits: of a value without its sign.
     """
     if size == 0.0:
-        return _MOST
-    return min(_MOST, BITS - 1 - math.floor(math.log2(size * _MARGIN)))
+        return bits + _FURTHER
+    return min(bits + _FURTHER, bits - 1 - math.floor(math.log2(size * (1.0 + _MARGIN))))
 
 
 class _Writer:
     """Writes instructions, and keeps the f of every value."""
 
-    def __init__(self, forms: Forms):
-        self.forms = forms
+    def __init__(self, forms: Forms, bits: int, scales: Mapping[str, int], sizes: Mapping[Node, float]):
+        self.forms, self.bits, self.sizes = forms, bits, sizes
+        self.turn = bits - 1
         self.scales: dict[Node, int] = {}
         self.code: list[Instruction] = []
-        self.input_scales = {
-            name: scale_of(float(np.abs(np.concatenate(bounds)).max(initial=0.0)))
-            for name, bounds in forms.box.bounds.items()
-        }
+        self.input_scales = scales
         self._phases: dict[Node, str] = {}
 
     def scale(self, node: Node) -> int:
         if node.op == "const":
-            return scale_of(abs(node.value))
+            return scale_of(abs(node.value), self.bits)
         return self.input_scales[node.value[0]] if node.op == "input" else self.scales[node]
 
     def spelled(self, node: Node) -> str | int:
@@ -330,11 +367,11 @@ class _Writer:
         if node.op == "const":
             return round(node.value * 2.0**f)
         by = self.scale(node) - f
-        if by < -31:
+        if by < -self.bits:
             raise EvidenceError(
                 f"{self.forms.program.name}: v{node.index}: too small beside what it is added to"
             )
-        return self.spelled(node) if by == 0 else self.add("shift", (self.spelled(node), min(by, 31)))
+        return self.spelled(node) if by == 0 else self.add("shift", (self.spelled(node), min(by, self.bits)))
 
     def add(self, what: str, args: tuple[Any, ...], result: str | None = None) -> str:
         name = f"t{len(self.code)}" if result is None else result
@@ -347,15 +384,16 @@ class _Writer:
         if node.op in CONDITIONS:
             self.condition(node, result)
             return
-        wanted = scale_of(magnitude(forms.interval(node)))
+        wanted = scale_of(max(magnitude(forms.interval(node)), self.sizes.get(node, 0.0)), self.bits)
         match node.op:
             case "hardware_sin" | "hardware_cos":
-                self.scales[node] = _TURN
-                self.add(node.op.removeprefix("hardware_"), (self.phase(node.args[0]),), result)
+                self.scales[node] = self.turn
+                cut = BITS - self.bits
+                self.add(node.op.removeprefix("hardware_"), (self.phase(node.args[0]), cut), result)
             case "mul":
                 a, b = (self.scale(x) for x in node.args)
                 f = self.scales[node] = min(wanted, a + b)
-                self.add("mul", (*map(self.spelled, node.args), min(a + b - f, 62)), result)
+                self.add("mul", (*map(self.spelled, node.args), min(a + b - f, 2 * self.bits)), result)
             case "add" | "sub":
                 f = self.scales[node] = min(wanted, max(self.scale(x) for x in node.args))
                 self.add(node.op, tuple(self.at(x, f) for x in node.args), result)
@@ -390,12 +428,12 @@ class _Writer:
             self.add("eq", (0, 0 if decided else 1, 0, 0), result)
         elif node.op in ("lt", "le", "eq"):
             a, b = (self.scale(x) for x in node.args)
-            if abs(a - b) > 31 and not any(x.op == "const" and x.value == 0.0 for x in node.args):
+            if abs(a - b) > self.bits and not any(x.op == "const" and x.value == 0.0 for x in node.args):
                 raise EvidenceError(
                     f"{self.forms.program.name}: {result}: its sides have too different sizes"
                 )
             i, j = max(0, b - a), max(0, a - b)
-            self.add(node.op, (*map(self.spelled, node.args), min(i, 31), min(j, 31)), result)
+            self.add(node.op, (*map(self.spelled, node.args), min(i, self.bits), min(j, self.bits)), result)
         elif node.op in ("and", "or", "not"):
             self.add(node.op, tuple(map(self.spelled, node.args)), result)
         else:

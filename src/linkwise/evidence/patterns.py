@@ -1,20 +1,25 @@
 """What groups of operations of a program compute: sines and cosines, signs, smaller and larger of two.
 
-The compiler writes them out (``compiler/ir/sincos.py``). A group counts as a sine only if all of its constants are
-those of the project's polynomials; else its operations are analysed one by one.
+The compiler writes them out (``compiler/ir/sincos.py``). A group counts as a sine or a cosine only if all of its
+constants are those of the project's polynomials and its value is that of the sine or cosine at some angles; else its
+operations are analysed one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.ir.sincos import CONSTANTS, expand
+
+_ANGLES = (0.4, 2.3, -2.9, 5.2)
+"""At which the value of a group is compared with sine and cosine [rad]: one in each quadrant."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,9 @@ def find(program: Program) -> Patterns:
         angle = None if total is None else _angle(total, program.dtype)
         if total is None or angle is None:
             continue
-        value = node.args[2]
-        kind = "cos" if value.args[1].op == "neg" else "sin"
         inside = _between(node, angle)
-        if _constants(inside, program.dtype) != expected[kind]:
+        kind = _kind(node, inside, angle, program.dtype)
+        if kind is None or _constants(inside, program.dtype) != expected[kind]:
             continue
         found.turns[node] = Turn(kind, angle)
         used.update(inside)
@@ -64,8 +68,22 @@ def find(program: Program) -> Patterns:
             if inner.op == "select" and inner.args[0].op == "le":
                 found.remainders[inner] = angle
                 found.remainders.update({r: angle for r in _chain(inner.args[1], angle)})
-    found.inner.update(used - set(found.turns))
+    found.inner.update(_hidden(program, used - set(found.turns), found.turns))
     return found
+
+
+def _hidden(program: Program, inside: set[Node], turns: Mapping[Node, Turn]) -> set[Node]:
+    """Operations inside sines and cosines without those that others use, too: |x| may be."""
+    hidden = set(inside)
+    outside = [n for n in program.nodes() if n not in hidden and n not in turns]
+    waiting = [a for n in outside for a in n.args] + [turn.angle for turn in turns.values()]
+    waiting += [n for nodes in program.values for n in nodes]
+    while waiting:
+        node = waiting.pop()
+        if node in hidden:
+            hidden.remove(node)
+            waiting.extend(node.args)
+    return hidden
 
 
 def sign_argument(node: Node) -> Node | None:
@@ -157,6 +175,17 @@ def _between(last: Node, first: Node) -> set[Node]:
         found.add(node)
         stack.extend(node.args)
     return found
+
+
+def _kind(last: Node, inside: Iterable[Node], angle: Node, dtype: str) -> str | None:
+    """Whether a group computes the sine or the cosine of an angle, from its values; None: neither."""
+    scalar = np.float64 if dtype == "float64" else np.float32
+    order = sorted((n for n in inside if n.op not in ("const", "input")), key=lambda n: n.index)
+    kinds = {"sin": np.sin, "cos": np.cos}
+    for x in map(scalar, _ANGLES):
+        found = interpret.values(order, scalar, {angle: x})[last]
+        kinds = {name: f for name, f in kinds.items() if abs(float(found) - f(float(x))) < 1e-6}
+    return next(iter(kinds), None)
 
 
 def _chain(node: Node, angle: Node) -> Iterable[Node]:

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.program import Program
 from linkwise.compiler.ir.sincos import CONSTANTS
-from linkwise.evidence.forms import Forms, linear_form, targets
+from linkwise.evidence.forms import LIMITS, Forms, linear_form, targets
 from linkwise.evidence.intervals import magnitude
-from linkwise.evidence.series import Series, constant, harmonic, up
+from linkwise.evidence.series import Series, TooLargeError, constant, harmonic, up
 from linkwise.evidence.suprema import Region, largest
 
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -34,6 +35,8 @@ _OF_ALL = 8.0, {("sin", True): 1.125, ("cos", True): 1.25, ("sin", False): 1.375
 all float32 angles (``benchmarks/sine_errors.py``)."""
 _LEFT_OF_PI = {"float64": 2.0**-105, "float32": 2.0**-70}
 """Of the pieces of π/2, times the number of quarter turns."""
+_OF_PHASE = 2.0**-30
+"""Of angles in fixed point as parts of a turn, relative: the factor 1/(2π) has 30 bits."""
 _WORTH = 0.001
 """Part of the whole error from which a contribution is bounded more closely."""
 _CLOSE = 0.2
@@ -72,29 +75,40 @@ def errors(forms: Forms, *, units: Mapping[Node, float] | None = None, of_turn: 
 
     Args:
         forms: of the program, with the normal forms of all values (``keep=True``).
-        units: what each operation rounds off in fixed point, absolute; None: floating point of the program's precision.
+        units: what each operation and each constant is rounded by in fixed point, absolute; None: floating point of
+            the program's precision.
         of_turn: error of sines and cosines in fixed point.
     """
     found = Errors(units=units, of_turn=of_turn)
     wanted = set(targets(forms.program, forms.patterns))
     order = [node for node in forms.program.nodes() if node.op not in CONDITIONS]
-    for node in _constants(order) | {n for nodes in forms.program.values for n in nodes if n.op == "const"}:
-        rounded = float(np.float32(node.value)) if forms.program.dtype == "float32" else node.value
+    for node in constants(forms.program):
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(node.value)) if forms.program.dtype == "float32" else node.value
         found.forward[node] = abs(rounded - node.value) if math.isfinite(node.value) else 0.0
         if units is not None:
-            found.forward[node] = abs(node.value) * 2.0**-29 + 2.0**-45
+            found.forward[node] = units[node]
     for place, node in enumerate(order):
         found.forward[node] = _forward(forms, node, found)
         if node in wanted:
-            shares = _backward(forms, order[: place + 1], node, found)
+            try:
+                shares = _backward(forms, order[: place + 1], node, found)
+            except TooLargeError:
+                shares = None
             if shares is not None:
                 found.shares[node] = shares
                 found.close[node] = sum(shares.values()) * _SLACK
     return found
 
 
-def _constants(order: Sequence[Node]) -> set[Node]:
-    return {a for node in order for a in node.args if a.op == "const"}
+def constants(program: Program) -> set[Node]:
+    """All constants that a program uses or returns.
+
+    Args:
+        program: straight-line.
+    """
+    used = {a for node in program.nodes() for a in node.args}
+    return {a for a in used.union(*program.values) if a.op == "const"}
 
 
 def _largest(forms: Forms, node: Node) -> float:
@@ -110,6 +124,8 @@ def _rounding(forms: Forms, node: Node, found: Errors) -> float:
     if node.op == "neg":
         return 0.0
     size = found.sizes.get(node, _largest(forms, node)) + _propagated(forms, node, found)
+    if not size < LIMITS[forms.program.dtype]:
+        return math.inf
     second = 0.0
     if node.op in ("mul", "fma"):
         second = found.of(node.args[0]) * found.of(node.args[1])
@@ -146,7 +162,7 @@ def _forward(forms: Forms, node: Node, found: Errors) -> float:
     if node.op in ("add", "sub", "mul", "fma", "neg"):
         return _propagated(forms, node, found) + _rounding(forms, node, found)
     of = [found.of(a) for a in node.args if a.op not in CONDITIONS]
-    unit = UNITS[forms.program.dtype]
+    unit, tiny = UNITS[forms.program.dtype], _SUBNORMAL[forms.program.dtype]
     match node.op:
         case "abs":
             return of[0]
@@ -160,7 +176,7 @@ def _forward(forms: Forms, node: Node, found: Errors) -> float:
                 return math.inf
             size = _largest(forms, node)
             error = (of[0] + size * of[1]) / least
-            return up(error + unit * binade(size + error), 8)
+            return up(error + unit * binade(size + error) + tiny, 8)
         case "sqrt":
             low = forms.interval(node.args[0])[0] - of[0]
             if low <= 0:
@@ -192,7 +208,7 @@ def _of_turn(forms: Forms, node: Node, found: Errors) -> float:
 def _own_error_of_turn(forms: Forms, node: Node, found: Errors) -> float:
     """Of the polynomials, with an exact angle."""
     if found.units is not None:
-        return found.of_turn
+        return found.of_turn + _OF_PHASE * _largest(forms, forms.patterns.turns[node].angle)
     program, turn = forms.program, forms.patterns.turns[node]
     if program.dtype == "float32" and node.op == "select" and _largest(forms, turn.angle) <= _OF_ALL[0]:
         return _OF_ALL[1][turn.kind, program.fused] * UNITS["float32"]
@@ -252,9 +268,8 @@ def _backward(forms: Forms, order: Sequence[Node], output: Node, found: Errors) 
         if node in forms.patterns.turns:
             shares += _of_turn_backward(forms, node, slope, found)
         elif node in forms.variables or node.op not in ("add", "sub", "mul", "fma", "neg"):
-            if node.op == "select" and node not in forms.variables:
-                test = forms.conditions[node.args[0]]
-                _gather(slopes, node.args[1] if test else node.args[2], slope)
+            if (chosen := _chosen(forms, node, found)) is not None:
+                _gather(slopes, chosen, slope)
             else:
                 shares.append(_Share(node, slope, found.of(node)))
         else:
@@ -266,6 +281,16 @@ def _backward(forms: Forms, order: Sequence[Node], output: Node, found: Errors) 
                     _gather(slopes, argument, slope * factor)
     shares += [_Share(node, slope, found.of(node)) for node, slope in slopes.items() if node.op == "const"]
     return _closer(forms, shares, found)
+
+
+def _chosen(forms: Forms, node: Node, found: Errors) -> Node | None:
+    """What a selection takes in the whole box, after rounding, too; None: not known, or no selection."""
+    if node.op != "select" or (test := forms.conditions[node.args[0]]) is None:
+        return None
+    # code in fixed point does not compare again
+    if found.units is None and not _certain(forms, node.args[0], found):
+        return None
+    return node.args[1] if test else node.args[2]
 
 
 def _closer(forms: Forms, shares: Sequence[_Share], found: Errors) -> dict[Node, float]:
@@ -325,7 +350,8 @@ def _of_turn_backward(forms: Forms, node: Node, slope: Series, found: Errors) ->
     if turn.angle.op == "input":
         return shares
     linear = linear_form(turn.angle)
-    assert linear is not None
+    if linear is None or node in forms.variables:  # of an angle that has no normal form
+        return [_Share(node, slope, found.of(node))]
     numbers = {forms.angles[place]: factor for place, factor in linear[0].items()}
     other = harmonic(forms.packing, numbers, linear[1], "cos" if turn.kind == "sin" else "sin")
     return [*shares, _Share(turn.angle, slope * other, error)]

@@ -26,6 +26,8 @@ _TINY = 2.0**-44
 LARGEST = 400_000
 """More harmonics than this are not kept in one function."""
 
+_UNDERFLOW = 1e-300
+"""More than all products that are too small for floats: in a product of two functions there are fewer than 10⁷."""
 _PRODUCTS = 20_000
 """More products of monomials than this are not multiplied out."""
 
@@ -138,7 +140,7 @@ class Series:
         parts = {m: (k, c * factor) for m, (k, c) in self.parts.items()}
         error = self.error * abs(factor)
         if abs(factor) != 1.0:
-            error = up(error + self.norm * abs(factor) * 2 * UNIT)
+            error = up(error + self.norm * abs(factor) * 2 * UNIT + _UNDERFLOW)
         return Series(self.packing, parts, self.degree, error)
 
     def __add__(self, other: Series) -> Series:
@@ -162,9 +164,8 @@ class Series:
         for one, two in ((self, other), (other, self)):
             if two.is_number:
                 product = one.scaled(two.mean)
-                return Series(
-                    one.packing, product.parts, product.degree, up(product.error + one.norm * two.error)
-                )
+                error = up(product.error + one.norm * two.error + (_UNDERFLOW if two.error else 0.0))
+                return Series(one.packing, product.parts, product.degree, error)
         collected: dict[Monomial, list[tuple[np.ndarray, np.ndarray]]] = {}
         total = sum(len(k) for k, _ in self.parts.values()) * sum(len(k) for k, _ in other.parts.values())
         if total > 20 * LARGEST or len(self.parts) * len(other.parts) > _PRODUCTS:
@@ -181,7 +182,7 @@ class Series:
             parts[monomial] = _merged(keys, np.concatenate([c for _, c in found]))
         most = min(self.count, other.count) * len(self.parts) + 8
         error = self.norm * other.error + other.norm * self.error
-        error = up(error + self.norm * other.norm * UNIT * (most + 4))
+        error = up(error + self.norm * other.norm * UNIT * (most + 4) + _UNDERFLOW)
         return _trimmed(self.packing, parts, self.degree + other.degree, error)
 
     def second(self, angle: int) -> Series:

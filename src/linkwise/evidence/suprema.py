@@ -33,9 +33,14 @@ _SIGNS = 8
 """Variables whose signs are enumerated at most."""
 _SLAB = 1 << 15
 """Points that are evaluated at a time."""
-_ROUNDING = {np.float64: 2.0**-36, np.float32: 2.0**-13}
-"""Relative to the sum of the sizes of the coefficients: more than rounding can be. A value is a sum over the monomials
-of up to 15 nested sums of at most 31 products, and real coefficients are up to 2^7 times as large as complex ones."""
+_HUGE = 1e200
+"""Functions that may be larger are bounded by the sum of the sizes of their coefficients."""
+_FAR = 100.0
+"""Angles beyond it [rad] are not evaluated."""
+_UNITS = {np.float64: 2.0**-53, np.float32: 2.0**-24}
+_OF_BASIS = 2.0**-36
+"""Rounding of sines and cosines of multiples of angles, of points of the grid, and of real coefficients: more than it
+can be."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ class Region:
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray):
-        self.turns = upper - lower >= 2 * math.pi
+        # multiples of large angles are rounded too much: they count as a whole turn
+        self.turns = (upper - lower >= 2 * math.pi) | (np.maximum(np.abs(lower), np.abs(upper)) > _FAR)
         self.lower = np.where(self.turns, 0.0, lower)
         self.widths = np.where(self.turns, 2 * math.pi, upper - lower)
 
@@ -100,12 +106,12 @@ def supremum(
         tolerance: what the bounds may add to the largest value, as a part of it.
         seconds: for a finer grid, about; bounds are wider if they do not last.
     """
-    if not series.parts:
+    low, high = series.bounds()
+    if not series.parts or not series.norm < _HUGE:
         nowhere = (np.zeros(series.packing.angles), np.zeros(variables))
-        return Supremum(-series.error, series.error, 0, nowhere, nowhere)
+        return Supremum(low, high, 0, nowhere, nowhere)
     grid = _Grid(series, Region(lower, upper), variables)
     best = _bounded(grid, tolerance, seconds * _OPERATIONS)
-    low, high = series.bounds()
     return Supremum(max(best.low, low), min(best.high, high), best.points, best.least, best.most)
 
 
@@ -134,7 +140,10 @@ def largest(series: Series, region: Region, variables: int, tolerance: float) ->
     """
     if not series.parts or series.count == 1:
         return series.norm
-    grid = _Grid(series, region, variables, np.float32)
+    if not series.norm < _HUGE:
+        return series.norm
+    real = np.float32 if 1e-20 < series.norm < 1e20 else np.float64
+    grid = _Grid(series, region, variables, real)
     return min(_bounded(grid, tolerance, _SECONDS * _OPERATIONS).size, series.norm)
 
 
@@ -156,11 +165,15 @@ class _Grid:
     """One function on grids over one box."""
 
     def __init__(self, series: Series, region: Region, variables: int, real: Any = np.float64):
-        self.series, self.region, self.rounding = series, region, _ROUNDING[real]
+        self.series, self.region = series, region
         self.used = series.angles()
         self.widths = region.widths[self.used]
         self.signs = _Variables(list(series.parts), variables)
         self.table = Lattice(series, self.used, real)
+        # Relative to the sum of the sizes of the coefficients. A value is a sum over monomials of nested sums over
+        # harmonics of each angle; |cos θ| + |sin θ| ≤ √2 for each of them.
+        terms = sum(2 * d + 1 for d in self.table.degrees) + len(series.parts) + 16
+        self.rounding = (_UNITS[real] * terms + _OF_BASIS) * 2.0 ** (len(self.used) / 2)
         # sums of |c|·k_j² and of |c|·k_j²·k_k²
         count = len(self.used)
         self.second, self.fourth = np.zeros(count), np.zeros((count, count))
@@ -338,8 +351,10 @@ class _Variables:
         self.constant = [k for k, m in enumerate(monomials) if m == ()]
         self.squares = [k for k, m in enumerate(monomials) if m and all(m.count(v) % 2 == 0 for v in m)]
         special = {*self.constant, *self.squares}
-        self.signed = [k for k, m in enumerate(monomials) if k not in special and inside >= _odd(m)]
-        self.free = [k for k, m in enumerate(monomials) if k not in special and not inside >= _odd(m)]
+        # a function that is linear in each variable is largest at ends; a power times others need not be
+        ends = [inside >= set(m) and len(set(m)) == len(m) for m in monomials]
+        self.signed = [k for k in range(len(monomials)) if k not in special and ends[k]]
+        self.free = [k for k in range(len(monomials)) if k not in special and not ends[k]]
         if not mixed:
             self.free, self.signed = self.free + self.signed, []
         self.monomials = list(monomials)

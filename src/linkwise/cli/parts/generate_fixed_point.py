@@ -1,4 +1,4 @@
-"""``linkwise generate ROBOT FUNCTION --dtype q31``: C in whole numbers of 32 bits."""
+"""``linkwise generate ROBOT FUNCTION --dtype q31`` or ``q15``: C in whole numbers of 32 or 16 bits."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def write_fixed_point(
         as_json: whether JSON is printed.
         options: the other options of the command.
     """
+    dtype = options["dtype"]
     if len(functions) != 1 or target != "c" or options["certify"]:
-        raise click.UsageError("--dtype q31 is for one FUNCTION as a C file")
+        raise click.UsageError(f"--dtype {dtype} is for one FUNCTION as a C file")
     if out is not None and not out.endswith(".c"):
-        raise click.UsageError("--dtype q31: --out must be a C file, FILE.c")
+        raise click.UsageError(f"--dtype {dtype}: --out must be a C file, FILE.c")
     written.check_targets(out)
     robot = load_robot(*loading)
     function = functions[0]
@@ -47,8 +48,8 @@ def write_fixed_point(
     if not isinstance(entry.program, Program):
         raise EvidenceError(f"{function}: fixed point is for straight-line code; this function has loops")
     box = box_of(robot, entry.program.inputs, values=entry.settings)
-    fixed = fixed_point(entry.program, box)
-    text = fixed.source(options["name"] or spelt(f"{robot.name}_{function}_q31"))
+    fixed = fixed_point(entry.program, box, bits=int(dtype[1:]))
+    text = fixed.source(options["name"] or spelt(f"{robot.name}_{function}_{dtype}"))
     if out is not None:
         written.write(out, text)
     scales = {name: f for name, _, f in (*fixed.inputs, *fixed.outputs)}

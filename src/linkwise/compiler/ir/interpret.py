@@ -69,6 +69,21 @@ def run(program: Program, *inputs: Sequence[float]) -> list[np.ndarray]:
         ]
 
 
+def values(order: list[Node], scalar: type[np.floating], known: Mapping[Node, Any]) -> dict[Node, Any]:
+    """The values of some operations, from those of values that they begin with.
+
+    Args:
+        order: the operations; arguments before what uses them.
+        scalar: the precision.
+        known: values of nodes that are not among them.
+    """
+    machine = _Machine(scalar, {})
+    machine.known.update(known)
+    with np.errstate(all="ignore"):
+        machine.execute([*order])
+    return machine.known
+
+
 class _Machine:
     def __init__(self, scalar: type[np.floating], inputs: dict[str, np.ndarray]):
         self.scalar = scalar
@@ -76,6 +91,8 @@ class _Machine:
         self.known: dict[Node, Any] = {}
 
     def value(self, node: Node) -> Any:
+        if node in self.known:
+            return self.known[node]
         if node.op == "const":
             return self.scalar(node.value)
         if node.op == "word":
@@ -84,7 +101,7 @@ class _Machine:
             return self.read(node)
         if node.op == "result":  # a loop leaves the last state in its carried values
             return self.known[carried(node)]
-        return self.known[node]
+        raise KeyError(node)
 
     def read(self, node: Node) -> Any:
         name, k = node.value
