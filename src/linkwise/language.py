@@ -10,6 +10,7 @@
 ``whole_numbers``   a table of whole numbers: ``parents[i]`` is a place in an array or the bound of a loop
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
+``dots, tiles``     several such sums side by side, and the numbers of their rows
 ``straight``        arithmetic without loops, such as a robot's equation of motion, as one part of a loop's body
 ==================  ==================================================================================================
 
@@ -46,6 +47,8 @@ class Tracer(Protocol):
     def straight(self, function: Any, reads: Any, writes: Any) -> None: ...
 
 
+TILE = 4
+"""Sums that are formed side by side."""
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
@@ -179,6 +182,31 @@ def less(start: Scalar, a: Any, b: Any) -> Any:
     for k in span(_length(a, b)):
         total -= a[k] * b[k]
     return total.value
+
+
+def dots(vectors: Sequence[Any], b: Any, starts: Sequence[Scalar]) -> list[Any]:
+    """start + Σ aₖ bₖ for several vectors a in one loop: every bₖ is read once, and no sum waits for another one.
+
+    Args:
+        vectors: rows or columns of a matrix.
+        b: a vector of the same length.
+        starts: what is added to, for each of the vectors.
+    """
+    totals = [variable(start) for start in starts]
+    for k in span(_length(vectors[0], b)):
+        own = b[k]
+        for total, a in zip(totals, vectors, strict=True):
+            total += a[k] * own
+    return [total.value for total in totals]
+
+
+def tiles(count: int) -> Iterable[list[Any]]:
+    """The numbers from 0 to count − 1, ``TILE`` at a time, for ``dots``: a loop over whole tiles, then the rest."""
+    whole = count // TILE
+    for tile in span(whole):
+        yield [TILE * tile + k for k in range(TILE)]
+    if count % TILE:
+        yield list(range(TILE * whole, count))
 
 
 def straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:

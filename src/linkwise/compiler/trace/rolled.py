@@ -220,8 +220,14 @@ class Rolled:
         yield from self._recorded(index(first), index(stop), step, site, parallel)
 
     def needed(self, still: _Held) -> Iterator[Any]:
-        if self.constant_time:
+        if (
+            self.constant_time
+        ):  # steps begin where those of the other program do: the same sums, the same bits
+            before, self._depth = self._depth, 0
+            self._step = self._open()
             yield 0
+            self._depth = before
+            self._step = self._open()
             return
         if self._side_by_side:
             raise TraceError("needed: turns of a parallel loop are taken side by side")
