@@ -239,9 +239,11 @@ def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scala
     for k, friction in enumerate(problem.friction):
         own = slice(3 * k, 3 * k + 3)
         block = [row[own] for row in G[own]]
-        without = [*p[: 3 * k], 0.0, 0.0, 0.0, *p[3 * k + 3 :]]
-        free = [c[i] + dense.dot(G[i], without) for i in range(3 * k, 3 * k + 3)]
-        stopped = [-dense.dot(row, free) for row in scales.blocks[k]]
+        w = [c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
+        free = [
+            x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
+        ]  # without its own impulse
+        stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
         sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
         sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
         # what parts without an impulse gets none, even where one that wedges it would be another solution
