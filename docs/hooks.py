@@ -66,7 +66,10 @@ REFERENCE = {
                 f"linkwise.{name}"
                 for name in ("sin", "cos", "sqrt", "sign", "where", "minimum", "maximum", "atan2")
             ),
-            *(f"linkwise.{name}" for name in ("span", "zeros", "empty", "variable", "dot", "loop")),
+            *(
+                f"linkwise.{name}"
+                for name in ("span", "zeros", "empty", "variable", "dot", "loop", "whole_numbers")
+            ),
         ],
     ),
     "compat": ("Names of other libraries", ["linkwise.compat"]),
