@@ -16,7 +16,7 @@ import pytest
 import linkwise as lw
 from linkwise.compiler.emit import c
 from linkwise.compiler.ir.program import trace
-from linkwise.embedded import Options
+from linkwise.embedded import Options, stack
 from linkwise.evidence import CertifiedPackage, objects
 from linkwise.evidence.recomputed import RecomputeError, recompute
 from linkwise.evidence.sheet import CERTIFICATE, CHECKER, MODEL, PAGE
@@ -142,7 +142,7 @@ def test_a_package_is_computed_again(package, tmp_path):
 def test_instructions_and_stack_are_those_of_the_objects(package):
     certified = json.loads(package.files[CERTIFICATE])["functions"][0]
     here = certified["objects"][0]
-    assert here["stack"] <= certified["stack_bound"]
+    assert here["stack"] <= here["depth"] <= certified["stack_bound"]
     assert here["instructions"] is None or here["instructions"] > 50
     assert (here["instructions"] is not None) == package.constant_time
     looped = (
@@ -153,3 +153,22 @@ def test_instructions_and_stack_are_those_of_the_objects(package):
     counted = {r["function"]: r for r in objects.measured({"f.c": looped, "g.c": straight}, ("f", "g"))}
     assert counted["f"]["instructions"] is None
     assert 4 <= counted["g"]["instructions"] <= 12
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_the_stack_of_calls_is_that_of_the_deepest_chain():
+    keep = "__attribute__((noinline)) "
+    source = f"""
+    double outside(double x);
+    static {keep}double small(double x) {{ volatile double a[4]; a[0] = x; return a[0] + outside(x); }}
+    static {keep}double large(double x) {{ volatile double a[100]; a[0] = x; return a[0] + 1.0; }}
+    double f(double x) {{ return small(x) + large(x) * 2.0; }}
+    double g(double x) {{ return x > 1.0 ? g(x * 0.5) * x + f(x) : x; }}
+    """
+    found = stack.depths({"f.c": source}, flags=("-O1",))
+    own = stack.measured({"f.c": source}, flags=("-O1",))
+    assert found["large"].bytes == found["large"].own == own["large"] >= 600
+    assert found["f"].bytes == own["f"] + own["large"]
+    assert found["f"].outside == ("outside",)
+    assert not found["f"].open
+    assert found["g"].open

@@ -37,8 +37,8 @@ _PROBES = 8
 class CertifiedPackage(Package):
     """A C package with bounds of all its functions.
 
-    The arguments are those of ``Package``; ``bounds`` are options of ``certify``: velocity, acceleration, given,
-    tolerance, seconds.
+    The arguments are those of ``Package``; ``bounds`` are options of ``certify``: velocity, acceleration,
+    payload, given, tolerance, seconds.
     """
 
     def __init__(self, *args: Any, bounds: Mapping[str, Any] | None = None, **options: Any):
@@ -263,12 +263,15 @@ def _compiled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     lines = [
-        "| processor | compiler | instructions of a call | bytes of stack (`-fstack-usage`) |",
-        "|---|---|---:|---:|",
+        "| processor | compiler | instructions of a call | bytes of stack (`-fstack-usage`) | with all calls (call "
+        "graph) | functions of libraries, not counted |",
+        "|---|---|---:|---:|---:|---|",
     ]
     for row in rows:
         count = "depends on data or calls" if row["instructions"] is None else str(row["instructions"])
-        lines.append(f"| {row['processor']} | {row['compiler']} | {count} | {row['stack']} |")
+        cells = (row["processor"], row["compiler"], count, row["stack"])
+        deep = "no bound" if row["depth"] is None else row["depth"]
+        lines.append(f"| {' | '.join(map(str, (*cells, deep, ', '.join(row['outside']) or 'none')))} |")
     return [*lines, ""]
 
 
