@@ -17,7 +17,8 @@ import linkwise as lw
 from linkwise.compiler.emit import c
 from linkwise.compiler.ir.program import trace
 from linkwise.embedded import Options, stack
-from linkwise.evidence import CertifiedPackage, objects
+from linkwise.embedded.package_files import support_file
+from linkwise.evidence import CertifiedPackage, certified_bounds, objects, search
 from linkwise.evidence.recomputed import RecomputeError, recompute
 from linkwise.evidence.sheet import CERTIFICATE, CHECKER, MODEL, PAGE
 
@@ -35,11 +36,15 @@ def package(request):
     )
 
 
+def read_checker(text: str) -> ModuleType:
+    module = ModuleType("checker")
+    exec(compile(text, CHECKER, "exec"), module.__dict__)
+    return module
+
+
 @pytest.fixture(scope="module")
 def checker(package) -> ModuleType:
-    module = ModuleType("checker")
-    exec(compile(package.files[CHECKER], CHECKER, "exec"), module.__dict__)
-    return module
+    return read_checker(package.files[CHECKER])
 
 
 def test_the_certificate_of_a_package_holds(package, tmp_path):
@@ -116,6 +121,30 @@ def test_wrong_bounds_are_found(package, checker):
             name = next(n for n, (low, high) in wrong["box"].items() if low < high)
             wrong["box"][name][1][0] = wrong["box"][name][0][0]
         assert list(checker.check(wrong, text)), kind
+
+
+def test_a_package_whose_code_has_loops(tmp_path, monkeypatch):
+    checker = read_checker(support_file("check_certificate.py.in", "linkwise.evidence"))
+    monkeypatch.setattr(objects, "measured", lambda sources, functions: [])
+    for module, name, value in ((search, "_WIDTH", 2), (search, "_ROUNDS", 1), (search, "_MANY", 10**9)):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(certified_bounds, "_RANDOM", 20)
+    monkeypatch.setattr(certified_bounds, "_STARTS", 1)
+    robot = lw.planar_chain(40)
+    made = CertifiedPackage(robot, ["gravity_torques"], bounds={"given": {"q": (-0.1, 0.1)}, "seconds": 0.1})
+    folder = tmp_path / "chain"
+    made.write(folder)
+    assert "for (" in (folder / "src" / f"{made.functions[0].name}.c").read_text(encoding="utf-8")
+    assert checker.main(folder) == 0
+    certified = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["functions"][0]
+    text = (folder / certified["file"]).read_text(encoding="utf-8")
+    place = next(m for m in re.finditer(r"\d\.\d{6,}", text) if m.start() > text.index("\n{"))
+    changed = text[: place.start()] + repr(float(place[0]) * 1.01) + text[place.end() :]
+    wrong = {**certified, "sha256": checker.hashlib.sha256(changed.encode()).hexdigest()}
+    assert list(checker.check(wrong, changed))
+    code = folder / certified["code_with_loops"]["file"]
+    code.write_text(code.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert checker.main(folder) == 1
 
 
 def test_a_package_is_computed_again(package, tmp_path):

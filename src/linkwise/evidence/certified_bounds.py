@@ -409,7 +409,8 @@ class _Search:
         ]
 
     def errors(self, states: search.States) -> list[np.ndarray]:
-        pairs = zip(self.computed(states), search.exact(self.forms.program, states), strict=True)
+        exact = search.exact(self.forms.program, states, self.forms.patterns)
+        pairs = zip(self.computed(states), exact, strict=True)
         return [np.abs(a.astype(np.longdouble) - b) for a, b in pairs]
 
     def reached(
