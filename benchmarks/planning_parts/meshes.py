@@ -95,6 +95,56 @@ class Meshes:
             ]
         )
 
+    def touching_along(self, q: np.ndarray) -> int:
+        """How many positions of a motion (points, n), close to each other, collide.
+
+        coal is asked whether all pairs are farther apart than a margin; that holds for all following positions until
+        points of the robot have moved by as much, ``levers`` times the motion of the joints.
+        """
+        rows, levers = self.positions(q), self.levers()
+        found, here, level = 0, 0, 0
+        while here < len(rows):
+            while level < len(MARGINS) and self._nearer(rows[here], MARGINS[level]):
+                level += 1
+            if level == len(MARGINS):
+                found += self._nearer(rows[here], 0.0)
+                here, level = here + 1, level - 1
+                continue
+            moved = np.abs(q[here:] - q[here]) @ levers
+            here += int(np.append(moved > 0.99 * MARGINS[level], True).argmax())
+            level = max(0, level - 1)
+        return found
+
+    def _nearer(self, row: np.ndarray, margin: float) -> bool:
+        for request in self.placed.collisionRequests:
+            request.security_margin = margin
+        return self.pin.computeCollisions(self.model, self.data, self.geometry, self.placed, row, True)
+
+    def levers(self) -> np.ndarray:
+        """How far a unit of each joint moves points of the robot at most, by lengths of the links (n,)."""
+        size = np.zeros(self.model.njoints)  # of the geometry of a joint's body, from its origin
+        for shape in self.geometry.geometryObjects:
+            if shape.parentJoint > 0:
+                shape.geometry.computeLocalAABB()
+                box = shape.geometry.aabb_center, shape.geometry.aabb_radius
+                far = np.linalg.norm(shape.placement.act(np.asarray(box[0]))) + box[1]
+                size[shape.parentJoint] = max(size[shape.parentJoint], far)
+        reach = size.copy()
+        for joint in range(self.model.njoints - 1, 0, -1):
+            parent = self.model.parents[joint]
+            slide = 0.0
+            if self.model.joints[joint].shortname().startswith("JointModelP"):
+                place = self.model.joints[joint].idx_q
+                slide = max(
+                    abs(self.model.lowerPositionLimit[place]), abs(self.model.upperPositionLimit[place])
+                )
+            step = np.linalg.norm(self.model.jointPlacements[joint].translation) + slide
+            reach[parent] = max(reach[parent], reach[joint] + step)
+        names = list(self.model.names)
+        found = np.array([reach[names.index(name)] for name in self.robot.joint_names])
+        slides = np.array([joint.type == "prismatic" for joint in self.robot.moving_joints])
+        return np.where(slides[: len(found)], 1.0, found)
+
     def torques(self, motion) -> np.ndarray:
         """Torques of the moving joints along samples of a motion."""
         names = list(self.robot.joint_names)
@@ -108,4 +158,5 @@ class Meshes:
         return found
 
 
+MARGINS = (0.04, 0.015, 0.005, 0.0015)  # [m] that coal is asked about
 LOCKED = {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}

@@ -24,10 +24,13 @@ from linkwise.collision import (
     validity_of,
     write_world,
 )
-from linkwise.collision.spheres import Spheres, _Triangles
+from linkwise.collision.cover import Cover
+from linkwise.collision.fit import divided_edges
+from linkwise.collision.spheres import FINE_EDGE, Spheres, _Triangles
 from linkwise.collision.validity.kernel import BoundWorld
 from linkwise.collision.world import COLUMNS
 from linkwise.compiler.ir.interpret import run_nest
+from linkwise.geometry.solids import box
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +106,15 @@ def test_small_spheres_cover_what_the_meshes_have_in_larger_ones(arm):
                 in_group = inside(points, small.groups[group][None])[:, 0]
                 covered |= in_spheres[:, column] & in_group & inside(points, rows).any(axis=1)
         assert covered.all()
+
+
+def test_small_spheres_reach_little_beyond_a_plate():
+    """Spheres about single triangles count with all that they reach beyond the surface."""
+    mesh = box((0.1, 0.1, 0.02))
+    whole = Cover([mesh.vertices[mesh.faces]])
+    for excess in (4e-3, 3e-3):
+        found = whole.part(divided_edges(whole.triangles, FINE_EDGE), excess, 10_000)
+        assert (np.abs(found.centre[:, 2]) + found.radius - 0.01).max() < 1.5 * excess + 1e-3
 
 
 def test_small_spheres_give_room_at_a_wrist(arm):

@@ -9,7 +9,8 @@ import pytest
 import linkwise as lw
 from linkwise.collision import Box, Cuboid, HalfSpace, Sphere, World, validity_of
 from linkwise.motion import Keep, MotionPlan, plan
-from linkwise.motion.planning.proof import Prover
+from linkwise.motion.planning import planner
+from linkwise.motion.planning.proof import LOOKED_FOR, Prover
 from linkwise.motion.planning.rounded import control_points, smooth_path
 from linkwise.motion.planning.search import Search
 
@@ -100,6 +101,34 @@ def test_bounds_hold_between_samples(arm):
         proved += found.pieces.min() >= 0.0
         assert np.allclose(np.diff(q, axis=0) / np.diff(s)[:, None], path.at(s[:-1]).qd, atol=0.05)
     assert proved > 2
+
+
+def test_passages_narrower_than_what_a_search_keeps_at_first(monkeypatch):
+    """1.5 mm beside the first link, which has to pass; a search that keeps a centimetre finds no way."""
+    robot = lw.load("two_link")
+    checks = validity_of(robot)
+    radius = checks.spheres.radius[checks.spheres.body == 0][0]
+    world = World([Sphere((0.6, 0.2 + radius + 1.5e-3, 0.0), 0.2)])
+    start, goal = np.array([-1.0, 0.3]), np.array([1.0, -0.3])
+    found = plan(robot, start, goal, world, timing=False)
+    assert found, found.message
+    assert 0.0 < found.clearance < 1.6e-3
+    q = found.path.at(np.linspace(0.0, found.path.duration, 2000)).q
+    assert checks.distance(q, world).min() > 1e-3
+    monkeypatch.setattr(planner, "LEVELS", planner.LEVELS[:1])
+    assert plan(robot, start, goal, world, timing=False).status == "no path"
+
+
+def test_clearances_that_are_looked_for_are_exact(arm):
+    """The prover's clearances are those of ``clearances`` up to a bound, which stands for larger ones."""
+    _, robot = arm
+    checks = validity_of(robot)
+    q = free_positions(robot, SHELVES, 200, 3)
+    exact = np.concatenate(checks.clearances(q, SHELVES), axis=1)
+    assert (exact > 0.5).any()
+    for wanted in (0.0, 0.1):
+        found = Prover(checks, SHELVES, wanted).clearances(q)
+        assert np.abs(found - np.minimum(exact, LOOKED_FOR + wanted)).max() < 1e-12
 
 
 def test_clearance_is_kept(arm):

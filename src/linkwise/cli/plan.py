@@ -25,11 +25,12 @@ from linkwise.errors import LinkwiseError
 from linkwise.files.tables import bounds, numbered
 
 if TYPE_CHECKING:
-    from linkwise.motion import MotionPlan
+    from linkwise.motion import Keep, MotionPlan
     from linkwise.robot.robot import Robot
 
 _HEADINGS = {
     "Problem": "from to frame world clearance",
+    "Kept all the way": "keep-axis tilt keep-plane distance",
     "Search": "seed rounds",
     "Limits": "velocity acceleration",
     "Output": "out rate json",
@@ -65,7 +66,7 @@ class Goal(click.ParamType):
     metavar="Q1,Q2,…|pose:X,Y,Z,ROLL,PITCH,YAW",
     help="Positions at the end, or the pose of a frame [m, rad].",
 )
-@click.option("--frame", help="The frame of a pose; by default the only leaf.")
+@click.option("--frame", help="Of a pose or of what is kept; by default the only leaf.")
 @click.option("--world", type=click.Path(), metavar="FILE.json", help="Obstacles; by default there are none.")
 @click.option(
     "--clearance",
@@ -73,6 +74,24 @@ class Goal(click.ParamType):
     default=0.0,
     show_default=True,
     help="Distance to keep to obstacles and between links [m].",
+)
+@click.option(
+    "--keep-axis",
+    type=Numbers(6),
+    metavar="X,Y,Z,X,Y,Z",
+    help="An axis of the frame, and the direction in base axes that it keeps.",
+)
+@click.option(
+    "--tilt", type=POSITIVE, default=0.02, show_default=True, help="Largest angle between both [rad]."
+)
+@click.option(
+    "--keep-plane",
+    type=Numbers(4),
+    metavar="X,Y,Z,HEIGHT",
+    help="Normal and height [m] of a plane on which the frame stays.",
+)
+@click.option(
+    "--distance", type=POSITIVE, default=1e-3, show_default=True, help="Largest distance from it [m]."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same motion.")
 @click.option(
@@ -104,6 +123,10 @@ def command(
     goal,
     frame,
     world,
+    keep_axis,
+    tilt,
+    keep_plane,
+    distance,
     velocity,
     acceleration,
     out,
@@ -120,6 +143,7 @@ def command(
     Example:
       linkwise plan arm.urdf --from 0,0.3,0,-1.5,0,1.8,0 --to 1.2,0.3,0,-1.5,0,1.8,0 --world shelf.json --out motion.csv
       linkwise plan ur10e --from 0,-1.5,1,0,0,0 --to pose:0.5,0.2,0.4,3.14,0,0
+      linkwise plan arm.urdf --from … --to … --keep-axis 0,0,1,0,0,-1 --tilt 0.05
 
     \b
     A world:
@@ -138,14 +162,16 @@ def command(
         refuse_given(("rate",), "is for the table of --out")
     around = World() if world is None else read_world(world)
     target = _goal(goal)
-    if goal[0] != "pose" and frame is not None:
-        raise click.UsageError("--frame: only for --to pose:…")
+    constraint = _kept(keep_axis, tilt, keep_plane, distance, frame)
+    if goal[0] != "pose" and constraint is None and frame is not None:
+        raise click.UsageError("--frame: only for --to pose:…, --keep-axis and --keep-plane")
     found = plan(
         loaded,
         start,
         target,
         around,
-        frame=frame,
+        frame=frame if goal[0] == "pose" else None,
+        constraint=constraint,
         velocity=_per_joint("velocity", velocity, loaded),
         acceleration=_per_joint("acceleration", acceleration, loaded),
         **options,
@@ -176,6 +202,29 @@ def _goal(goal: tuple[str, tuple[float, ...]]) -> Any:
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.translation
     return matrix
+
+
+def _kept(
+    axis: tuple[float, ...] | None,
+    tilt: float,
+    plane: tuple[float, ...] | None,
+    distance: float,
+    frame: str | None,
+) -> Keep | None:
+    if axis is None:
+        refuse_given(("tilt",), "is for --keep-axis")
+    if plane is None:
+        refuse_given(("distance",), "is for --keep-plane")
+    if axis is None and plane is None:
+        return None
+    from linkwise.motion import Keep
+
+    kept: dict[str, Any] = {"frame": frame}
+    if axis is not None:
+        kept |= {"axis": axis[:3], "direction": axis[3:], "tilt": tilt}
+    if plane is not None:
+        kept |= {"normal": plane[:3], "height": plane[3], "distance": distance}
+    return Keep(**kept)
 
 
 def _per_joint(name: str, given: tuple[float, ...] | None, robot: Robot) -> Any:

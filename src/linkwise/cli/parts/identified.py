@@ -85,7 +85,7 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
 def _verdict(found: Identification) -> Table:
     """What one takes away, on every recording: saved robot, its C code, reduced model; beside the robot as given."""
     rows = [row.cells for row in found.verdict()]
-    title = f"{found.prior.name}: residuals of what can be taken away"
+    title = f"{found.prior.name}: residuals of the saved robot, its code and the reduced model"
     return Table(title, VerdictRow.columns, rows, [NOTE])
 
 

@@ -14,7 +14,8 @@ from linkwise.compiler.trace.procedure import ProcedureNest
 
 
 class BoundWorld:
-    """The tables of a world in one precision, as the code reads them, and the margin that is added to all radii [m]."""
+    """The tables of a world in one precision, as the code reads them, and a margin [m]: of collisions the one that is
+    added to all radii, of clearances the largest one that is looked for."""
 
     def __init__(self, world: World, dtype: str, margin: float = 0.0):
         self.tables = {kind: _dense(world.solids[kind], dtype) for kind in COLUMNS}

@@ -486,6 +486,7 @@ class _Collision(_Builder):
 
 def clearance_nest(checked: Checked, dtype: Dtype = "float64", *, fused: bool = True) -> ProcedureNest:
     """Smallest signed distances [m]: of each moving body to the world, and of each pair of bodies that is compared.
+    Larger ones than the margin are not looked for: the margin stands for them.
 
     Args:
         checked: what is compared.
@@ -499,7 +500,8 @@ class _Clearance(_Builder):
     def made_nest(self) -> ProcedureNest:
         moving, compared = self.checked.moving, self.checked.pairs.compared
         self.least = {body: Register(f"least{k}") for k, body in enumerate(moving)}
-        body: list[Statement] = [self.positions(), Declare(dict.fromkeys(self.least.values(), BEYOND))]
+        body: list[Statement] = [self.positions(), Declare(dict.fromkeys(self.least.values(), 0.0))]
+        body += [self._from_margin(least) for least in self.least.values()]
         body += self.over_world(self._against)
         outputs = [Array("world", "output", max(1, len(moving)))]
         written: list[Place] = [*self.least.values()]
@@ -546,11 +548,16 @@ class _Clearance(_Builder):
     def result(self, gap: Any, held: Sequence[Any]) -> Any:
         return _less(gap, held[0])
 
+    def _from_margin(self, to: Register) -> Step:
+        return self.made.step(lambda margin: [margin], [cells(_MARGIN, 1)], [[to]])
+
     def _itself(self, count: int) -> For:
-        least = Register("least")
+        least, near = Register("least"), Register("near_bounds")
         body: list[Statement] = [
-            Declare({least: BEYOND}),
-            *self.over_rows([least]),
+            Declare({least: 0.0, near: 0.0}),
+            self._from_margin(least),
+            self.bounds_apart([least], near),
+            IfNegative(near, self.over_rows([least])),
             self.made.step(lambda value: [value], [[least]], [cells("self", 1, name("pair"))]),
         ]
         return For("pair", whole(0), whole(count), body)

@@ -18,7 +18,7 @@ from linkwise.collision.clearance import pose_gradient, position_range
 from linkwise.collision.spheres import Spheres, spheres_of
 from linkwise.collision.validity.kernel import BoundWorld, ValidityKernel
 from linkwise.collision.validity.nearest import nearest
-from linkwise.collision.validity.nests import ASKED, Checked, clearance_nest, collision_nest
+from linkwise.collision.validity.nests import ASKED, BEYOND, Checked, clearance_nest, collision_nest
 from linkwise.collision.world import World
 from linkwise.core.once import once
 from linkwise.core.products import length
@@ -112,7 +112,7 @@ class Validity:
             threads: number of threads; None: all cores when the batch is worth it.
         """
         rows, shape = self._rows(q)
-        found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64"), threads)
+        found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64", BEYOND), threads)
         tables = [part[:, : self._sizes[k]].reshape(*shape, self._sizes[k]) for k, part in enumerate(found)]
         return Clearances(tables[0], tables[1] if len(tables) > 1 else np.zeros((*shape, 0)))
 
@@ -166,6 +166,7 @@ class Validity:
         pairs = [f"{name(first)} and {name(second)}" for first, second in self.pairs.compared]
         return [*(f"{name(body)} and the world" for body in self._checked.moving), *pairs]
 
+    @once
     def speed_factors(self) -> tuple[np.ndarray, np.ndarray]:
         """F with |ḋ| ≤ F |q̇| for the clearances of bodies (bodies, n) and of pairs (pairs, n); see ``bounds``."""
         lower, upper = position_range(self.robot, None, None)

@@ -23,7 +23,7 @@ from linkwise.motion.planning.constrained import ConstrainedSearch, finer
 from linkwise.motion.planning.constraint import Keep
 from linkwise.motion.planning.proof import Prover
 from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
-from linkwise.motion.planning.search import GAP, Search
+from linkwise.motion.planning.search import GAP, STEP, Search
 from linkwise.motion.shortest_time.optimal_motion import InfeasiblePathError, TimeOptimal
 from linkwise.motion.shortest_time.optimal_timing import time_optimal
 from linkwise.robot.robot import Robot
@@ -31,6 +31,11 @@ from linkwise.robot.robot import Robot
 ROUNDS = 20_000  # of a search
 ATTEMPTS = 4  # searches, each with positions closer to each other, until a path is proved
 SPARE = 0.01  # [m] by which a search keeps away further than is wanted, where start and goal allow it
+LEVELS = (  # of searches: part of that, longest edge of a tree [rad or m], rounds; the last one has all that are left
+    (1.0, STEP, 400),
+    (0.2, 0.5, 4000),
+    (0.0, 0.5, ROUNDS),
+)
 SMALLEST_CUT = 0.01  # part of a corner's lines up to which a parabola is made smaller
 SOLUTIONS = 8  # of inverse kinematics for a pose
 CELLS = 40  # of the grid for the timing
@@ -60,7 +65,8 @@ class MotionPlan(Summarised):
     motion: TimeOptimal | None = None
     """The motion in the shortest time under the limits; None with ``timing=False``."""
     clearance: float = float("nan")
-    """A distance [m] to obstacles and between links that is kept all the way, proved between samples, too."""
+    """A distance [m] to obstacles and between links that is kept all the way, proved between samples, too. Distances
+    of more than 0.2 m beyond the wanted one are not told apart."""
     bounds: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
     """Rows (begin, end, distance [m]): proved for this range of the path's parameter."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -163,8 +169,8 @@ def _search(validity: Validity, world: World, gap: float) -> Search:
 
 
 @lru_cache(maxsize=64)
-def _prover(validity: Validity, world: World) -> Prover:
-    return Prover(validity, world)
+def _prover(validity: Validity, world: World, clearance: float) -> Prover:
+    return Prover(validity, world, clearance)
 
 
 class _Problem:
@@ -183,7 +189,7 @@ class _Problem:
         self.constraint = constraint
         self.robot, self.world, self.validity = robot, world, validity
         self.clearance, self.seed, self.rounds = clearance, seed, rounds
-        self.prover = _prover(validity, world)
+        self.prover = _prover(validity, world, clearance)
         self.wanted = validity.wanted(clearance, 0.5 * ASKED)  # the search keeps more
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
@@ -296,21 +302,26 @@ class _Problem:
         self, start: np.ndarray, goals: np.ndarray, spare: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | MotionPlan:
         """Way-points, pieces of the path with rounded corners, and what is proved."""
-        gap = GAP
-        for attempt in range(ATTEMPTS):
+        gap, left, proofs = GAP, self.rounds, 0
+        levels = list(LEVELS) if self.constraint is None else [(1.0, STEP, self.rounds)]
+        while proofs < ATTEMPTS:
+            part, step, most = levels[0]
             begin = time.perf_counter()
-            search, kept = _search(self.validity, self.world, gap), self.clearance + spare
+            search, kept = _search(self.validity, self.world, gap), self.clearance + part * spare
+            seed, rounds = self.seed + proofs, min(most, left) if len(levels) > 1 else left
             if self.constraint is None:
-                found = search.path(
-                    start, goals, seed=self.seed + attempt, rounds=self.rounds, clearance=kept
-                )
+                found = search.path(start, goals, seed=seed, rounds=rounds, step=step, clearance=kept)
             else:
                 constrained = ConstrainedSearch(self.robot, search, self.constraint, kept)
-                found = constrained.path(start, goals, seed=self.seed + attempt, rounds=self.rounds)
+                found = constrained.path(start, goals, seed=seed, rounds=rounds)
             self.seconds["search"] += time.perf_counter() - begin
             self.used += found.rounds
             if found.path is None:
-                return self._failed("no path", f"none was found in {found.rounds} rounds of the search")
+                left -= found.rounds
+                if len(levels) == 1 or left < 1:
+                    return self._failed("no path", f"none was found in {self.used} rounds of the search")
+                levels.pop(0)
+                continue
             begin = time.perf_counter()
             points = self._ends(found.path, start, goals)
             result = self._rounded(points) if self.constraint is None else self._kept(points)
@@ -318,6 +329,7 @@ class _Problem:
             if result is not None:
                 return points, *result
             gap *= 0.4
+            proofs += 1
         return self._failed("not proved", f"the clearance of {ATTEMPTS} paths could not be proved")
 
     @staticmethod

@@ -19,6 +19,7 @@ from linkwise.solve import linear
 
 HALVINGS = 14
 FIRST = 0.04  # [m] motion of points of the robot in the pieces that are looked at first, about
+LOOKED_FOR = 0.2  # [m] beyond what is wanted; larger clearances are not told apart
 ROUNDING = 1e-6  # [m] taken off every clearance: rounding of positions and distances
 
 
@@ -41,15 +42,16 @@ class Prover:
     Args:
         validity: checks of the robot.
         world: the obstacles.
+        clearance: the largest distance [m] that is wanted.
     """
 
-    def __init__(self, validity: Validity, world: World):
-        self.validity, self._bound = validity, BoundWorld(world, "float64")
-        self.factors = np.concatenate(validity.speed_factors())
+    def __init__(self, validity: Validity, world: World, clearance: float = 0.0):
+        self.validity, self._bound = validity, BoundWorld(world, "float64", clearance + LOOKED_FOR)
+        self.factors = np.concatenate(validity.speed_factors)
         self.most = self.factors.max(axis=0, initial=0.0)
 
     def clearances(self, q: np.ndarray) -> np.ndarray:
-        """All clearances [m], shape (states, comparisons)."""
+        """All clearances [m] up to ``LOOKED_FOR`` beyond the wanted one, shape (states, comparisons)."""
         found = self.validity.clearance_kernel(q, self._bound, 1)
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 

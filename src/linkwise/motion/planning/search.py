@@ -69,10 +69,9 @@ class Search:
         validity: checks of the robot.
         world: the obstacles.
         gap: how far points of the robot move between checked positions [m], at most.
-        step: longest edge of a tree [rad or m].
     """
 
-    def __init__(self, validity: Validity, world: World, *, gap: float = GAP, step: float = STEP):
+    def __init__(self, validity: Validity, world: World, *, gap: float = GAP):
         robot = validity.robot
         self.n = n = robot.nq
         self.lower, self.upper = position_range(robot, None, None)
@@ -83,8 +82,8 @@ class Search:
         self._trees = [np.empty((CAPACITY // GROUP + 1) * GROUP * n, np.float32) for _ in range(2)]
         self._parents = [np.empty(CAPACITY + 1, np.int64) for _ in range(2)]
         self._path, self._room = np.empty((MOST_POINTS + 2, n), np.float32), np.empty((4, n), np.float32)
-        per_unit = np.vstack([np.zeros(n), *validity.speed_factors()]).max(axis=0)
-        self._settings = np.array([step, *(per_unit / (GROUP * gap))], np.float32)
+        per_unit = np.vstack([np.zeros(n), *validity.speed_factors]).max(axis=0)
+        self._settings = np.array([STEP, *(per_unit / (GROUP * gap))], np.float32)
         self._bounds = [self.lower.astype(np.float32), (self.upper - self.lower).astype(np.float32)]
         words = [*self._world.numbers, arrays.address(self._positions), n, *self._world.places]
         self._arguments = np.array([*words, arrays.address(self._collides), 1], np.int64)
@@ -142,6 +141,7 @@ class Search:
         *,
         seed: int,
         rounds: int,
+        step: float = STEP,
         tries: int = TRIES,
         clearance: float = 0.0,
     ) -> Found:
@@ -152,11 +152,13 @@ class Search:
             goals: positions (goals, n), free of collisions.
             seed: of the random numbers.
             rounds: of the search, at most.
+            step: longest edge of a tree [rad or m].
             tries: of shortcuts.
             clearance: distance [m] that is kept at the checked positions.
         """
         with self._lock:
             self._world.margin[0] = clearance
+            self._settings[0] = step
             self._set("used", 0)
             self._set("groups", 0)
             self._set("seed", (seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**63)
