@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.identify.estimation.clustered import widened
+from linkwise.identify.estimation.clustered import rescaled
 from linkwise.identify.estimation.coloured import uncertainty
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.regression import Regression
@@ -167,7 +167,7 @@ def _with_covariance(
     length = column_lengths(W)
     half = linear.pseudo_inverse(linear.triangle(W / length)) / length[:, None]
     covariance, spare = uncertainty(regression, weights, x, product(half, half.T))
-    covariance = widened(covariance, regression, weights, x)
+    covariance = rescaled(covariance, regression, weights, x)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
     return Estimate(
