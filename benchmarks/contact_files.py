@@ -26,15 +26,10 @@ import mujoco
 import numpy as np
 
 import linkwise as lw
-from linkwise.model.contacts import contact_rows
 from linkwise.robot.engine_coordinates import coordinates
 
 STEP, DURATION = 0.002, 1.0
 FOLDER = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "mjcf"
-
-
-MOST_HELD_ROWS = 48
-"""Rows up to which the step of a robot with constraints is compiled: it has the matrix of all of them."""
 
 
 class Missing(Exception):
@@ -112,12 +107,6 @@ def held(text: str, frequency: float) -> Outcome:
     left = re.search(
         r"\d+ pairs of (links|shapes)[^(:]*\([^)]*\) are left out", " ".join(str(w.message) for w in said)
     )
-    is_held = bool(robot.constraints) or any(each is not None for each in robot.followed)
-    if is_held and contact_rows(robot) > MOST_HELD_ROWS:
-        raise Missing(
-            f"its constraints need the matrix of all {contact_rows(robot)} rows of contacts, stops and dry friction, "
-            "which takes minutes to compile"
-        )
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.timestep = STEP
     data = mujoco.MjData(model)

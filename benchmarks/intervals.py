@@ -22,6 +22,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, identify, read_log
+from linkwise.identify.estimation.clustered import kind_of
 
 UR10E = (
     "ur-20_02_05-20sec_8harm",
@@ -57,13 +58,6 @@ def simulated(data: Path, runs: int) -> tuple[lw.Robot, list[Log]]:
 GROUPS = {"ur10e": ur10e, "lwr4": lwr4, "simulated": simulated}
 
 
-def kind(label: str) -> str:
-    name = label.rsplit(".", 1)[1]
-    if name == "rotor_inertia":
-        return "rotors"
-    return "friction" if "friction" in name or name == "torque_offset" else "links"
-
-
 def counted(robot: lw.Robot, logs: list[Log]) -> dict[str, tuple[int, float]]:
     """By kind of parameter: how many differences, and the share [%] within the combined interval."""
     found = []
@@ -77,7 +71,7 @@ def counted(robot: lw.Robot, logs: list[Log]) -> dict[str, tuple[int, float]]:
     for (labels, x, reach), (_, other, other_reach) in itertools.combinations(found, 2):
         within = np.abs(x - other) <= np.hypot(reach, other_reach)
         for label, held in zip(labels, within.tolist(), strict=True):
-            inside.setdefault(kind(label), []).append(held)
+            inside.setdefault(kind_of(label), []).append(held)
     return {name: (len(held), 100.0 * sum(held) / len(held)) for name, held in inside.items()}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import html
 import importlib
 import inspect
@@ -15,6 +16,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -64,7 +66,10 @@ REFERENCE = {
                 f"linkwise.{name}"
                 for name in ("sin", "cos", "sqrt", "sign", "where", "minimum", "maximum", "atan2")
             ),
-            *(f"linkwise.{name}" for name in ("span", "zeros", "empty", "variable", "dot", "loop")),
+            *(
+                f"linkwise.{name}"
+                for name in ("span", "zeros", "empty", "variable", "dot", "loop", "whole_numbers")
+            ),
         ],
     ),
     "compat": ("Names of other libraries", ["linkwise.compat"]),
@@ -94,7 +99,6 @@ EXTRAS = {
     "calibration.md": ["identify"],
     "identification.md": ["identify"],
     "view.md": ["view"],
-    "payload.md": [],
     "which_library.md": [],
     "five_minutes.md": [],
     "your_own_robot.md": [],
@@ -116,11 +120,11 @@ WITHOUT = (
     "records",
     "refuted",
     "gallery",
-    "faq",
 )
 # how much the pages of a tab count in the search
 BOOST = {"Start": 3.0, "Do": 4.0, "Understand": 1.5, "Reference": 1.0, "Project": 0.5}
-API_BOOST = 0.5  # of generated pages: a word of a user leads to a guide first
+API_BOOST = 0.1  # of generated pages: a word of a user leads to a guide first
+SEARCH_WORDS = ROOT / "docs" / "search_words.toml"  # words of users, by the guide that they mean
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -146,6 +150,14 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
     return nav
 
 
+@functools.cache
+def search_words() -> dict[str, list[str]]:
+    """Words that users look for, by page."""
+    return {
+        name: words.split() for name, words in tomllib.loads(SEARCH_WORDS.read_text(encoding="utf-8")).items()
+    }
+
+
 def _pages_below(item: Any) -> list[Page]:
     if isinstance(item, Page):
         return [item]
@@ -160,6 +172,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     page.meta.setdefault("search", {"boost": getattr(page, "meta_boost", 1.0)})
+    if words := search_words().get(page.file.src_uri.removesuffix(".md")):
+        page.meta.setdefault("tags", words)  # which the search ranks first
     here = Path(page.file.src_uri).parent
 
     def moved(match: re.Match) -> str:

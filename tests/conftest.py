@@ -35,8 +35,10 @@ sys.dont_write_bytecode = False
 # Threads of NumPy's linear algebra wait for each other by spinning: beside other workers that takes ten times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Compiling makes millions of objects that stay: looking for garbage among them took a tenth of the time of the tests.
-gc.set_threshold(50_000, 20, 20)
+# Compiling makes millions of objects that stay, and looking for garbage among them takes a tenth of the time of the
+# tests: it is looked for between tests, when there are many new objects, and what stayed then is not looked at again.
+gc.disable()
+MANY_OBJECTS = 2_000_000
 
 os.environ.pop("COLUMNS", None)  # commands lay out what they print for it; tests of widths set it
 
@@ -60,6 +62,16 @@ def pytest_runtest_setup(item):
 
 def pytest_collection_finish():
     """What has been imported stays: the garbage collector need not look at it again."""
+    _forget_garbage()
+
+
+def pytest_runtest_logfinish():
+    """Between two tests."""
+    if gc.get_count()[0] > MANY_OBJECTS:
+        _forget_garbage()
+
+
+def _forget_garbage():
     gc.collect()
     gc.freeze()
 

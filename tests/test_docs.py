@@ -199,6 +199,15 @@ def test_messages_of_troubleshooting_are_those_of_the_source():
             assert piece.strip() in plain, message
 
 
+def test_words_of_users_belong_to_one_page_each():
+    """`docs/figures/site_check.py` tries them in a browser."""
+    rows = tomllib.loads((DOCS / "search_words.toml").read_text(encoding="utf-8"))
+    words = [word for row in rows.values() for word in row.split()]
+    assert len(words) == len(set(words)) >= 100
+    for name in rows:
+        assert (DOCS / f"{name}.md").exists(), name
+
+
 OLD_PAGES = """
     tutorials/controller tutorials/five_minutes tutorials/identify tutorials/million_robots
     tutorials/other_libraries tutorials/own_kernel tutorials/view tutorials/your_own_robot howto/cluster

@@ -138,6 +138,9 @@ CALLS = {
     ("identify.Identification.predict", "in_order"): lambda r, **f: identify.Identification.predict(
         None, *STATE, **f
     ),
+    ("identify.Identification.predict_range", "in_order"): lambda r, **f: (
+        identify.Identification.predict_range(None, *STATE, **f)
+    ),
     ("identify.Identification.write_code", "reduced"): lambda r, **f: identify.Identification.write_code(
         SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
     ),
@@ -146,6 +149,9 @@ CALLS = {
     ),
     ("identify.WalkingIdentification.predict", "in_order"): lambda r, **f: (
         identify.WalkingIdentification.predict(None, *STATE, **f)
+    ),
+    ("identify.WalkingIdentification.predict_range", "in_order"): lambda r, **f: (
+        identify.WalkingIdentification.predict_range(None, *STATE, **f)
     ),
     ("identify.WalkingIdentification.write_code", "reduced"): lambda r, **f: (
         identify.Identification.write_code(

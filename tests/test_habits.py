@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.core.other_names import instead_of, nearest, option_instead
+from linkwise.core.other_names import instead_of, nearest, option_instead, related, words_of
 from linkwise.core.uncalled import uncalled
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -63,7 +63,45 @@ def test_options_are_found_by_meaning_and_not_by_a_few_common_letters(capsys):
     assert option_instead("--duratoin", has) == "--duration"
     assert option_instead("--kitchen", has) is None
     assert nearest("completion", ["operations", "tour"]) == []
+    assert nearest("ros", ["robots", "tour"]) == [] == nearest("IK", ["Link", "Body"])
+    assert option_instead("--optimize", ["--stop-time", "--out"]) is None
+    assert option_instead("--rate", ["--frame", "--out"]) is None
+    for typed in ("viw", "veiw", "vview", "vieq"):
+        assert nearest(typed, ["view", "plan", "info"]) == ["view"]
     assert nearest("MPPI", ["Mppi", "solve"]) == ["Mppi"]
+
+
+def test_a_name_is_found_by_its_words():
+    assert words_of("getMassMatrices") == words_of("mass_matrices") != words_of("mass_matrix")
+    assert words_of("PDController") == words_of("pd") == {"pd"}
+    assert words_of("Controller") == {"controller"}  # words that say nothing are kept where there is no other
+    assert nearest("ComputeJointTorques", ["joint_torque", "torque"]) == ["joint_torque"]
+    assert related("IdentificationResult", ["Identification", "Result", "other"]) == [
+        "Identification",
+        "Result",
+    ]
+    assert related("joint_speed", [f"joint_{k}" for k in "abcdefgh"]) == []  # a word of many names
+    for name, expected in (
+        ("ImpedanceControl", "CartesianImpedance"),
+        ("pid_controller", "GravityPD"),
+        ("get_whole_body", "WholeBody"),
+    ):
+        with pytest.raises(AttributeError, match=expected):
+            getattr(lw.control, name)
+    with pytest.raises(AttributeError, match=r"use linkwise\.identify\.read_log"):
+        lw.read_log  # noqa: B018
+    for name in ("getJointLimits", "get_joint_limit", "compute_joint_limits", "jointLimit"):
+        with pytest.raises(AttributeError, match=r"robot\.limits"):
+            getattr(lw.load("two_link"), name)
+
+
+def test_a_missing_argument_shows_an_example(capsys):
+    from linkwise.cli import main
+
+    assert main(["generate", "two_link"]) == 2
+    assert "for example: linkwise generate puma560 inverse_dynamics" in capsys.readouterr().err
+    assert main(["check", "--everything"]) == 2
+    assert "for example: linkwise check" in capsys.readouterr().err
 
 
 def test_short_options_of_commands(tmp_path, capsys):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from c_functions import call_c
 from linkwise.algorithms import gravity_compensation
 from linkwise.compiler.trace.procedure import ProcedureNest
 from linkwise.functions import arrays
@@ -83,6 +84,26 @@ def test_loops_of_terms_that_few_robots_have(monkeypatch):
         given = dict(zip(row.inputs, (robot.random(rng), *rng.normal(size=(2, robot.dof))), strict=False))
         (wanted,) = arrays.run_on_arrays(row, setting, row.looped[0], given).values()
         np.testing.assert_allclose(kernel(*given.values()), wanted, atol=1e-11 * np.abs(wanted).max())
+
+
+def test_generated_c_has_the_same_bits(tmp_path, monkeypatch):
+    """Outputs are written in place, in the order of the function; all other memory is one array."""
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1)
+    monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 1)
+    monkeypatch.setattr(kernels, "is_looped", lambda *_: True)
+    robot, rng = lw.random_robot(3, 6, tree=True), np.random.default_rng(3)
+    given = [robot.random(rng), *rng.normal(size=(2, 6))]
+    for name in ("coefficients", "forward_dynamics_derivatives", "regressor"):
+        row = function_named(name)
+        kernel = kernels.kernel(row, Setting(robot), row.looped[0])
+        kinds = [array.kind for array in kernel.program().arrays]
+        assert kinds == ["input"] * len(row.inputs) + ["output"] * len(kernel.outputs) + ["scratch"]
+        values = kernel(*given[: len(row.inputs)])
+        folder = tmp_path / name
+        folder.mkdir()
+        in_c = call_c(kernel, folder, *given[: len(row.inputs)])
+        for mine, other in zip(in_c, values if isinstance(values, tuple) else (values,), strict=True):
+            assert mine.tobytes() == other.tobytes(), name
 
 
 def test_a_singular_robot_is_undefined_there_too(monkeypatch):

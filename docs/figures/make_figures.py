@@ -2,7 +2,7 @@
 
     python docs/figures/make_figures.py --list          the names
     python docs/figures/make_figures.py                 all of them
-    python docs/figures/make_figures.py home-page tour-report
+    python docs/figures/make_figures.py view-others tour-report
 
 A picture is a function with the decorator ``picture``: it gets a ``Camera``, opens pages with it and saves one or
 several files. Needs chromium, chromedriver and the packages of ``linkwise[test]``; pictures of the documentation those
@@ -161,17 +161,10 @@ def view_tabs(camera: Camera) -> None:
 
 @picture("view-others")
 def view_others(camera: Camera) -> None:
-    """The 3-D page with a hand, and with an arm without meshes and its ellipsoids of inertia."""
+    """The 3-D page with an arm without meshes and its ellipsoids of inertia."""
     import linkwise as lw
     from linkwise.view.page import serve
 
-    path = robot_file("allegro_hand_description/urdf/allegro_left_hand.urdf")
-    q = [0, 0.3, 0.2, 0.2, 0, 0.5, 0.4, 0.3, 0, 0.8, 0.6, 0.5, 0.9, 0.3, 0.3, 0.3]
-    page = serve(lw.load(path), path, port=0)
-    page.pose(q)
-    show_page(camera, page.url)
-    camera.shoot("view-tree", colours=256)
-    page.close()
     page = serve(lw.load("iiwa14"), port=0)
     page.pose([0.3, 0.7, 0.2, -1.2, 0.3, 0.9, 0.0])
     for group in ("ellipsoids", "masses"):
@@ -183,17 +176,14 @@ def view_others(camera: Camera) -> None:
 
 @picture("view-looks")
 def view_looks(camera: Camera) -> None:
-    """The 3-D page dark, on a phone, and with two robots side by side."""
+    """The 3-D page on a phone, and with two robots side by side."""
     import linkwise as lw
     from linkwise.view.page import serve
 
     q = [0.3, 0.5, -2.2, 0.4, 0.6, 0.0]
     robot = lw.load("puma560")
-    page = serve(robot, port=0, dark=True)
+    page = serve(robot, port=0)
     page.pose(q)
-    show_page(camera, page.url, dark=True)
-    camera.shoot("view-dark", colours=256)
-    page.darken(False)
     show_page(camera, page.url, size=PHONE)
     camera.shoot("view-phone", colours=256)
     page.close()
@@ -299,16 +289,6 @@ def built_site(camera: Camera) -> Path:
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     return site
-
-
-@picture("home-page")
-def home_page(camera: Camera) -> None:
-    """The first page of the documentation, as a file: at a desk and on a phone."""
-    site = built_site(camera)
-    for name, size in (("home-page", (1280, 900)), ("home-page-phone", PHONE)):
-        camera.open(site / "index.html", size=size)
-        time.sleep(1.0)
-        camera.shoot(name)
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------

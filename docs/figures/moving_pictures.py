@@ -3,6 +3,7 @@
     python docs/figures/moving_pictures.py --list       the names
     python docs/figures/moving_pictures.py              all of them
     python docs/figures/moving_pictures.py walks plans
+    python docs/figures/moving_pictures.py go2 --go2 scene.xml
 
 Each runs an example, writes its page file, shows it moment by moment and gives the frames to ffmpeg: NAME.webm and
 NAME.webp (the still) in ``docs/figures/films``. ``walks`` also makes the GIF of the README: the whole page that the
@@ -69,6 +70,7 @@ class Film:
 
 
 MADE: dict[str, Callable[[], Film]] = {}
+GIVEN: dict[str, str] = {}  # files of robots that are not part of the project
 
 
 def film(function: Callable[[], Film]) -> Callable[[], Film]:
@@ -112,6 +114,30 @@ def walks() -> Film:
     """A quadruped trots, is pushed to the side, turns and stops."""
     made = example("59_quadruped_walks")
     return of_result(made["robot"], made["result"], 4.0, distance=0.75)
+
+
+@film
+def go2() -> Film:
+    """A Unitree Go2 stands, trots, turns and stops; needs --go2, the file scene.xml of MuJoCo's collection."""
+    from linkwise import optimal
+    from linkwise.simulate import simulate
+
+    robot = lw.load(GIVEN["go2"], contact=True)
+    stand = [0.0, 0.9, -1.8] * 4
+    walk = optimal.Walking(
+        robot, "trot", (0.5, 0.0, 0.0), stand=stand, torque_limits=np.tile([23.7, 23.7, 45.4], 4)
+    )
+    orders = {round(t, 3): order for t, order in ((1.5, (0.4, 0.0, 0.7)), (3.2, None))}
+
+    def controller(t: float, q: np.ndarray, qd: np.ndarray, reference: Any) -> np.ndarray:
+        if round(t, 3) in orders:
+            order = orders.pop(round(t, 3))
+            walk.halt() if order is None else walk.command(order)
+        return walk(t, q, qd)
+
+    begin = walk.feet.stand
+    result = simulate(robot, controller, begin, duration=4.4, step=0.002, every=10, q=begin, accuracy=1e-4)
+    return of_result(robot, result, 4.4, distance=0.8, yaw=0.9, pitch=0.3)
 
 
 @film
@@ -311,15 +337,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", choices=(*MADE, []), help="by default all")
+    parser.add_argument("--go2", help="file of a Unitree Go2 with the ground, for the film of that name")
     parser.add_argument("--list", action="store_true", help="print the names")
     given = parser.parse_args()
     if given.list:
         print("\n".join(f"{name}: {function.__doc__}" for name, function in MADE.items()))
         return
+    if given.go2:
+        GIVEN["go2"] = given.go2
     with tempfile.TemporaryDirectory() as folder:
         camera = Camera(Path(folder), FILMS)
         try:
-            for name in given.names or MADE:
+            for name in given.names or [each for each in MADE if each != "go2" or given.go2]:
                 take(camera, name, MADE[name]())
         finally:
             camera.close()

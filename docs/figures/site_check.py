@@ -14,41 +14,44 @@ import base64
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from make_figures import Camera, built_site
+from selenium.webdriver.common.keys import Keys
 
 MOST = 500_000  # bytes of the home page with all that it loads
-WORDS = {  # what users look for, and the pages of which one must come first
-    "gains": ("control", "cheat_sheet", "faq"),
-    "payload": ("payload", "faq"),
-    "singular": ("task_space", "motion", "faq", "troubleshooting", "constraints"),
-    "friction": ("simulation", "identification", "contact"),
+WORDS = tomllib.loads((Path(__file__).parents[1] / "search_words.toml").read_text(encoding="utf-8"))
+PHRASES = {  # what users look for in several words, and the pages of which one must come first
     "gravity compensation": ("control",),
-    "microcontroller": ("control",),
-    "ros": ("systems",),
-    "walk": ("predictive_control", "gallery", "environments"),
-    "obstacles": ("planning",),
     "inverse kinematics": ("motion",),
-    "log": ("identify", "identification", "recordings"),
-    "gpu": ("gpu",),
-    "pytorch": ("frameworks",),
-    "collision": ("planning", "online"),
-    "impedance": ("task_space",),
+    "mass matrix": ("cheat_sheet", "five_minutes", "which_library", "theory/estimation"),
+    "real time": ("realtime", "control", "predictive_control"),
+    "joint limits": ("motion", "optimal", "control", "conventions"),
+    "time optimal": ("motion", "optimal"),
+    "floating base": ("constraints",),
+    "wrong inertia": ("your_own_robot",),
+    "forward kinematics": ("which_library", "cheat_sheet", "motion"),
+    "center of mass": ("constraints", "whole_body", "cheat_sheet"),
 }
 
 
 def first_results(camera: Camera, site: Path, word: str) -> list[str]:
-    """Names of the pages that the search shows for a word, best first."""
-    driver = camera.open(site / "index.html", size=(1366, 768))
+    """Names of the pages that the search shows for a word, best first; the page stays open from word to word."""
+    driver = camera.driver
+    if not driver.current_url.endswith("index.html"):
+        driver = camera.open(site / "index.html", size=(1366, 768))
+        time.sleep(2.0)
+        driver.find_element("css selector", ".md-search__input").click()
     field = driver.find_element("css selector", ".md-search__input")
-    time.sleep(1.0)
-    field.click()
-    field.send_keys(word)
     script = "return [...document.querySelectorAll('.md-search-result__item > a')].map(a => a.href)"
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(Keys.BACKSPACE)
+    camera.until(lambda: not driver.execute_script(script), "an empty list")
+    field.send_keys(word)
     camera.until(lambda: driver.execute_script(script), f"results of {word}")
-    time.sleep(0.5)
+    time.sleep(0.3)
     names = [
         Path(unquote(urlparse(link).path)).relative_to(site.resolve()).with_suffix("").as_posix()
         for link in driver.execute_script(script)
@@ -93,7 +96,8 @@ def main() -> None:
         camera = Camera(Path(folder), Path(folder))
         try:
             site = given.site.resolve() if given.site else built_site(camera).resolve()
-            for word, pages in WORDS.items():
+            wanted = {word: (page,) for page, words in WORDS.items() for word in words.split()} | PHRASES
+            for word, pages in wanted.items():
                 found = first_results(camera, site, word)
                 print(f"{word}: {', '.join(found[:4])}")
                 if found[0] not in pages:

@@ -23,7 +23,7 @@ from linkwise.errors import (
     TraceError,
     UnknownNameError,
 )
-from linkwise.language import dot, empty, loop, span, variable, zeros
+from linkwise.language import dot, empty, loop, span, variable, whole_numbers, zeros
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.constraints import Coupling, Point, Weld
@@ -65,7 +65,15 @@ def __getattr__(name: str):
         raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
     from linkwise.arguments.guesses import module_answer, public_names
 
-    raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots()))
+    said = module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots())
+    if "; did you mean" in said or said.endswith(repr(name)):  # no answer of the table: a name of a part?
+        import importlib
+
+        for part in _PARTS:
+            if name in getattr(importlib.import_module(f"linkwise.{part}"), "__all__", ()):
+                said = f"{name}: use linkwise.{part}.{name}"
+                break
+    raise AttributeError(said)
 
 
 __all__ = [
@@ -127,6 +135,7 @@ __all__ = [
     "study",
     "variable",
     "where",
+    "whole_numbers",
     "zeros",
 ]
 

@@ -7,8 +7,10 @@
 ``loop``            a loop as a function: ``x = loop(n, lambda k, x: …, x)``
 ``array``           an array of given scalars
 ``triangle``        places in a triangle that is stored row by row
+``whole_numbers``   a table of whole numbers: ``parents[i]`` is a place in an array or the bound of a loop
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
+``dots, tiles``     several such sums side by side, and the numbers of their rows
 ``straight``        arithmetic without loops, such as a robot's equation of motion, as one part of a loop's body
 ==================  ==================================================================================================
 
@@ -21,6 +23,7 @@ must be an element of an array or a ``variable``; ``compiler.rolled`` refuses ot
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -40,9 +43,12 @@ class Tracer(Protocol):
     def variable(self, value: Scalar) -> Any: ...
     def stored(self, value: Any) -> Any: ...
     def triangle(self, row: Any) -> Any: ...
+    def whole_numbers(self, values: tuple[int, ...]) -> Any: ...
     def straight(self, function: Any, reads: Any, writes: Any) -> None: ...
 
 
+TILE = 4
+"""Sums that are formed side by side."""
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
@@ -109,6 +115,17 @@ def triangle(row: Any) -> Any:
     return tracer.triangle(row)
 
 
+def whole_numbers(values: Iterable[int]) -> Any:
+    """A table of constant whole numbers, such as the parents of links; its entries are places and bounds of loops.
+
+    Args:
+        values: the numbers; an entry for the number of a turn is a whole number like that.
+    """
+    numbers = tuple(operator.index(value) for value in values)
+    tracer = current_tracer.get()
+    return numbers if tracer is None else tracer.whole_numbers(numbers)
+
+
 def variable(value: Scalar = 0.0) -> Any:
     """A scalar that a loop changes, by ``total += x``, ``-=``, ``*=`` or ``total.value = x``."""
     tracer = current_tracer.get()
@@ -165,6 +182,31 @@ def less(start: Scalar, a: Any, b: Any) -> Any:
     for k in span(_length(a, b)):
         total -= a[k] * b[k]
     return total.value
+
+
+def dots(vectors: Sequence[Any], b: Any, starts: Sequence[Scalar]) -> list[Any]:
+    """start + Σ aₖ bₖ for several vectors a in one loop: every bₖ is read once, and no sum waits for another one.
+
+    Args:
+        vectors: rows or columns of a matrix.
+        b: a vector of the same length.
+        starts: what is added to, for each of the vectors.
+    """
+    totals = [variable(start) for start in starts]
+    for k in span(_length(vectors[0], b)):
+        own = b[k]
+        for total, a in zip(totals, vectors, strict=True):
+            total += a[k] * own
+    return [total.value for total in totals]
+
+
+def tiles(count: int) -> Iterable[list[Any]]:
+    """The numbers from 0 to count − 1, ``TILE`` at a time, for ``dots``: a loop over whole tiles, then the rest."""
+    whole = count // TILE
+    for tile in span(whole):
+        yield [TILE * tile + k for k in range(TILE)]
+    if count % TILE:
+        yield list(range(TILE * whole, count))
 
 
 def straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli.support import headings
+from linkwise.cli.tour import _show_payload
 from linkwise.tour import agreed, code, payload_capability, tool_link
 from linkwise.tour.look import _attempted
 from linkwise.tour.odd import oddities
@@ -114,7 +115,7 @@ def test_what_is_said_in_words(linkwise, here):
     assert "<h2>What is in two_link</h2>" in page
 
 
-def test_limits_that_were_never_entered_are_flagged(tmp_path):
+def test_limits_that_were_never_entered_are_flagged(tmp_path, capsys):
     """All joints alike in round numbers, and a load that no arm of this weight holds."""
 
     def arm(effort, velocity):
@@ -131,7 +132,9 @@ def test_limits_that_were_never_entered_are_flagged(tmp_path):
     for robot, flagged in ((doubtful, True), (real, False)):
         found = payload_capability(robot, positions=200)
         assert found.mass == pytest.approx(0.8)
-        assert bool(found.payload.min() > found.mass) == flagged
+        assert found.doubtful == bool(found.payload.min() > found.mass) == flagged
+        _show_payload(found)
+        assert ("may be placeholders" in capsys.readouterr().out) == flagged
 
 
 def test_the_report_opens_itself(linkwise, here, monkeypatch):

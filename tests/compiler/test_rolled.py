@@ -251,6 +251,90 @@ def test_what_cannot_be_compiled_as_a_loop_is_refused(monkeypatch):
             lw.kernel(x=3)(function).program()
 
 
+def family(seed, n):
+    """Sums over the ancestors of every joint of a random tree: tables are places, bounds and places in tables."""
+    rng = np.random.default_rng(seed)
+    parents = [int(rng.integers(-1, k)) for k in range(n)]
+    lists = [[k] for k in range(n)]
+    for k, own in enumerate(lists):
+        while parents[own[-1]] >= 0:
+            own.append(parents[own[-1]])
+        assert own[0] == k
+    order = [int(k) for k in rng.permutation(n)]
+
+    @lw.kernel(A=(n, n), x=n)
+    def sums(A, x):
+        starts = lw.whole_numbers(sum(map(len, lists[:k])) for k in range(n + 1))
+        carriers, places = lw.whole_numbers(a for own in lists for a in own), lw.whole_numbers(order)
+        M, y = lw.zeros(n, n), lw.zeros(n)
+        for k in lw.span(n):
+            force = lw.sin(x[places[k]])
+            for c in lw.span(starts[k], starts[k + 1]):
+                a = carriers[c]
+                M[k, places[a]] = M[k, places[a]] + force * A[a, k]
+                y[a] = 0.5 * y[a] + M[k, places[a]] * x[n - 1 - places[a]]
+        return {"M": M, "y": y}
+
+    def wanted(A, x):
+        M, y = np.zeros((n, n)), np.zeros(n)
+        for k, own in enumerate(lists):
+            for a in own:
+                M[k, order[a]] += np.sin(x[order[k]]) * A[a, k]
+                y[a] = 0.5 * y[a] + M[k, order[a]] * x[n - 1 - order[a]]
+        return M, y
+
+    return sums, wanted
+
+
+def test_tables_of_whole_numbers_on_random_trees(tmp_path, monkeypatch):
+    """Against NumPy, the interpreter's bits on every target, and derivatives against differences."""
+    for seed, n in enumerate((1, 3, 8)):
+        rng = np.random.default_rng(seed)
+        A, x, dA, dx = (
+            rng.normal(size=(n, n)),
+            rng.normal(size=n),
+            rng.normal(size=(n, n)),
+            rng.normal(size=n),
+        )
+        for most in (0, rolled.MOST_NODES):
+            monkeypatch.setattr(rolled, "MOST_NODES", most)
+            monkeypatch.setattr(rolled, "UNROLLED", most)
+            kernel, wanted = family(seed, n)
+            program = kernel.program()
+            assert isinstance(program, Program) == (most > 0)
+            right = interpreted(kernel, (A, x))
+            many = kernel(np.stack([A, A, A]), np.stack([x, x, x]))
+            for mine, batch, value, other in zip(kernel(A, x), many, right, wanted(A, x), strict=True):
+                assert mine.tobytes() == batch[2].tobytes() == value.tobytes()
+                np.testing.assert_allclose(mine, other, atol=1e-12)
+            h, ends = 1e-6, []
+            for sign in (1, -1):
+                ends.append(
+                    np.concatenate([np.ravel(v) for v in wanted(A + sign * h * dA, x + sign * h * dx)])
+                )
+            rates = kernel.jvp()(A, x, dA.ravel(), dx)
+            slope = np.concatenate([np.ravel(rate) for rate in rates])
+            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=1e-7)
+            weights = [rng.normal(size=np.size(rate)) for rate in rates]
+            by_A, by_x = kernel.vjp()(A, x, *weights)
+            both = sum(np.sum(weight * np.ravel(rate)) for weight, rate in zip(weights, rates, strict=True))
+            assert np.isclose(np.sum(np.reshape(by_A, (n, n)) * dA) + np.sum(by_x * dx), both, atol=1e-10)
+            if n != 3:
+                continue
+            folder = tmp_path / str(most)
+            folder.mkdir()
+            flat = [A.ravel(), x]
+            for mine, value in zip(call_c(kernel, folder, *flat), right, strict=True):
+                assert mine.tobytes() == value.tobytes()
+            if shutil.which("node"):
+                (found,) = run_wasm(folder, program, [{"A": flat[0], "x": x}])
+                assert all(
+                    found[key].tobytes() == value.tobytes() for key, value in zip("My", right, strict=True)
+                )
+            assert kernel.source("cuda")
+            assert kernel.source("python") == family(seed, n)[0].source("python")
+
+
 def test_random_programs_are_the_same_with_loops_and_without(monkeypatch):
     """Assignments to rows, columns and single elements in nested loops, in an order that a generator draws."""
     for seed in range(12):

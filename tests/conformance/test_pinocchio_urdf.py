@@ -28,7 +28,7 @@ FIXED = "robots compared with Pinocchio (largest relative differences)"
 FLOATING = "robots on a floating base compared with Pinocchio (largest relative differences)"
 ALL = bool(
     os.environ.get("LINKWISE_ALL_ROBOTS")
-)  # else every fifth robot on a floating base, for the time it takes
+)  # else every fifth robot on a floating base, and large functions on arrays, for the time it takes
 FILES = example_robots() + shared_robots()
 ROBOTS = [pytest.param(path, id=title(path)) for path in FILES] or [
     pytest.param(
@@ -57,10 +57,16 @@ def load_there(path, *base):
 
 @pytest.fixture(autouse=True)
 def short_programs(monkeypatch):
-    """Compiling takes most of the time: large functions of large robots run as loops or on arrays instead."""
+    """Compiling takes most of the time: large functions of large robots run as loops or on arrays instead.
+
+    LINKWISE_ALL_ROBOTS compiles them all.
+    """
     monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1_000)
+    if not ALL:
+        monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 25_000)
 
 
+@pytest.mark.filterwarnings("ignore::linkwise.SlowWarning")
 @pytest.mark.parametrize("path", ROBOTS)
 def test_agreement(path, record_property):
     robot, refusal = load_here(path)

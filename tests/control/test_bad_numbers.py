@@ -158,3 +158,52 @@ def test_the_observer_of_momentum_reports_a_bad_reading_and_starts_again():
     np.testing.assert_array_equal(seen.contact[2], 1.0)
     assert not np.isfinite(seen.external_torque[2]).all()
     np.testing.assert_allclose(seen.external_torque[[0, 1, 3, 4, 5]], 0.0, atol=1e-9)
+
+
+def arm_with_point_masses(tip):
+    """A joint about z that carries inertia, then joints about z and y that carry a mass ``tip``: where the last
+    one is at zero this point lies on the axis of the one before."""
+    masses = (1.0, 0.0, tip)
+    links, joints = [lw.Link("base")], []
+    for k, axis in enumerate(((0, 0, 1), (0, 0, 1), (0, 1, 0))):
+        own = (0.01, 0.01, 0.01) if k == 0 else (0, 0, 0)
+        links.append(lw.Link(f"link {k}", lw.Inertia.from_com(masses[k], (0, 0, 0.2), own)))
+        joints.append(lw.Joint(f"joint {k}", "revolute", links[k].name, links[-1].name, axis=axis))
+    tool = lw.Frame("tool", "link 2", lw.Transform.from_rpy((0.0, 0.0, 0.3)))
+    return lw.Robot("points", links, joints, frames=[tool])
+
+
+def test_a_singular_mass_matrix_is_named_by_laws_that_need_its_inverse():
+    always, sometimes = arm_with_point_masses(0.0), arm_with_point_masses(1.0)
+    inverted = ("cartesian_impedance", "operational_space", "cartesian_admittance", "hybrid_force_motion")
+    for name in (*inverted, "whole_body_tracking"):
+        with pytest.raises(lw.SingularError, match="joint 'joint 2' moves no inertia"):
+            control.named(name, always, frequency=10.0)
+    q, rest = np.array([[0.1, 0.2, 0.7], [0.1, 0.2, 0.0]]), np.zeros(3)
+    for level in (1, 2):
+        tasks = [control.PointTask("tool"), control.PostureTask(level=level)]
+        with pytest.raises(lw.SingularError, match="joint 'joint 2' moves no inertia"):
+            control.WholeBody(always, tasks)
+        law = control.WholeBody(sometimes, tasks)
+        targets = law.targets(q + 0.1)
+        assert law.solve(q[0], rest, targets[0])[0].residual < 1e-6
+        with pytest.raises(lw.SingularError, match="joint 'joint 1' moves no inertia"):
+            law.solve(q, rest, targets)
+        solution, _ = law.solve(np.full(3, np.nan), rest, targets[0])
+        assert np.isnan(solution.tau).all()
+        assert solution.gave_way() == list(law.task_names)
+
+
+def test_a_task_that_no_motor_moves_and_weights_of_zero_leave_numbers():
+    """The origin of the last link lies where all axes meet."""
+    robot = arm_with_point_masses(1.0)
+    q, rest = np.array([0.1, 0.2, 0.7]), np.zeros(3)
+    for level in (1, 2):
+        law = control.WholeBody(robot, [control.PointTask("link 2"), control.PostureTask(level=level)])
+        solution, _ = law.solve(q, rest, law.targets(q + 0.1))
+        np.testing.assert_allclose(solution.qdd, 10.0, rtol=1e-6)
+        assert solution.residual < 1e-6
+        gains = law.default_gains * np.array([0.0, 1.0, 1.0])
+        solution, _ = law.solve(q, rest, law.targets(q + 0.1), gains=gains)
+        np.testing.assert_allclose(solution.tau, 0.0, atol=1e-9)
+        assert solution.gave_way() == ["posture"]

@@ -221,7 +221,7 @@ def test_all_base_parameters_of_an_arm():
 def test_what_is_refused(arm):
     with pytest.raises(lw.UnknownNameError, match=r"no 'link2\.mass'; did you mean"):
         RecursiveLeastSquares(arm, ("link2.mass",))
-    with pytest.raises(lw.UnknownNameError, match="valid: base, payload, or a list of labels"):
+    with pytest.raises(lw.UnknownNameError, match="valid: base, payload, friction, or a list of labels"):
         RecursiveLeastSquares(arm, "links")
     with pytest.raises(ValueError, match=r"forgetting: expected a number from 0\.5 to 1"):
         RecursiveLeastSquares(arm, forgetting=1.1)
@@ -231,3 +231,34 @@ def test_what_is_refused(arm):
         RecursiveLeastSquares(arm.with_parameters({"joint1.load_friction": 0.1}))
     with pytest.raises(ValueError, match=r"q: expected shape \(\.\.\., samples, 2\)"):
         RecursiveLeastSquares(arm).over(np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2))
+
+
+def test_friction_that_warms_up_is_followed_and_never_drives(arm):
+    """Viscous friction falls by 30 % while the robot works; bodies stay, so each estimate is a possible robot."""
+    rng = np.random.default_rng(5)
+    q, qd, qdd = rng.normal(size=(3, 3000, 2))
+    cold = RecursiveLeastSquares(arm, "friction", noise=NOISE, forgetting=0.995, deviation=0.3)
+    assert set(cold.labels) == {
+        f"joint{k}.{name}_friction" for k in (1, 2) for name in ("viscous", "coulomb")
+    }
+    warmth = np.linspace(0.0, 1.0, 3000)[:, None]
+    change = -0.3 * warmth * np.array([0.5, 0.3]) * qd
+    tau = arm.inverse_dynamics(q, qd, qdd) + change + NOISE * rng.normal(size=q.shape)
+    found = cold.over(q, qd, qdd, tau)
+    last = dict(zip(cold.labels, found.parameters[-1], strict=True))
+    assert last["joint1.viscous_friction"] == pytest.approx(0.35, abs=0.06)
+    assert last["joint2.viscous_friction"] == pytest.approx(0.21, abs=0.03)
+    adapted = arm.with_parameters(last)
+    wrong, right = (
+        np.abs(tau[-500:] - robot.inverse_dynamics(q[-500:], qd[-500:], qdd[-500:])).mean()
+        for robot in (arm, adapted)
+    )
+    assert right < 0.95 * wrong
+    driven = cold.over(q, qd, qdd, -tau)
+    assert (driven.parameters >= 0.0).all()
+    free = RecursiveLeastSquares(
+        arm, "friction", noise=NOISE, forgetting=0.995, deviation=0.3, lowest=-np.inf
+    )
+    assert (free.over(q, qd, qdd, -tau).parameters < -0.1).any()
+    with pytest.raises(ValueError, match="lowest: expected one number or 4"):
+        RecursiveLeastSquares(arm, "friction", lowest=[0.0, 1.0])

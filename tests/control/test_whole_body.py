@@ -251,6 +251,38 @@ def test_a_joint_at_full_speed_stops_before_its_limit():
             assert rate <= speed + 1e-9
 
 
+def test_a_joint_that_cannot_stop_before_its_limit_is_told():
+    """At rest beyond a limit, too fast before it, and too fast for its velocity limit; none of it inside."""
+    robot = lw.load("panda")
+    law = control.WholeBody(robot, [control.PostureTask()])
+    high = robot.limits.upper
+    middle, b = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]), law.bounds.deceleration
+    q, qd = np.tile(middle, (5, 1)), np.zeros((5, 7))
+    q[1, 2] = high[2] + 0.01
+    q[2, 2], qd[2, 2] = high[2] - 0.01, np.sqrt(2.0 * b[2] * 0.01) + 0.1
+    qd[3, 4] = 2.0 * robot.limits.velocity[4]
+    q[4, 2], qd[4, 2] = high[2] - 0.01, -1.0  # it leaves the limit
+    solution, _ = law.solve(q, qd, law.targets(middle))
+    assert (solution.beyond[[0, 4]] == 0.0).all()
+    assert solution.beyond[1] > 0.0
+    assert 0.02 < solution.beyond[2] < 0.2
+    assert solution.beyond[3] > 0.5 * robot.limits.velocity[4]
+    (told, _), (kept, _) = (law.solve(q[k], qd[k], law.targets(middle)) for k in (2, 0))
+    assert "limits of joints" in told.gave_way(1e-3)
+    assert "limits of joints" not in kept.gave_way(1e-3)
+
+
+def test_default_decelerations_can_be_reached_wherever_the_robot_stands():
+    """Straight up an arm's first axes show next to no inertia; and gravity takes a part of the torque."""
+    for name in ("panda", "ur10e"):
+        robot = lw.load(name)
+        law = control.WholeBody(robot, [control.PostureTask()])
+        q = robot.random(np.random.default_rng(9), 200)
+        inertia = np.diagonal(robot.mass_matrix(q), axis1=-2, axis2=-1)
+        needed = inertia * law.bounds.deceleration + np.abs(robot.gravity_torques(q))
+        assert (needed <= law.bounds.torque).all(), name
+
+
 def test_orientation_errors():
     rng = np.random.default_rng(2)
     for angle in (0.0, 1e-10, 0.3, 3.0, np.pi - 1e-9):

@@ -12,7 +12,7 @@ from linkwise.identify import IdentificationError, Log, cloe, didim
 from linkwise.identify.campaign import true_parameters
 from linkwise.identify.estimation.base import base_of
 from linkwise.identify.estimation.friction import friction_named
-from linkwise.identify.loop.gauss_newton import _linearised
+from linkwise.identify.loop.gauss_newton import _linear_model
 from linkwise.identify.loop.problem import LoopProblem
 from linkwise.identify.loop.simulation import values_of
 from linkwise.motion import FourierSeries
@@ -164,7 +164,7 @@ def test_sensitivities_are_those_of_single_simulations(arm, truth, log, referenc
     labels = problem.whole.labels
     base = base_of(arm, np.eye(2), problem.friction)
     columns = [base.columns[0], base.columns[-3]]
-    slopes = _linearised(problem, x, columns, problem.recorded.tau).Y
+    slopes = _linear_model(problem, x, columns, problem.recorded.tau).Y
     for place, column in enumerate(columns):
         torques = []
         for h in (1e-4, -1e-4):

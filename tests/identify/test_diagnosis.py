@@ -10,6 +10,8 @@ from known_arm import motion
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, condition, identify
 from linkwise.identify.judging.diagnosis import diagnose
+from linkwise.identify.judging.screening import Screen, thinned
+from linkwise.identify.judging.searched import searched
 
 NOISE = 0.03  # of each torque
 
@@ -111,6 +113,43 @@ def test_zero_positions(robot, log):
     words = said(robot, replace(log, q=q))
     assert "positions of shoulder look counted from another zero" in words
     assert "adding -90°" in words
+
+
+def test_any_zero_of_one_joint_is_searched(robot):
+    """Other first moments explain most of another zero, so noise hides it for short arms: the search alone."""
+    t, q, qd, qdd = motion(5, dof=3, seconds=10.0, size=0.5)
+    tau = robot.inverse_dynamics(q, qd, qdd)
+    screen = Screen(robot)
+    for shift in (0.6, -0.35):
+        recording = thinned(
+            [condition(Log(t, q + (0.0, shift, 0.0), tau), cutoff=10.0)], np.array(robot.gravity)
+        )
+        found = searched(screen, recording, screen.columns(recording))
+        remedies = [
+            each.remedy for each in found if "of shoulder look counted from another zero" in each.cause
+        ]
+        assert float(remedies[0].split("adding ")[1].split("°")[0]) == pytest.approx(
+            -np.degrees(shift), abs=6.0
+        )
+
+
+@pytest.mark.parametrize("factor", [0.01, 2.5])
+def test_the_torque_of_one_joint_in_another_unit(robot, log, factor):
+    words = said(robot, replace(log, tau=log.tau * (1.0, factor, 1.0)))
+    assert "torques of shoulder look" in words
+    assert float(words.split("multiplying them with ")[1].split(" ")[0]) == pytest.approx(1 / factor, rel=0.2)
+
+
+def test_causes_that_torques_do_not_distinguish_are_both_said():
+    """A planar arm whose axes are parallel to gravity's plane: a turned base and another zero are the same."""
+    arm = lw.load("two_link")
+    t, q, qd, qdd = motion(5, seconds=10.0)
+    tau = arm.inverse_dynamics(q, qd, qdd)
+    noise = NOISE * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(1).normal(size=tau.shape)
+    words = said(arm, Log(t, q + (np.pi, 0.0), tau + noise))
+    assert "joint1 look counted from another zero" in words
+    assert "gravity looks directed along" in words
+    assert words.startswith("one of these, which torques do not distinguish: ")
 
 
 @pytest.mark.parametrize(

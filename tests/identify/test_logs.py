@@ -104,6 +104,28 @@ def test_a_file_with_one_quantity_says_how_files_are_joined(tmp_path, arm):
             read_log(path, arm)
 
 
+def test_one_number_per_row_is_read_in_the_order_that_is_smooth(tmp_path, arm):
+    """As loggers write whole arrays: samples after each other, or joints after each other."""
+    orders = {"sample after sample": lambda x: x.reshape(-1), "joint after joint": lambda x: x.T.reshape(-1)}
+    files = {"position": tmp_path / "q.txt", "torque": tmp_path / "tau.txt"}
+    rate = {"recording": {"rate": 100.0}}
+    for words, order in orders.items():
+        for key, values in (("position", Q), ("torque", TAU)):
+            np.savetxt(files[key], order(values), fmt="%.17g")
+        log = read_log(files, arm, rate)
+        same(log, velocities=False)
+        assert f"position: one number per row, read {words}" in log.notes
+        np.testing.assert_array_equal(read_log(files, arm, rate, rows=(3, 20)).q, log.q[2:20])
+    np.savetxt(files["position"], np.arange(31.0))
+    with pytest.raises(
+        LogError, match=r"one number per row: 31 rows are no samples of 2 joints; give position"
+    ):
+        read_log(files, arm, rate)
+    np.savetxt(files["position"], np.random.default_rng(0).normal(size=100))
+    with pytest.raises(LogError, match="samples after each other are as smooth as joints"):
+        read_log(files, arm, rate)
+
+
 def test_motor_side_with_coupling(tmp_path, arm):
     R, offset = np.array([[50.0, 0.0], [30.0, -40.0]]), np.array([0.1, -0.2])
     motor = np.linalg.solve(R.T, TAU.T).T  # τ = Rᵀ τ_motor

@@ -49,3 +49,49 @@ def test_each_fault_is_named(arm, log):
     assert "held" in said
     (said,) = sample_faults(arm, replace(log, q=log.q[rows], qd=log.qd[rows], tau=log.tau[rows]))
     assert "50 % of the rows repeat" in said
+
+
+def test_held_columns_are_named_and_coarse_ones_are_not(arm, log):
+    rows = np.arange(len(log)) // 6 * 6
+    (said,) = sample_faults(arm, replace(log, q=log.q[rows], qd=None))
+    assert "positions of all joints change only once in 6 rows" in said
+    tau = log.tau.copy()
+    tau[:, 1] = tau[rows, 1]
+    (said,) = sample_faults(arm, replace(log, tau=tau))
+    assert "torques of joint2 change only once in 6 rows" in said
+    assert sample_faults(arm, replace(log, q=np.round(log.q, 2), qd=None)) == []
+
+
+def test_rows_that_are_missing_or_wrong_are_named(arm, log):
+    keep = np.r_[0:500, 800 : len(log)]
+    joined = replace(log, t=log.t[: len(keep)], q=log.q[keep], qd=log.qd[keep], tau=log.tau[keep])
+    (said,) = sample_faults(arm, joined)
+    assert "positions jump" in said
+    assert "after row 500" in said
+    gap = replace(joined, t=log.t[keep])
+    assert sample_faults(arm, gap) == []  # stamps say so: nothing is wrong
+    q = log.q.copy()
+    q[:, 0] = np.mod(q[:, 0], 2 * np.pi)
+    assert np.ptp(q[:, 0]) > 6.0
+    assert "positions jump (joint1 by" in sample_faults(arm, replace(log, q=q))[0]
+    tau = log.tau.copy()
+    tau[100:1400:100] += 20.0 * tau.std(axis=0)
+    (said,) = sample_faults(arm, replace(log, tau=tau))
+    assert "single samples far from their neighbours (joint1 13, joint2 13)" in said
+
+
+def test_columns_of_something_else_are_named(arm, log):
+    (said,) = sample_faults(arm, replace(log, tau=np.abs(log.tau - log.tau.mean(axis=0))))
+    assert "never change their sign" in said
+    (said,) = sample_faults(arm, replace(log, tau=log.tau[:, [1, 1]]))
+    assert "the same numbers" in said
+    (said,) = sample_faults(arm, replace(log, tau=np.stack([log.tau[:, 0], 3.0 * log.q[:, 1]], axis=1)))
+    assert "torques of joint2 are its positions" in said
+    (said,) = sample_faults(arm, replace(log, q=log.q * (1.0, 0.0), qd=None))
+    assert "positions of joint2 never change" in said
+
+
+def test_late_velocities_are_named(arm, log):
+    late = np.concatenate([log.qd[:1].repeat(10, axis=0), log.qd[:-10]])  # 50 ms
+    (said,) = sample_faults(arm, replace(log, qd=late))
+    assert "those of positions about 50 ms earlier" in said

@@ -65,6 +65,7 @@ def held(robot, q, rng, feet, **options):
             optimal.Effort(1e-3),
             optimal.JointTracking(q, 1.0, velocity=0.0),
             optimal.ContactForces(weight=1e-3),
+            optimal.Smoothness(1e-4),  # of accelerations, which contacts change
         ],
         terminal=[optimal.JointTracking(q, 1.0, velocity=0.0, name="end")],
         limits=[optimal.FrictionCone(0.6)],

@@ -7,7 +7,9 @@ import pytest
 
 import linkwise as lw
 from linkwise import optimal
+from linkwise.control.controller import limits_of_torque
 from linkwise.optimal.contact_schedule import ACTIVE
+from linkwise.optimal.walking.feet import feet_of
 from linkwise.optimal.walking.planner import table_of
 from linkwise.optimal.walking.stages import moved
 from linkwise.simulate import Plant, Push, simulate
@@ -227,6 +229,34 @@ def test_what_cannot_walk_is_said():
         optimal.Walking(robot, stand=stand, feet=["knee0", "knee1"])
     with pytest.raises(lw.ShapeError, match="one robot"):
         optimal.Walking(robot, stand=stand)(0.0, np.zeros((2, robot.nq)), np.zeros((2, robot.dof)))
+
+
+def test_contacts_of_a_file_are_feet_where_they_are_one_ball():
+    """Files give shapes: the centres of the balls are the feet, not the origins of their links; the trunk is none."""
+    robot, stand = quadruped(2)
+    expected = feet_of(robot, None, stand, None)
+    read = [
+        lw.Contact(
+            each.frame,
+            shapes=[lw.Shape(each.frame, "sphere", [each.radius], offset=each.offset)],
+            friction=0.8,
+            name=each.name,
+        )
+        for each in robot.contacts
+    ]
+    trunk = lw.Contact("body", shapes=[lw.Shape("body", "box", [0.3, 0.1, 0.1])], nearest=4, name="trunk")
+    found = feet_of(robot.with_contacts([*read, trunk]), None, stand, None)
+    assert found.names == expected.names
+    assert found.radius == expected.radius == 0.02
+    assert np.array_equal(found.places, expected.places)
+    with pytest.raises(optimal.ProblemError, match="no contacts to take them from"):
+        feet_of(robot.with_contacts([trunk]), None, stand, None)
+    motors = np.arange(1.0, 13.0)
+    limits = limits_of_torque(robot, motors)
+    assert np.isinf(limits[:6]).all()
+    assert np.array_equal(limits[6:], motors)
+    with pytest.raises(ValueError, match=r"one number or 18 or 12 \(without those of the base\)"):
+        limits_of_torque(robot, np.ones(13))
 
 
 def test_stiff_friction_of_a_floating_robot_is_implicit():

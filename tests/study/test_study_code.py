@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.study.code import parts
-from linkwise.study.identity import SINCE, _told
+from linkwise.study.identity import SINCE, _changes
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def project(tmp_path, monkeypatch):
 
 
 def told(before: dict, now: dict) -> list[str]:
-    return _told(before, now, SINCE)
+    return _changes(before, now, SINCE)
 
 
 BASE = {

@@ -81,6 +81,12 @@ def test_arrays(tmp_path, arm, file, content):
     same(read_log(tmp_path / file, arm))
 
 
+def test_constants_of_motors_are_no_times(tmp_path, arm):
+    for constants in ([0.1, 0.2], [0.2, 0.1], np.linspace(0.1, 0.7, 6)):
+        npz(tmp_path / "run.npz", {"k_T": np.array(constants)} | ARRAYS)
+        same(read_log(tmp_path / "run.npz", arm))
+
+
 def test_records_in_hdf5(tmp_path, arm):
     package = pytest.importorskip("h5py")
     kinds = [(name, float) for name in ("t", "q1", "q2", "qd1", "qd2", "tau1", "tau2")]

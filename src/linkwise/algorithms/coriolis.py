@@ -8,8 +8,12 @@ Izaguirre's (1) are the entries of C for unit velocities, because C is linear in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from linkwise.algorithms.carriers import Carriers, Place
 from linkwise.algorithms.kinematics import Pose, axis_in_base, link_poses
 from linkwise.joint_laws import is_zero, world_rotor
 from linkwise.model.axes import JointValue, parts_of
@@ -59,17 +63,35 @@ Composite = tuple[RigidInertia, Block]
 
 def _coriolis(links: Mechanism, poses: list[Pose], qd: Sequence[JointValue]) -> list[list[Scalar]]:
     S, rates, total = axes_and_composites(links, poses, qd)
-    size, own = links.dof, coordinates_by_link(links)
-    C: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
+    C = np.full((links.dof, links.dof), 0.0, object)
     with stage("matrix"):
-        for j, (k, _) in enumerate(links.coordinates()):
-            forces = forces_of(S[j], rates[j], total[k])
-            for i in own[k]:
-                C[i][j] = S[i].dot(forces[0])
-            for i in (i for a in links.ancestors(k) for i in own[a]):
-                C[i][j] = S[i].dot(forces[0])
-                C[j][i] = carried(S[i], rates[i], forces)
-    return C
+        axes = list(zip(S, rates, strict=True))
+        add_pairs(C, Carriers(links), axes.__getitem__, total.__getitem__)
+    return C.tolist()
+
+
+def add_pairs(
+    C: Any,
+    carriers: Carriers,
+    axis: Callable[[Place], tuple[Spatial, Spatial]],
+    composite: Callable[[Place], Composite],
+) -> None:
+    """Add the entries of all pairs of axes of which one carries the other.
+
+    Args:
+        C: a matrix over axes.
+        carriers: the pairs.
+        axis: S and Ṡ of an axis.
+        composite: of a link.
+    """
+    for j in carriers.axes():
+        forces = forces_of(*axis(j), composite(carriers.link[j]))
+        for i in carriers.own(j):
+            C[i, j] = C[i, j] + axis(i)[0].dot(forces[0])
+        for i in carriers.others(j):
+            S, rate = axis(i)
+            C[i, j] = C[i, j] + S.dot(forces[0])
+            C[j, i] = C[j, i] + carried(S, rate, forces)
 
 
 def forces_of(S: Spatial, rate: Spatial, composite: Composite) -> tuple[Spatial, Spatial, Spatial]:
@@ -119,14 +141,6 @@ def axes_and_composites(
                     mine if above is None else (above[0] + mine[0], add_blocks(above[1], mine[1]))
                 )
     return S, rates, [composite for composite in total if composite is not None]
-
-
-def coordinates_by_link(links: Mechanism) -> list[range]:
-    """For every link the numbers of its velocity coordinates."""
-    return [
-        range(start, start + len(link.axes))
-        for start, link in zip(links.first_coordinates(), links, strict=True)
-    ]
 
 
 def joint_axes(link: MovingLink, pose: Pose) -> list[Spatial]:

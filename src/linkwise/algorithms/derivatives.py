@@ -13,13 +13,16 @@ All quantities are taken in the base frame about its origin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from linkwise.algorithms.carriers import Carriers, Place
 from linkwise.algorithms.coriolis import (
     Block,
     add_blocks,
     body_coriolis,
-    coordinates_by_link,
     inertia_in_base,
     joint_axes,
     motion_cross,
@@ -45,21 +48,41 @@ def inverse_dynamics_derivatives(
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """(∂τ/∂q, ∂τ/∂q̇), n×n each, without friction."""
     each, composite = axes_and_composites(links, q, qd, qdd)
-    n, own = links.dof, coordinates_by_link(links)
-    by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-    by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    by_q, by_qd = np.full((2, links.dof, links.dof), 0.0, object)
     with stage("derivatives"):
-        for i, (k, _) in enumerate(links.coordinates()):
-            row_B, row_I, column_q, column_qd = forces_of(each[i], composite[k])
-            for a in (k, *links.ancestors(k)):
-                for j in own[a]:
-                    S_j, psi_d_j, psi_dd_j, mixed_j = each[j]
-                    by_q[i][j] = row_B.dot(psi_d_j) + row_I.dot(psi_dd_j)
-                    by_qd[i][j] = row_B.dot(S_j) + row_I.dot(mixed_j)
-                    if a != k:
-                        by_q[j][i] = S_j.dot(column_q)
-                        by_qd[j][i] = S_j.dot(column_qd)
-    return by_q, by_qd
+        add_pairs(by_q, by_qd, Carriers(links), each.__getitem__, composite.__getitem__)
+    return by_q.tolist(), by_qd.tolist()
+
+
+def add_pairs(
+    by_q: Any,
+    by_qd: Any,
+    carriers: Carriers,
+    axis: Callable[[Place], AxisMotion],
+    composite: Callable[[Place], Composite],
+    sign: float = 1.0,
+) -> None:
+    """Add the derivatives by all pairs of axes of which one carries the other.
+
+    Args:
+        by_q: ∂τ/∂q, a matrix over axes.
+        by_qd: ∂τ/∂q̇.
+        carriers: the pairs.
+        axis: the motion of an axis.
+        composite: of a link.
+        sign: −1 adds the negative derivatives.
+    """
+    for i in carriers.axes():
+        forces = forces_of(axis(i), composite(carriers.link[i]))
+        row_B, row_I, column_q, column_qd = (sign * force for force in forces)
+        for axes, carry in ((carriers.own(i), False), (carriers.others(i), True)):
+            for j in axes:
+                S, psi_d, psi_dd, mixed = axis(j)
+                by_q[i, j] = by_q[i, j] + (row_B.dot(psi_d) + row_I.dot(psi_dd))
+                by_qd[i, j] = by_qd[i, j] + (row_B.dot(S) + row_I.dot(mixed))
+                if carry:
+                    by_q[j, i] = by_q[j, i] + S.dot(column_q)
+                    by_qd[j, i] = by_qd[j, i] + S.dot(column_qd)
 
 
 def forces_of(axis: AxisMotion, composite: Composite) -> tuple[Spatial, Spatial, Spatial, Spatial]:

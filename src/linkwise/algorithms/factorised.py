@@ -1,24 +1,39 @@
 """Solving with a formed mass matrix: M = L D Lᵀ along the branches of the tree.
 
 The mass matrix of a tree has no entries between branches, and its factorisation from the tips to the base keeps it so
-(Featherstone's LTDL): M = Lᵀ D L with unit lower L, entries only between a joint and its ancestors.
+(Featherstone's LTDL): M = Lᵀ D L with unit lower L, entries only between a joint and its ancestors. Joints that follow
+others and held frames add entries between branches (``filled``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from linkwise.algorithms.dense import ROUND_OFF
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
+from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar, stage
 
+Inner = Sequence[Sequence[int]]
 
-def factorise(links: Mechanism, M: list[list[Scalar]]) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """(L, 1/D) with M = Lᵀ D L; a vanishing pivot becomes NaN."""
+
+def factorise(
+    links: Mechanism, M: list[list[Scalar]], inner: Inner | None = None
+) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """(L, 1/D) with M = Lᵀ D L; a vanishing pivot becomes NaN.
+
+    Args:
+        links: the tree.
+        M: its mass matrix, or another matrix.
+        inner: the places that are not zero in each row of another matrix, see ``filled``.
+    """
     H = [list(row) for row in M]
     inverse: list[Scalar] = [0.0] * len(H)
-    floors = flat(axis_inertia_floors(links))
-    inner = inner_coordinates(links)
+    floors = (
+        flat(axis_inertia_floors(links)) if inner is None else [ROUND_OFF * M[k][k] for k in range(len(M))]
+    )
+    inner = inner_coordinates(links) if inner is None else inner
     with stage("factorisation"):
         for k in reversed(range(len(H))):
             inverse[k] = 1.0 / checked(H[k][k], floors[k])
@@ -55,18 +70,22 @@ def _solve(
     return outward(links, L, [value * scale for value, scale in zip(x, inverse, strict=True)])
 
 
-def inward(links: Mechanism, L: list[list[Scalar]], right: Sequence[Scalar]) -> list[Scalar]:
+def inward(
+    links: Mechanism, L: list[list[Scalar]], right: Sequence[Scalar], inner: Inner | None = None
+) -> list[Scalar]:
     """L⁻ᵀ right: the first half of a solution."""
-    x, inner = list(right), inner_coordinates(links)
+    x, inner = list(right), inner_coordinates(links) if inner is None else inner
     for k in reversed(range(len(x))):
         for i in inner[k]:
             x[i] = x[i] - L[k][i] * x[k]
     return x
 
 
-def outward(links: Mechanism, L: list[list[Scalar]], right: Sequence[Scalar]) -> list[Scalar]:
+def outward(
+    links: Mechanism, L: list[list[Scalar]], right: Sequence[Scalar], inner: Inner | None = None
+) -> list[Scalar]:
     """L⁻¹ right: the other half."""
-    x, inner = list(right), inner_coordinates(links)
+    x, inner = list(right), inner_coordinates(links) if inner is None else inner
     for k in range(len(x)):
         for i in inner[k]:
             x[k] = x[k] - L[k][i] * x[i]
@@ -84,6 +103,15 @@ def inner_coordinates(links: Mechanism) -> list[list[int]]:
         ]
         inner.append(own + above)
     return inner
+
+
+def filled(M: list[list[Scalar]]) -> list[list[int]]:
+    """For every coordinate of a symmetric matrix those before it, nearest first, that its factors have entries for."""
+    rows = [{j for j in range(k) if not is_zero(row[j])} for k, row in enumerate(M)]
+    for own in reversed(rows):
+        for i in own:
+            rows[i] |= {j for j in own if j < i}
+    return [sorted(own, reverse=True) for own in rows]
 
 
 def invert(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:

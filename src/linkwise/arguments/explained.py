@@ -66,13 +66,10 @@ def _missing(thing: Any, name: str) -> Any:
         if hasattr(type(thing), name):  # a property that raised an AttributeError: raise that one
             return object.__getattribute__(thing, name)
         from linkwise.arguments.guesses import answer, public_names
-        from linkwise.core.other_names import instead_of
 
         kind = type(thing)
         names = {*public_names(kind), *(each for each in getattr(thing, "__dict__", ()) if each[0] != "_")}
-        raise AttributeError(
-            answer(name, kind.__name__, names, instead_of(kind.__name__)), name=name, obj=thing
-        )
+        raise AttributeError(answer(name, kind.__name__, names, kind.__name__), name=name, obj=thing)
     raise AttributeError(f"{type(thing).__name__!r} object has no attribute {name!r}", name=name, obj=thing)
 
 

@@ -11,15 +11,28 @@ last, and the misspellings are likely ones, made from the real names.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from linkwise.core.other_names import instead_of, nearest
+from linkwise.core.other_names import by_words, instead_of, nearest, related, words_of
 from linkwise.errors import DtypeError
 
 ROBOT_GUESSES, MODULE_GUESSES = instead_of("robot"), instead_of("linkwise")
+PARTS = (
+    "linkwise",
+    "control",
+    "motion",
+    "optimal",
+    "simulate",
+    "collision",
+    "identify",
+    "environments",
+    "view",
+)
+"""Sections of the table whose names people look for in the module ``linkwise``, too."""
 CONFUSED = (
     "iy",
     "yi",
@@ -53,6 +66,21 @@ def misspellings(name: str) -> Iterator[str]:
         yield from (name[:k] + pair[1] + name[k + 1 :] for pair in CONFUSED if name[k] == pair[0])
 
 
+def _ways(name: str) -> Iterator[str]:
+    """Other ways to write a name of the table: snake and camel case, singular and plural, with get before it."""
+    if len(name) < 3 or name.startswith("mj"):
+        return
+    words = _CAPITAL.sub("_", name).lower().split("_")
+    snake = "_".join(words)
+    camel = words[0] + "".join(map(str.capitalize, words[1:]))
+    yield from (snake, camel, _number(snake), _number(camel))
+    if words[0] not in ("get", "compute"):
+        yield from (f"get_{snake}", f"get{camel[0].upper()}{camel[1:]}", f"compute_{snake}")
+
+
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
 def _number(word: str) -> str:
     """The other number of a noun: torque, torques."""
     return word[:-1] if word.endswith("s") else word + "s"
@@ -61,14 +89,14 @@ def _number(word: str) -> str:
 class Guess:
     """An attribute of robots that says what to type instead."""
 
-    __slots__ = ("meant", "name")
+    __slots__ = ("meant", "name", "use")
 
-    def __init__(self, name: str, meant: str | None):
-        self.name, self.meant = name, meant
+    def __init__(self, name: str, meant: str | None, use: str = ""):
+        self.name, self.meant, self.use = name, meant, use
 
     def __get__(self, robot: Any, owner: type | None = None) -> Any:
         if self.meant is None:
-            raise AttributeError(f"{self.name}: use {ROBOT_GUESSES[self.name]}")
+            raise AttributeError(f"{self.name}: use {self.use}")
         raise AttributeError(f"Robot has no attribute {self.name!r}; did you mean {self.meant!r}?")
 
 
@@ -87,12 +115,15 @@ class RobotType(type):
 
     def __getattr__(cls, name: str) -> Any:
         names = () if name.startswith("_") else public_names(cls)
-        raise AttributeError(answer(name, "Robot", names, {**MODULE_GUESSES, **ROBOT_GUESSES}))
+        raise AttributeError(answer(name, "Robot", names, "linkwise", "robot"))
 
 
 def _answering(names: set[str]) -> type:
     """A class whose attributes are the guesses and the likely misspellings of these names."""
-    found: dict[str, Any] = {name: Guess(name, None) for name in ROBOT_GUESSES}
+    found: dict[str, Any] = {}
+    for name, use in ROBOT_GUESSES.items():
+        found |= {way: Guess(way, None, use) for way in _ways(name) if way not in ROBOT_GUESSES}
+    found |= {name: Guess(name, None, use) for name, use in ROBOT_GUESSES.items()}
     for name in sorted(names):
         if len(name) > 3:
             found |= {wrong: Guess(wrong, name) for wrong in misspellings(name) if wrong not in found}
@@ -121,11 +152,20 @@ def public_names(cls: type) -> list[str]:
     return [name for name in (*dir(cls), *annotated) if not name.startswith("_")]
 
 
-def answer(name: str, owner: str, names: Iterable[str], guesses: dict[str, str]) -> str:
-    """What to type instead of a name that ``owner`` does not have: from the table, or the nearest names."""
-    if name in guesses:
-        return f"{name}: use {guesses[name]}"
-    close = [] if name.startswith("_") else nearest(name, names, most=3)
+def answer(name: str, owner: str, names: Iterable[str], *sections: str) -> str:
+    """What to type instead of a name that ``owner`` does not have: from sections of the table, or names that are near
+    or about the same thing."""
+    if name.startswith("_"):
+        return f"{owner} has no attribute {name!r}"
+    names = list(names)
+    for section in sections:
+        if name in instead_of(section):
+            return f"{name}: use {instead_of(section)[name]}"
+    if not any(words_of(each) == words_of(name) for each in names):
+        for section in sections:
+            if use := by_words(name, section):
+                return f"{name}: use {use}"
+    close = nearest(name, names, most=3) or related(name, names)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return f"{owner} has no attribute {name!r}{hint}"
 
@@ -136,7 +176,7 @@ class Part(ModuleType):
     def __getattr__(self, name: str) -> Any:
         part = self.__name__.rpartition(".")[2]
         names = vars(self).get("__all__", ())
-        raise AttributeError(answer(name, f"module {self.__name__!r}", names, instead_of(part)))
+        raise AttributeError(answer(name, f"module {self.__name__!r}", names, part))
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         raise DtypeError(
@@ -159,4 +199,4 @@ def module_answer(name: str, names: Iterable[str], methods: Iterable[str], robot
         return f"{name}: use linkwise.load({name.lower()!r})"
     if name in methods:
         return f"{name} belongs to robots: robot.{name} with robot = linkwise.load('panda') or of a file"
-    return answer(name, "module 'linkwise'", names, {})
+    return answer(name, "module 'linkwise'", names, *PARTS, "robot")

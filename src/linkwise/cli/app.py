@@ -17,14 +17,15 @@ from typing import Any
 
 import click
 
+from linkwise.arguments.guesses import PARTS
 from linkwise.arguments.wrong_arguments import BUG, is_bug
 from linkwise.cli.support import layout
 from linkwise.cli.support.ending import Ended, ended_by_signals
-from linkwise.cli.support.headings import WithExamples
+from linkwise.cli.support.headings import WithExamples, first_example
 from linkwise.cli.support.streams import all_letters_writable
 from linkwise.cli.support.warned import show_warnings
 from linkwise.core import children, foreign
-from linkwise.core.other_names import instead_of, option_instead
+from linkwise.core.other_names import by_words, nearest, option_instead
 from linkwise.errors import LinkwiseError, suggest
 from linkwise.study.errors import StoppedError
 
@@ -84,10 +85,17 @@ class Commands(WithExamples, click.Group):
 
 def _instead_of_command(name: str) -> str:
     """What to type instead: a command, or what the table says where no command does it."""
-    said = instead_of("command").get(name.lower().replace("-", "_"), "")
-    if said and not re.fullmatch(r"linkwise \w+", said):
+    typed = name.lower().replace("-", "_")
+    said = by_words(typed, "command") or ""
+    if re.fullmatch(r"linkwise \w+", said):
+        return f"did you mean {said.partition(' ')[2]!r}? commands: {', '.join(COMMANDS)}"
+    if said:
         return f"use {said}"
-    return suggest(name.lower(), COMMANDS).replace("valid:", "commands:")
+    if not nearest(typed, COMMANDS):
+        for section in ("robot", *PARTS):
+            if use := by_words(name, section):
+                return f"in Python use {use}; commands: {', '.join(COMMANDS)}"
+    return suggest(typed, COMMANDS).replace("valid:", "commands:")
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -190,6 +198,10 @@ def _with_command(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
         message = _without_option(error.option_name, context)
+        if ";" not in message and (example := first_example(context)):
+            message += f"; for example: {example}"
+    elif isinstance(error, click.MissingParameter) and (example := first_example(context)):
+        message = f"{message.rstrip('.')}; for example: {example}"
     if context is not None and context.parent is not None:
         return f"{context.info_name}: {message.rstrip('.')} (see: {context.command_path} --help)"
     return message
@@ -200,7 +212,7 @@ def _without_option(name: str, context: click.Context | None) -> str:
     has = [each for param in context.command.params for each in param.opts] if context is not None else []
     use = option_instead(name, has)
     arguments = [
-        param.human_readable_name.removesuffix("...")
+        param.human_readable_name.rstrip(".…")
         for param in (context.command.params if context is not None else ())
         if isinstance(param, click.Argument)
     ]
@@ -208,6 +220,8 @@ def _without_option(name: str, context: click.Context | None) -> str:
         return f"no option {name}; {argument} is given without it"
     if use == "--no-open":
         return f"no option {name}; the page is opened unless --no-open is given"
+    if use == "--open" and name.startswith("--no-"):
+        return f"no option {name}; the page is opened only where --open is given"
     return f"no option {name}{f'; did you mean {use}?' if use else ''}"
 
 

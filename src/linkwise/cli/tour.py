@@ -87,13 +87,17 @@ def _show_payload(found: Capability | str) -> None:
     if isinstance(found, str):
         say(f"Payload: not computed: {found}")
     elif not found.payload.size:
-        say("Payload: cannot be told, no joint that feels a load has an effort limit in the file")
+        say("Payload: cannot be computed, no joint that feels a load has an effort limit in the file")
     else:
         least, most = found.payload.min(), found.holds(0.5)
         say(
             f"Payload at {found.frame}, at rest: every position holds {number(least, 3)} kg, half of them "
             f"{number(most, 3)} kg, the outer 5 % of the workspace {number(found.stretched(), 3)} kg"
         )
+        if found.doubtful:
+            from linkwise.tour.capability import DOUBTFUL_PAYLOAD
+
+            say(f"  {DOUBTFUL_PAYLOAD}")
 
 
 def _show_motion(found: FastMotion | str) -> None:

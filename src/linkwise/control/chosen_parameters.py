@@ -23,7 +23,8 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
-BASE = "base"
+BASE, FRICTION = "base", "friction"
+OFFSET = "torque_offset"
 Rows = list[list[Scalar]]
 
 
@@ -31,8 +32,8 @@ Rows = list[list[Scalar]]
 class Chosen:
     """Parameters θ of a robot.
 
-    ``what``: "base" (base parameters of links, rotors and friction), "payload" (ten numbers of a load at ``frame``) or
-    labels of ``robot.parameter_labels``.
+    ``what``: "base" (base parameters of links, rotors and friction), "payload" (ten numbers of a load at ``frame``),
+    "friction" (all coefficients of friction, and offsets of torques) or labels of ``robot.parameter_labels``.
     """
 
     robot: Robot
@@ -66,13 +67,16 @@ class Chosen:
             return base.labels, base.values, np.eye(len(known))[:, list(base.columns)]
         if self.what == PAYLOAD:
             return tuple(f"{PAYLOAD}.{label}" for label in LABELS), np.zeros(len(LABELS)), self._of_payload()
-        if isinstance(self.what, str):
-            raise UnknownNameError(f"parameters: no {self.what!r}; valid: base, payload, or a list of labels")
-        for label in self.what:
+        wanted = tuple(filter(is_friction, known)) if self.what == FRICTION else self.what
+        if isinstance(wanted, str):
+            raise UnknownNameError(
+                f"parameters: no {wanted!r}; valid: base, payload, friction, or a list of labels"
+            )
+        for label in wanted:
             if label not in known:
                 raise UnknownNameError(f"parameters: no {label!r}; {suggest(label, known)}")
-        places = [known.index(label) for label in self.what]
-        return tuple(self.what), robot.parameters[places], np.eye(len(known))[:, places]
+        places = [known.index(label) for label in wanted]
+        return tuple(wanted), robot.parameters[places], np.eye(len(known))[:, places]
 
     def _of_payload(self) -> np.ndarray:
         """How the parameters of the link behind the frame change with those of a load in the frame's axes."""
@@ -130,6 +134,12 @@ class Chosen:
             else {label: [value] for label, value in zip(self.labels, values, strict=True)}
         )
         return with_symbols(links, self.robot, self.frame, named, base_parameters=False)
+
+
+def is_friction(label: str) -> bool:
+    """Whether a label is that of a coefficient of friction or of an offset: what changes with temperature and wear."""
+    name = label.rpartition(".")[2]
+    return "_friction" in name or name == OFFSET
 
 
 def _sum(terms: list[Scalar]) -> Scalar:

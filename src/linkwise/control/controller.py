@@ -375,18 +375,23 @@ def symbolic_links(
 
 
 def limits_of_torque(robot: Robot, torque_limits=None) -> np.ndarray:
-    """The largest torques [N·m or N], shape (n,): those given (one number or n), the robot's for None, and
-    infinity for False or where the robot has none.
+    """The largest torques [N·m or N], shape (n,): those given (one number, n, or those of the joints behind a floating
+    base), the robot's for None, and infinity for False or where the robot has none.
     """
     if torque_limits is None:
         return robot.effort_limits
     if torque_limits is False:
         return np.full(robot.dof, np.inf)
+    floats = robot.coordinate_joints[0].type == "floating"
     try:
-        found = np.array(np.broadcast_to(np.asarray(torque_limits, dtype=float), (robot.dof,)))
+        given = np.asarray(torque_limits, dtype=float)
+        if floats and given.shape == (robot.dof - 6,):
+            given = np.concatenate([np.full(6, np.inf), given])
+        found = np.array(np.broadcast_to(given, (robot.dof,)))
     except (TypeError, ValueError):
+        motors = f" or {robot.dof - 6} (without those of the base)" if floats else ""
         raise ValueError(
-            f"torque_limits: expected one number or {robot.dof}, got {torque_limits!r}"
+            f"torque_limits: expected one number or {robot.dof}{motors}, got {torque_limits!r}"
         ) from None
     if not (found > 0).all():
         raise ValueError(f"torque_limits: expected positive numbers, got {found}")

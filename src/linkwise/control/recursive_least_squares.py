@@ -5,6 +5,9 @@ count less by a forgetting factor λ per sample, P ← P/λ. Directions that a m
 bound; here every parameter has a largest standard deviation, and one that has reached it is forgotten no further, while
 the others are (a forgetting factor for every parameter, S. Saelid and B. Foss, 1983): P ← S P S with
 s_i = min(λ^(−1/2), bound_i/deviation_i).
+
+Friction changes with temperature and wear while bodies stay as they are: ``parameters="friction"`` follows it alone, so
+that the robot remains one that can exist; estimates are kept at or above ``lowest``, which is zero for what brakes.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from linkwise.algorithms.ud_factors import UD, measure, packed_size
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
-from linkwise.control.chosen_parameters import BASE, Chosen
+from linkwise.control.chosen_parameters import BASE, FRICTION, OFFSET, Chosen
 from linkwise.control.momentum_observer import positive
 from linkwise.core.once import once
 from linkwise.language import array, dot, empty, span
@@ -27,6 +30,7 @@ from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
 VAGUE = 10.0  # standard deviation of parameters before the first sample, in their own units
+LARGEST = 1e300  # stands for infinity in code
 FASTEST = 0.5  # forgetting factor below which nothing is estimated
 
 
@@ -50,13 +54,16 @@ class RecursiveLeastSquares:
     Args:
         robot: the model; parameters that are not followed keep its values.
         parameters: "base" (all base parameters of links, rotors and friction), "payload" (ten numbers
-            m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz of a load at ``frame``), or labels of ``robot.parameter_labels``.
+            m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz of a load at ``frame``), "friction" (its coefficients and offsets of
+            torques, the bodies as they are), or labels of ``robot.parameter_labels``.
         forgetting: λ per sample, from 0.5 to 1; 1: all samples count alike, and the result is that of least squares.
         noise: standard deviation of the torques [N·m or N], one number or (n,).
         start: values before the first sample, (parameters,); None: the robot's.
         deviation: their standard deviation, one number or (parameters,).
         bound: largest standard deviation to which forgetting leads, one number or (parameters,); None: ``deviation``.
         frame: of the payload; None: the only leaf.
+        lowest: smallest values, one number or (parameters,); None: 0 for coefficients of friction with
+            parameters="friction", no limit for all others.
 
     Raises:
         ValueError: a number has the wrong sign or length.
@@ -74,6 +81,7 @@ class RecursiveLeastSquares:
         deviation: Any = VAGUE,
         bound: Any = None,
         frame: str | None = None,
+        lowest: Any = None,
     ):
         self.robot = robot
         self.chosen = Chosen(robot, parameters, frame)
@@ -88,6 +96,12 @@ class RecursiveLeastSquares:
         self.start = self.chosen.start if start is None else np.asarray(start, dtype=float)
         if self.start.shape != (self.chosen.size,):
             raise ValueError(f"start: expected {self.chosen.size} numbers, got shape {self.start.shape}")
+
+        brakes = [parameters == FRICTION and not label.endswith(OFFSET) for label in self.chosen.labels]
+        given = np.where(brakes, 0.0, -np.inf) if lowest is None else np.asarray(lowest, dtype=float)
+        if given.shape not in ((), (self.chosen.size,)) or np.isnan(given).any():
+            raise ValueError(f"lowest: expected one number or {self.chosen.size}, got {lowest!r}")
+        self.lowest = np.broadcast_to(given, (self.chosen.size,)).copy()
 
     def __repr__(self) -> str:
         return f"<RecursiveLeastSquares of {self.robot.name}: {self.chosen.size} parameters, λ = {self.forgetting:g}>"
@@ -137,6 +151,10 @@ class RecursiveLeastSquares:
             residual[r] = given[r] - dot(rows[r, :], x)
         for r in span(n):
             measure(factors, x, rows[r, :], given[r] - dot(rows[r, :], x), variance[r])
+        if np.isfinite(self.lowest).any():
+            least = array(np.maximum(self.lowest, -LARGEST).tolist())
+            for k in span(size):
+                x[k] = where(x[k] < least[k], least[k], x[k])
         deviations, following = empty(size), empty(1 + size + packed_size(size))
         variances = factors.variances()
         following[0] = 1.0
@@ -165,7 +183,7 @@ class RecursiveLeastSquares:
         n, size = self.robot.dof, self.chosen.size
         inputs = {"q": self.robot.nq, "qd": n, "qdd": n, "tau": n}
         shapes: dict[str, tuple[int, ...]] = {"parameters": (size,), "deviations": (size,), "residual": (n,)}
-        numbers = (self.noise, self.bound, self.start, self.deviation)
+        numbers = (self.noise, self.bound, self.start, self.deviation, self.lowest)
         content = (self.chosen.content(), self.forgetting, [x.tobytes() for x in numbers])
         return Recursion(
             "recursive_least_squares", inputs, shapes, 1 + size + packed_size(size), self.update, content

@@ -50,8 +50,8 @@ def meant(name: str, valid: Collection[str]) -> str | None:
 
 
 def nearest(name: str, valid: Iterable[str], most: int = 1) -> list[str]:
-    """Valid names that differ from a typed one in few letters; capital letters and underscores do not count. Names
-    that share some letters by chance, such as "completion" and "operations", are not near.
+    """Valid names that have the same words as a typed one, else those that differ in few letters; capital letters and
+    underscores do not count. Names that share letters by chance, such as "completion" and "operations", are not near.
 
     Args:
         name: what was typed.
@@ -59,14 +59,123 @@ def nearest(name: str, valid: Iterable[str], most: int = 1) -> list[str]:
         most: how many are given.
     """
     plain, typed = {_letters(each): each for each in valid}, _letters(name[:100])
-    cutoff = NEAR if len(typed) > SHORT else NEAR_SHORT
-    return [plain[each] for each in difflib.get_close_matches(typed, plain, n=most, cutoff=cutoff)]
+    if typed in plain:
+        return [plain[typed]]
+    if same := [each for each in plain.values() if words_of(each) == words_of(name)]:
+        return same[:most]
+    if len(typed) <= SHORT:
+        return [each for plain_name, each in plain.items() if _one_letter_apart(typed, plain_name)][:most]
+    return [plain[each] for each in difflib.get_close_matches(typed, plain, n=most, cutoff=NEAR)]
 
 
-NEAR, NEAR_SHORT = 0.75, 0.6
-"""Fraction of letters in common (``difflib``) from which names are near; in a short name one letter counts more."""
+NEAR = 0.8
+"""Fraction of letters in common (``difflib``) from which long names are near."""
 SHORT = 4
-"""Letters of a short name."""
+"""Letters of a short name, in which one letter may differ."""
+FILLERS = frozenset(
+    (
+        *(
+            "a",
+            "an",
+            "arm",
+            "calc",
+            "calculate",
+            "class",
+            "compute",
+            "control",
+            "controller",
+            "create",
+            "do",
+            "fn",
+            "for",
+        ),
+        *(
+            "func",
+            "function",
+            "get",
+            "in",
+            "law",
+            "make",
+            "method",
+            "mj",
+            "model",
+            "my",
+            "of",
+            "robot",
+            "run",
+            "set",
+        ),
+        *("the", "to"),
+    )
+)
+"""Words that say nothing about which name is meant: get_jacobian, PDController."""
+
+
+@functools.cache
+def words_of(name: str) -> frozenset[str]:
+    """The words of a name in camel or snake case, in the singular, without those that say nothing.
+
+    >>> sorted(words_of("getMassMatrix"))
+    ['mass', 'matrix']
+    """
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
+    words = [part.lower() for part in parts]
+    single = [word[:-1] if len(word) > 3 and word[-1] == "s" != word[-2] else word for word in words]
+    return frozenset(word for word in single if word not in FILLERS) or frozenset(single)
+
+
+def by_words(name: str, section: str) -> str | None:
+    """What to type instead of a name, where the table has one with the same words; None if it has none.
+
+    Args:
+        name: what was typed.
+        section: a section of the table.
+    """
+    return instead_of(section).get(name) or _by_words(section).get(words_of(name))
+
+
+@functools.cache
+def _by_words(section: str) -> dict[frozenset[str], str]:
+    table: dict[frozenset[str], str] = {}
+    for name, use in instead_of(section).items():
+        table.setdefault(words_of(name), use)
+    return table
+
+
+def related(name: str, valid: Iterable[str], most: int = 3) -> list[str]:
+    """Valid names that share a word with a typed one, those with most words in common first. A word that many names
+    have is no sign of what is meant.
+
+    Args:
+        name: what was typed.
+        valid: names that are possible.
+        most: how many are given.
+    """
+    typed, names = words_of(name), list(valid)
+    shared = {word: [each for each in names if word in words_of(each)] for word in typed}
+    told = {word for word, each in shared.items() if 0 < len(each) <= COMMON}
+    found = [each for each in names if words_of(each) & told]
+    return sorted(found, key=lambda each: -len(words_of(each) & typed) / len(words_of(each) | typed))[:most]
+
+
+COMMON = 5
+"""Names that may share a word before it says nothing."""
+
+
+def _one_letter_apart(one: str, other: str) -> bool:
+    """Whether a letter was left out, added, exchanged or swapped with its neighbour."""
+    if abs(len(one) - len(other)) > 1 or min(len(one), len(other)) < 2:
+        return False
+    k = next(
+        (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    swapped = one[:k] + one[k + 1 : k + 2] + one[k : k + 1] + one[k + 2 :]
+    return (
+        one[k + 1 :] == other[k + 1 :]
+        or one[k + 1 :] == other[k:]
+        or one[k:] == other[k + 1 :]
+        or swapped == other
+    )
 
 
 def _letters(name: str) -> str:

@@ -17,7 +17,8 @@ WORDS = {
     "start": "next_start of the last sample; zeros at first",
     "forces": "of the points of the supports [N]: tangent, tangent, normal",
     "errors": "largest error of every task [its acceleration; N for forces]",
-    "report": "residual: largest violation of the optimality conditions; slip: largest acceleration of a support",
+    "report": "residual: largest violation of the optimality conditions; slip: largest acceleration of a support; "
+    "beyond: how much too fast a joint is to keep its limits",
     "active": "1 for limits that are reached: upper and lower torques, friction, upper and lower accelerations",
     "next_start": "to be given to the next sample as start",
 }

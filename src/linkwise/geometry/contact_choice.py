@@ -171,7 +171,7 @@ def _groups_on_ground(
     count = 0
     groups = sorted(grounded.items(), key=lambda item: (len(item[1]), item[0]))
     for number, (friction, members) in enumerate(groups):
-        if is_held:  # its step has the matrix of all rows
+        if is_held and robot.dof <= MANY_JOINTS:  # its step has the matrix of all rows
             few = max(FEW // len(groups), 1)
             bounds = _Bounds(few, few, False)
         else:

@@ -163,9 +163,9 @@ def calibrate(
     """
     check_one_axis(robot, "calibration")
     name = robot.default_frame() if frame is None else frame
-    wanted = _wanted(robot, parameters, name)
+    wanted = _parameters_of_groups(robot, parameters, name)
     measured = _Measured.of(robot, q, poses, "")
-    fitted, held_out = _split(robot, measured, validation)
+    fitted, held_out = _fitted_and_judged(robot, measured, validation)
     start = _start(robot, fitted, name, base, tool, "base" in parameters)
     # base and tool first: a target on the axis of the last joint, as a frame often is, shows less than the real one
     simple, _ = _identifiable(start, fitted, [each for each in wanted if each.group in ("base", "tool")])
@@ -183,8 +183,8 @@ def calibrate(
         estimate,
         tuple(each.unit for each in kept),
         left_out,
-        _errors(judged, _moved(robot, placed, judged, name)),
-        _errors(judged, _moved(calibrated, chain, judged, name)),
+        _errors(judged, _computed_poses(robot, placed, judged, name)),
+        _errors(judged, _computed_poses(calibrated, chain, judged, name)),
         _errors(fitted, chain.poses()),
         0 if held_out is None else len(held_out.q),
         count,
@@ -236,7 +236,9 @@ class _Measured:
         return _Measured(self.q[which], self.positions[which], rotations, self.rows[which])
 
 
-def _split(robot: Robot, measured: _Measured, validation: Any) -> tuple[_Measured, _Measured | None]:
+def _fitted_and_judged(
+    robot: Robot, measured: _Measured, validation: Any
+) -> tuple[_Measured, _Measured | None]:
     """(what is fitted, what is only judged)."""
     if isinstance(validation, tuple):
         others, poses = validation
@@ -253,7 +255,7 @@ def _split(robot: Robot, measured: _Measured, validation: Any) -> tuple[_Measure
     return measured.pick(~out), measured.pick(out)
 
 
-def _wanted(robot: Robot, parameters: Sequence[str], frame: str) -> list[GeometricParameter]:
+def _parameters_of_groups(robot: Robot, parameters: Sequence[str], frame: str) -> list[GeometricParameter]:
     groups = (parameters,) if isinstance(parameters, str) else tuple(parameters)
     for group in groups:
         if group not in GROUPS:
@@ -276,7 +278,7 @@ def _start(robot: Robot, measured: _Measured, frame: str, base: Any, tool: Any, 
     chain = KinematicChain.of(robot, measured.q, frame, _pose("base", base), ends)
     if base is not None or not free:
         return chain
-    return KinematicChain.of(robot, measured.q, frame, _aligned(chain.poses(), measured), ends)
+    return KinematicChain.of(robot, measured.q, frame, _nearest_base(chain.poses(), measured), ends)
 
 
 def _pose(name: str, given: Any) -> np.ndarray:
@@ -296,7 +298,7 @@ def _pose(name: str, given: Any) -> np.ndarray:
     return found
 
 
-def _aligned(computed: np.ndarray, measured: _Measured) -> np.ndarray:
+def _nearest_base(computed: np.ndarray, measured: _Measured) -> np.ndarray:
     """The base (4, 4) with which computed poses come nearest to measured ones (Kabsch 1976)."""
     a, b = computed[:, :3, 3], measured.positions
     spread = (b - b.mean(axis=0)).T @ (a - a.mean(axis=0))
@@ -404,7 +406,7 @@ def _residuals(chain: KinematicChain, measured: _Measured) -> tuple[np.ndarray, 
 # -- judging ----------------------------------------------------------------------------------------------------------
 
 
-def _moved(robot: Robot, chain: KinematicChain, measured: _Measured, frame: str) -> np.ndarray:
+def _computed_poses(robot: Robot, chain: KinematicChain, measured: _Measured, frame: str) -> np.ndarray:
     """Poses by a robot, with the base and the tool of a chain."""
     return chain.elements[0] @ robot.pose(measured.q, frame=frame) @ chain.elements[-1]
 

@@ -164,12 +164,12 @@ def _spring(name: str, j: int, motors: Signals, links: Signals, sensed: str) -> 
     if spread < SAME:
         nan, inf = math.nan, math.inf
         return JointSpring(name, False, inf, inf, inf, nan, nan, nan, nan, spread, 0.0)
-    compliance = _fitted(deflection, {"torque": torque} | others)
-    by_torque = _fitted(torque, {"deflection": deflection} | others)
+    compliance = _least_squares(deflection, {"torque": torque} | others)
+    by_torque = _least_squares(torque, {"deflection": deflection} | others)
     c, deviation = compliance.value("torque"), float(compliance.deviations[0])
     lower, upper = (float(end[0]) for end in compliance.interval())
     left = float(compliance.sigma[0]) ** 2 / max(spread**2, 1e-300)
-    without = _fitted(deflection, others)
+    without = _least_squares(deflection, others)
     gained = 1.0 - (float(compliance.sigma[0]) / max(float(without.sigma[0]), 1e-300)) ** 2
     elastic = c > SIGNIFICANT * deviation and 1.0 - left > EXPLAINED and gained > EXPLAINED
     inertia = by_torque.value("acceleration") if sensed == "motor" else math.nan
@@ -193,7 +193,7 @@ def _spring(name: str, j: int, motors: Signals, links: Signals, sensed: str) -> 
     )
 
 
-def _fitted(wanted: np.ndarray, columns: dict[str, np.ndarray]):
+def _least_squares(wanted: np.ndarray, columns: dict[str, np.ndarray]):
     """Least squares of one signal, with the uncertainty of residuals that are correlated in time."""
     Y = np.stack(list(columns.values()), axis=-1)[:, None, :]
     return weighted(Regression(Y, wanted[:, None], tuple(columns), 0, ()))

@@ -17,7 +17,7 @@ from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit, fit
 from linkwise.identify.estimation.friction import Friction, column, friction_named
 from linkwise.identify.estimation.friction_choice import choose_friction
-from linkwise.identify.estimation.lag import Lag, as_given, shifted
+from linkwise.identify.estimation.lag import Lag, as_given, lags_of_joints, shifted
 from linkwise.identify.estimation.memory import useful_memory
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
@@ -215,7 +215,7 @@ def _consequences(
     """Findings that would only follow from a cause: none where there is one."""
     if wrong.causes:
         return []
-    said = [*(wrong.remarks or (_other_size(observer.robot, scale),)), late.doubt]
+    said = [*(wrong.remarks or (_other_size(observer.robot, scale),)), late.doubt, lags_of_joints(observer)]
     return [*said, _driven(observer, found, estimated), _no_better(observer.robot, judged)]
 
 

@@ -28,11 +28,12 @@ from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained
 from linkwise.identify.judging.competitors import Competitor, plain_competitors
 from linkwise.identify.judging.replay import WINDOW, Replay, replay
-from linkwise.identify.judging.validation import Validation
+from linkwise.identify.judging.validation import AT_REST, Validation
 from linkwise.identify.judging.verdict import FAILED, Use, VerdictRow, uses, verdict_rows
 from linkwise.identify.recordings.signals import Signals
 from linkwise.joint_laws.direction import MEMORY
-from linkwise.robot.directions import next_directions, remembers, torques_along
+from linkwise.model.coordinates import check_one_axis
+from linkwise.robot.directions import next_directions, remembers, torque_range, torques_along
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
 
@@ -205,6 +206,33 @@ class Identification(Summarised):
             return torques_along(self.robot, q, qd, qdd)
         return self.robot.inverse_dynamics(q, qd, qdd)
 
+    def predict_range(
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        qdd: np.ndarray,
+        *,
+        in_order: bool = False,
+        at_rest: float = AT_REST,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Torques between which the identified robot may be held: of a joint at rest any that static friction allows.
+
+        In generated code, ``inverse_dynamics_along`` with directions −1 and 1 of joints at rest gives the same ends.
+
+        Args:
+            q: positions, (..., n).
+            qd: velocities, (..., n).
+            qdd: accelerations, (..., n).
+            in_order: the states are samples of one motion, (..., samples, n), as for ``predict``.
+            at_rest: speed [rad/s or m/s] up to which a joint rests.
+
+        Returns:
+            Lower and upper torques [N·m or N], each (..., n); both are those of ``predict`` where all joints move.
+        """
+        ordered = flag("in_order", in_order)
+        check_one_axis(self.robot, "the range at rest")
+        return torque_range(self.robot, q, qd, qdd, at_rest, in_order=ordered)
+
     def code(self, *, reduced: bool = False, function_name: str | None = None) -> str:
         """C99 source of the inverse dynamics of the identified robot, or of the reduced model.
 
@@ -332,6 +360,8 @@ class Identification(Summarised):
                 "relative_standing": judged.standing,
                 "total_moving": judged.total_moving,
                 "total_standing": judged.total_standing,
+                "total_beyond_range_at_rest": judged.total_beyond,
+                "within_range_at_rest": judged.held,
                 "total": judged.total,
                 "total_in_band": judged.total_in_band,
                 "relative_prior": self.of_prior[0].relative,

@@ -201,7 +201,8 @@ def accuracy(found: Identification) -> Section:
     parts.append(
         Text(
             "Relative: 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded. While moving: without samples at which the joint is "
-            "slower than 0.01 rad/s (or m/s), where friction may be anything. As given: the robot before "
+            "slower than 0.01 rad/s (or m/s), where friction may be anything. At rest, in range: samples slower than "
+            "that whose torque is between those at which the joint would begin to slide. As given: the robot before "
             "identification. All other columns but the last are of the saved robot."
         )
     )
@@ -222,14 +223,15 @@ def _accuracy_table(
     for k, name in enumerate(found.row_names):
         rows.append(
             [name, short(float(judged.rms[k]), 3)]
-            + [_percent(v[k]) for v in (judged.relative, judged.moving, judged.in_band)]
+            + [_percent(v[k]) for v in (judged.relative, judged.moving, judged.held, judged.in_band)]
             + [_percent(v[k]) for v in (prior.relative, reduced.relative)]
         )
     rows.append(
-        ["all together", "", _percent(judged.total), "", _percent(judged.total_in_band)]
+        ["all together", "", _percent(judged.total), "", "", _percent(judged.total_in_band)]
         + [_percent(prior.total), _percent(reduced.total)]
     )
-    columns = ["joint", ">RMS [N·m or N]", ">relative", ">while moving", f">below {judged.band:.3g} Hz"]
+    columns = ["joint", ">RMS [N·m or N]", ">relative", ">while moving", ">at rest, in range"]
+    columns.append(f">below {judged.band:.3g} Hz")
     return HtmlTable([*columns, ">as given", ">reduced model"], rows)
 
 

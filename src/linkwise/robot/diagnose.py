@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.algorithms import conjugate_gradient, coupling, dense, equation, kalman
 from linkwise.algorithms.constrained.constraints import PRECISIONS
+from linkwise.algorithms.singularity import may_be_singular
 from linkwise.arguments.numbers import Numbers
 from linkwise.core.summaries import Summarised
 from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError
@@ -38,6 +39,17 @@ def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, 
     state = tuple(int(k) for k in np.argwhere(broken)[0])
     q = np.broadcast_to(np.asarray(given["q"], dtype=float), (*batch, model.nq))[state]
     singular_state(model, q, state)
+
+
+def always_singular(model: Model) -> None:
+    """Raise SingularError, naming the joint, if the mass matrix is singular in all of some positions."""
+    if not may_be_singular(mechanism_of(model)):
+        return
+    regular = 0.4 + 0.1 * np.arange(model.nq)  # of one joint or another: no straight arm
+    try:
+        singular_state(model, regular)
+    except SingularError:
+        singular_state(model, model.neutral)
 
 
 def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> None:

@@ -74,21 +74,30 @@ def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.nda
             raise ShapeError(f"{name}: expected shape (..., samples, {model.dof}), got {values.shape}")
     q, qd = np.broadcast_arrays(*given.values())
     axes = friction_axes(model)
-    p, v = (
-        np.stack([_along(row, np.moveaxis(x, -1, 0)) for _, row in axes], axis=-1) if axes else x
-        for x in (q, qd)
-    )
-    found = np.empty(p.shape)
-    for k, (joint, _) in enumerate(axes):
-        speed: Any = v[..., k]
-        along: Any = direction(joint, speed)
-        found[..., k] = along
+    p = _of_axes(axes, q)
+    found = _by_speed(axes, _of_axes(axes, qd))
     distances = np.array([joint.number(DISTANCE) for joint, _ in axes])
     slow = distances > 0.0
     first = None if start is None else np.asarray(start, dtype=float)
     found[..., slow] = remembered(p[..., slow], distances[slow], None if first is None else first[..., slow])
     if first is not None and q.shape[-2]:
         found[..., 0, :] = first
+    return found
+
+
+def _of_axes(axes: Sequence[tuple[Joint, list[tuple[int, float]]]], x: np.ndarray) -> np.ndarray:
+    """Positions or speeds of all axes with friction, from those of coordinates (..., n)."""
+    each: Any = np.moveaxis(x, -1, 0)
+    return np.stack([_along(row, each) for _, row in axes], axis=-1) if axes else x
+
+
+def _by_speed(axes: Sequence[tuple[Joint, list[tuple[int, float]]]], speeds: np.ndarray) -> np.ndarray:
+    """Directions that follow from speeds alone, (..., axes)."""
+    found = np.empty(speeds.shape)
+    for k, (joint, _) in enumerate(axes):
+        speed: Any = speeds[..., k]
+        along: Any = direction(joint, speed)
+        found[..., k] = along
     return found
 
 
@@ -121,3 +130,34 @@ def torques_along(robot: Any, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) ->
     if not remembers(robot):
         return robot.inverse_dynamics(q, qd, qdd)
     return robot.kernel("inverse_dynamics", inputs=(MEMORY,))(q, qd, qdd, directions_along(robot, q, qd))
+
+
+def torque_range(
+    robot: Any, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, slowest: float, *, in_order: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """(lower, upper) torques (..., n) with which a state agrees: friction of what rests may have any direction.
+
+    Args:
+        robot: the robot.
+        q: positions, (..., n).
+        qd: velocities, (..., n).
+        qdd: accelerations, (..., n).
+        slowest: speed [rad/s or m/s] up to which an axis rests.
+        in_order: the states are samples of one motion, (..., samples, n).
+    """
+    q, qd, qdd = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (q, qd, qdd)))
+    axes = friction_axes(robot)
+    speeds = _of_axes(axes, qd)
+    rests = np.abs(speeds) <= slowest
+    along = directions_along(robot, q, qd) if in_order else _by_speed(axes, speeds)
+    torques = robot.kernel("inverse_dynamics", inputs=(MEMORY,))
+    middle = np.where(rests, 0.0, along)
+    base = torques(q, qd, qdd, middle)
+    lower, upper = base.copy(), base.copy()
+    for k in range(len(axes)):
+        mine = rests & (np.arange(len(axes)) == k)
+        if mine.any():
+            ends = [torques(q, qd, qdd, np.where(mine, end, middle)) - base for end in (1.0, -1.0)]
+            lower += np.minimum(*ends)
+            upper += np.maximum(*ends)
+    return lower, upper

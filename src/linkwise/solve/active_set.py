@@ -14,13 +14,25 @@ inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P =
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from linkwise.language import array, dot, elementwise, empty, needed, product, span, variable, zeros
+from linkwise.language import (
+    array,
+    dot,
+    dots,
+    elementwise,
+    empty,
+    needed,
+    span,
+    tiles,
+    variable,
+    zeros,
+)
 from linkwise.scalar import Scalar, all_of, sqrt, where
 from linkwise.solve.factors import largest
-from linkwise.solve.limited import STIFF, Rows
+from linkwise.solve.limited import STIFF, Rows, unit_scale
 
 SINGULAR = 1e-12
 """Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of hips
@@ -40,6 +52,8 @@ NOTHING = 1e-16
 """Added for motors that no task depends on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
+BLOCKS = (8, 16, 32)
+"""Slots up to these numbers are computed together; those after them only where so many are used."""
 AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
 
@@ -56,17 +70,30 @@ class ActiveSet:
     Args:
         rows: numbers of unknowns and inequalities.
         P, p: cost, (N, N) and (N,); P is overwritten. Entries of unknowns without a box are zero.
-        S: rows of bounds and of forces one above the other, (bounds + 3·points, N); None: there are none.
+        S: rows of bounds and of forces one above the other, (bounds + forces, N); None: there are none.
         limits: right sides of all inequalities (count,), in the order of ``Rows``.
         steps: how many.
+        soft, stiff: weights of what inequalities are exceeded by, during the steps and afterwards; None: as above.
     """
 
-    def __init__(self, rows: Rows, P: Any, p: Any, S: Any, limits: Any, steps: int):
+    def __init__(
+        self,
+        rows: Rows,
+        P: Any,
+        p: Any,
+        S: Any,
+        limits: Any,
+        steps: int,
+        *,
+        soft: float | None = None,
+        stiff: float = STIFF,
+    ):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
-        self.soft = SHARED_SOFT if rows.others else SOFT
-        self.facets = rows.each_facet()
-        self.first_bound = rows.boxes + len(self.facets)
+        self.soft, self.stiff = soft or (SHARED_SOFT if rows.others else SOFT), stiff
+        self.facets, self.runs = rows.each_facet(), self._runs()
+        self.first_facet = rows.boxes - len(rows.unlimited)
+        self.first_bound = self.first_facet + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
         # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict.
         self.slots = min(self.candidates, 4 * -(-steps // 6))
@@ -78,21 +105,61 @@ class ActiveSet:
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
         self.excess, self.chosen, self.shift = empty(K), zeros(K), zeros(N)
-        self.along: Any = None
+        self.along = empty(max(1, rows.bounds + rows.forces))
         self.own, self.pending = variable(0.0), variable(0.0)
         self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
+        ends = [end for end in BLOCKS if end < slots] + [slots]
+        self.count = variable(0.0)
+        self.blocks = [(first, end, variable(1.0)) for first, end in pairwise((0, *ends))]
+        self.reach, self.r, self.column, self.du = zeros(slots), zeros(slots), zeros(slots), zeros(slots)
+        self.enter, self.out = zeros(slots), zeros(slots)
+
+    def _used_blocks(self) -> Iterator[tuple[int, int]]:
+        """(first, end) of the blocks of slots that are used: for others all numbers of slots are zero."""
+        for first, end, use in self.blocks:
+            if not first:
+                yield first, end
+                continue
+            for _ in needed(use):
+                yield first, end
+
+    def _of_normals(self, v: Any, out: Any) -> None:
+        """out = Nᵀ v for the active normals N."""
+        for first, end in self._used_blocks():
+            for i in span(first, end, parallel=True):
+                out[i] = dot(self.normals[:, i], v)
+
+    def _less_normals(self, y: Any, v: Any) -> None:
+        """y ← y − N v."""
+        for first, end in self._used_blocks():
+            for rows in tiles(self.rows.unknowns):
+                sums = dots([self.normals[j, first:end] for j in rows], v[first:end], [0.0] * len(rows))
+                for j, total in zip(rows, sums, strict=True):
+                    y[j] = y[j] - total
 
     # -- the programme ------------------------------------------------------------------------------------------------
+
+    def _runs(self) -> list[tuple[int, int, int]]:
+        """Boxes with a limit: (first, end, first candidate) of those that follow each other."""
+        found: list[tuple[int, int, int]] = []
+        limited = [i for i in range(self.rows.boxes) if i not in self.rows.unlimited]
+        for place, i in enumerate(limited):
+            if found and found[-1][1] == i:
+                found[-1] = (found[-1][0], i + 1, found[-1][2])
+            else:
+                found.append((i, i + 1, place))
+        return found
 
     def _read_limits(self, h: Any) -> None:
         """Half width of every candidate, with the tolerance, and the middle of bounds."""
         r, first = self.rows, self.first_bound
         self.middle, self.half = empty(max(1, r.bounds)), empty(self.candidates)
-        for i in span(r.boxes):
-            self.half[i] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                self.half[i + (at - start)] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
         for k, (number, _, _) in enumerate(self.facets):
-            self.half[r.boxes + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
+            self.half[self.first_facet + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
         for i in span(r.bounds):
             upper, lower = h[r.moving + i], h[r.moving + r.bounds + i]
             self.middle[i] = 0.5 * (upper - lower)
@@ -106,7 +173,7 @@ class ActiveSet:
         total = variable(0.0)
         for i in span(N):
             total += P[i, i]
-        self.scale = N / total.value
+        self.scale = unit_scale(N, total.value)
         for i in span(N):
             for j in span(N, parallel=True):
                 P[i, j] = P[i, j] * self.scale
@@ -159,11 +226,13 @@ class ActiveSet:
         r = self.rows
         # above zero: how eagerly a candidate is chosen; below: minus the number of its slot
         self.place = array([1.0 + APART * k for k in range(self.candidates)])
-        for i in span(r.boxes):
-            both = start[i] + start[r.boxes + i]
-            self.place[i] = self.place[i] * where(both > 0.0, AGAIN, 1.0)
+        for begin, end, first in self.runs:
+            for i in span(begin, end):
+                both, at = start[i] + start[r.boxes + i], i + (first - begin)
+                self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         for k, (number, _, _) in enumerate(self.facets):
-            self.place[r.boxes + k] = self.place[r.boxes + k] * where(start[number] > 0.0, AGAIN, 1.0)
+            at = self.first_facet + k
+            self.place[at] = self.place[at] * where(start[number] > 0.0, AGAIN, 1.0)
         for i in span(r.bounds):
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
             at = self.first_bound + i
@@ -180,31 +249,27 @@ class ActiveSet:
         """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
         ``SOFT`` do to it taken back: the proximal point method, with B as the inverse. Without active inequalities
         there is nothing to take back."""
-        r, slots, N = self.rows, self.slots, self.rows.unknowns
-        shift = self.shift
-        y, wrong, du, many = empty(N), empty(slots), empty(slots), variable(0.0)
-        for i in span(slots):
-            many += self.used[i]
-        self.still.value = where(many.value > 0.5, -1.0, 1.0)
+        r, N = self.rows, self.rows.unknowns
+        shift, wrong = self.shift, self.reach
+        y = empty(N)
+        self.still.value = where(self.count.value > 0.5, -1.0, 1.0)
         for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
             for _ in needed(self.still):
                 goes_on = self.still.value < 0.0
                 for i in span(r.boxes, N):
                     shift[i] = where(goes_on, (SHARING * self.root[i]) * self.x[i], shift[i])
-                for j in span(N):
-                    y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
-                for i in span(slots, parallel=True):
-                    over = (
-                        dot(self.normals[:, i], y)
-                        - self.right[i]
-                        - (self.soft / STIFF) * self.give[i] * self.u[i]
-                    )
-                    wrong[i] = self.used[i] * over
-                self._of_inverse(wrong, du)
-                for i in span(slots):
-                    self.u[i] = where(goes_on, self.u[i] + self.used[i] * du[i], self.u[i])
-                for j in span(N):
-                    y[j] = self.rest[j] + shift[j] - dot(self.normals[j, :], self.u)
+                self._without_multipliers(y)
+                self._of_normals(y, wrong)
+                for first, end in self._used_blocks():
+                    for i in span(first, end):
+                        softer = (self.soft / self.stiff) * self.give[i] * self.u[i]
+                        wrong[i] = self.used[i] * (wrong[i] - self.right[i] - softer)
+                self._of_inverse(wrong, self.du)
+                for first, end in self._used_blocks():
+                    for i in span(first, end):
+                        more = self.u[i] + self.used[i] * self.du[i]
+                        self.u[i] = where(goes_on, more, self.u[i])
+                self._without_multipliers(y)
                 moved, most = self._solved(y), variable(0.0)
                 for j in span(N):
                     change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
@@ -212,21 +277,31 @@ class ActiveSet:
                     self.x[j] = where(goes_on, moved[j], self.x[j])
                 self.still.value = where(goes_on, where(most.value > 0.0, -1.0, 1.0), self.still.value)
 
+    def _without_multipliers(self, y: Any) -> None:
+        """y = L⁻¹ (−p) + shift − N u."""
+        for j in span(self.rows.unknowns):
+            y[j] = self.rest[j] + self.shift[j]
+        self._less_normals(y, self.u)
+
     def _measure(self) -> None:
         """By how much every candidate is exceeded."""
         r, first = self.rows, self.first_bound
-        for i in span(r.boxes):
-            self.excess[i] = abs(self.x[i]) - self.half[i]
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                self.excess[i + (at - start)] = abs(self.x[i]) - self.half[i + (at - start)]
         if self.S is None:
             return
-        self.along = product(self.S, self.x)
+        for rows in tiles(self.S.shape[0]):
+            sums = dots([self.S[i, :] for i in rows], self.x, [0.0] * len(rows))
+            for i, total in zip(rows, sums, strict=True):
+                self.along[i] = total
         for i in span(r.bounds):
             self.excess[first + i] = abs(self.along[i] - self.middle[i]) - self.half[first + i]
         for k, (_, at, row) in enumerate(self.facets):
-            value = -self.half[r.boxes + k]
+            value = -self.half[self.first_facet + k]
             for a, c in enumerate(row):
                 value = value + c * self.along[r.bounds + at + a] if c else value
-            self.excess[r.boxes + k] = value
+            self.excess[self.first_facet + k] = value
 
     def _key(self, k: Any) -> Any:
         """By which the candidate is chosen: largest first, active ones never."""
@@ -237,7 +312,7 @@ class ActiveSet:
 
         Boxes, facets and bounds are counted apart: sums of a single state wait for their last addition.
         """
-        ends = (0, self.rows.boxes, self.first_bound, self.candidates)
+        ends = (0, self.first_facet, self.first_bound, self.candidates)
         kinds = [span_of for span_of in pairwise(ends) if span_of[0] < span_of[1]]
         parts = []
         for first, end in kinds:
@@ -264,19 +339,20 @@ class ActiveSet:
         """(L⁻¹ n of the chosen candidate, n x, what it may be exceeded by for a multiplier of one)."""
         r, first = self.rows, self.first_bound
         n, boxed = zeros(r.unknowns), variable(0.0)
-        for i in span(r.boxes):
-            n[i] = where(self.x[i] > 0.0, self.chosen[i], -self.chosen[i])
-            boxed += self.chosen[i]
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                own = self.chosen[i + (at - start)]
+                n[i] = where(self.x[i] > 0.0, own, -own)
+                boxed += own
         if self.S is not None:
-            parts = empty(r.bounds + 3 * r.points)
+            parts = empty(r.bounds + r.forces)
             for i in span(r.bounds):
                 own = self.chosen[first + i]
                 parts[i] = where(self.along[i] > self.middle[i], own, -own)
-            for k in range(3 * r.points):
+            for k, own in enumerate(r.each_force()):
                 total: Any = 0.0
-                for f, (_, at, row) in enumerate(self.facets):
-                    if at == k - k % 3 and row[k % 3]:
-                        total = total + row[k % 3] * self.chosen[r.boxes + f]
+                for facet, c in own:
+                    total = total + c * self.chosen[self.first_facet + facet]
                 parts[r.bounds + k] = total
             for j in span(r.unknowns, parallel=True):
                 n[j] = dot(self.S[:, j], parts, n[j])
@@ -285,84 +361,99 @@ class ActiveSet:
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""
-        for i in span(self.slots):
-            total = variable(0.0)
-            for k in span(i):
-                total += self.B[k, i] * v[k]
-            for k in span(i, self.slots):
-                total += self.B[i, k] * v[k]
-            out[i] = total.value
+        for first, end in self._used_blocks():
+            for i in span(first):
+                out[i] = out[i] + dot(self.B[i, first:end], v[first:end])
+            for i in span(first, end):
+                total = variable(0.0)
+                for k in span(i):
+                    total += self.B[k, i] * v[k]
+                for k in span(i, end):
+                    total += self.B[i, k] * v[k]
+                out[i] = total.value
 
     def _step(self, left: Any) -> None:
         """Towards the chosen candidate. Where none is exceeded nothing changes, to the last bit."""
         n, right, give = self._normal()
         right = right - left
         left = larger(left - give * self.own.value, 0.0)
-        slots, N = self.slots, self.rows.unknowns
-        along, r, d = empty(slots), empty(slots), empty(N)
-        for i in span(slots, parallel=True):
-            along[i] = dot(self.normals[:, i], n)
-        self._of_inverse(along, r)
+        N, r = self.rows.unknowns, self.r
+        for first, _, use in self.blocks:
+            use.value = where(self.count.value > first - 0.5, -1.0, use.value)
+        self._of_normals(n, self.reach)
+        self._of_inverse(self.reach, r)
         length = variable(give)
-        for i in span(slots):
-            r[i] = self.used[i] * r[i]
-            length += self.give[i] * r[i] * r[i]
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                r[i] = self.used[i] * r[i]
+                length += self.give[i] * r[i] * r[i]
+        d = array(n)
+        self._less_normals(d, r)
         for j in span(N):
-            d[j] = n[j] - dot(self.normals[j, :], r)
             length += d[j] * d[j]
         size = where(left > 0.0, length.value, 1.0)
         # the first multiplier that would be negative: u / r < left / size, without a division
         above, below, leaving = variable(left), variable(size), variable(0.0)
-        for i in span(slots):
-            first = self.u[i] * below.value < above.value * r[i]
-            above.value = where(first, self.u[i], above.value)
-            below.value = where(first, r[i], below.value)
-            leaving.value = where(first, self.numbers[i], leaving.value)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                sooner = self.u[i] * below.value < above.value * r[i]
+                above.value = where(sooner, self.u[i], above.value)
+                below.value = where(sooner, r[i], below.value)
+                leaving.value = where(sooner, self.numbers[i], leaving.value)
         t = above.value / below.value
         self.own.value = self.own.value + t
-        for i in span(slots):
-            self.u[i] = larger(self.u[i] - t * r[i], 0.0)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                self.u[i] = larger(self.u[i] - t * r[i], 0.0)
         moved = self._solved(d)
         for j in span(N):
             self.x[j] = where(left > 0.0, self.x[j] - t * moved[j], self.x[j])
-        self._exchange(n, right, give, r, size, left, leaving.value)
+        self._exchange(n, right, give, size, left, leaving.value)
 
-    def _exchange(self, n: Any, right: Any, give: Any, r: Any, size: Any, left: Any, leaving: Any) -> None:
+    def _exchange(self, n: Any, right: Any, give: Any, size: Any, left: Any, leaving: Any) -> None:
         """Take the chosen candidate into a free slot, or empty the slot ``leaving``."""
-        slots, N = self.slots, self.rows.unknowns
+        enter, out, column, r = self.enter, self.out, self.column, self.r
         drops = leaving > 0.5
         enters = where(drops, 0.0, where(left > 0.0, 1.0, 0.0))
-        enter, out, column = empty(slots), empty(slots), empty(slots)
         missing, number = variable(enters), variable(0.0)
-        for i in span(slots):
-            enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
-            missing.value = missing.value - enter[i]
-            number += enter[i] * self.numbers[i]
-            out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
+                missing.value = missing.value - enter[i]
+                number += enter[i] * self.numbers[i]
+                out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
         self._of_inverse(out, column)
-        corner = where(drops, dot(column, out), 1.0)
-        factor = where(drops, -1.0, enters - missing.value) / where(drops, corner, size)
-        for i in span(slots):
-            column[i] = where(drops, column[i], r[i] - enter[i])
-        for i in span(slots):
-            part = factor * column[i]
-            for j in span(i, slots, parallel=True):
-                self.B[i, j] = self.B[i, j] + part * column[j]
-        for j in span(N):
-            for i in span(slots, parallel=True):
-                self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
-        for i in span(slots):
-            stays = 1.0 - out[i]
-            self.u[i] = stays * self.u[i] + enter[i] * self.own.value
-            self.give[i] = stays * self.give[i] + enter[i] * give
-            self.used[i] = stays * self.used[i] + enter[i]
-            self.right[i] = stays * self.right[i] + enter[i] * right
+        corner = variable(0.0)
+        for first, end in self._used_blocks():
+            for i in span(first, end):
+                corner += column[i] * out[i]
+                column[i] = where(drops, column[i], r[i] - enter[i])
+        factor = where(drops, -1.0, enters - missing.value) / where(drops, corner.value, size)
+        for first, end in self._used_blocks():
+            for i in span(first):
+                part = factor * column[i]
+                for j in span(first, end, parallel=True):
+                    self.B[i, j] = self.B[i, j] + part * column[j]
+            for i in span(first, end):
+                part = factor * column[i]
+                for j in span(i, end, parallel=True):
+                    self.B[i, j] = self.B[i, j] + part * column[j]
+            for j in span(self.rows.unknowns):
+                for i in span(first, end, parallel=True):
+                    self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
+            for i in span(first, end):
+                stays = 1.0 - out[i]
+                self.u[i] = stays * self.u[i] + enter[i] * self.own.value
+                self.give[i] = stays * self.give[i] + enter[i] * give
+                self.used[i] = stays * self.used[i] + enter[i]
+                self.right[i] = stays * self.right[i] + enter[i] * right
         entered, freed = number.value > 0.5, 1.0 - APART * leaving
         for k in span(self.candidates):
             old = where(all_of(drops, abs(self.place[k] + leaving) < 0.5), freed, self.place[k])
             self.place[k] = where(all_of(entered, self.chosen[k] > 0.5), -number.value, old)
         self.own.value = where(drops, self.own.value, 0.0)
         self.pending.value = where(drops, 1.0, 0.0)
+        self.count.value = self.count.value + where(drops, -1.0, where(entered, 1.0, 0.0))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -378,7 +469,8 @@ class ActiveSet:
             gradient[i] = SHARING * self.x[i]
         half = self._halved(gradient)
         for j in span(self.rows.unknowns):
-            half[j] = dot(self.normals[j, :], self.u, half[j] - self.shift[j])
+            half[j] = self.shift[j] - half[j]
+        self._less_normals(half, self.u)
         most = variable(largest(half))
         for k in span(self.candidates):
             most.value = larger(most.value, self.excess[k])
@@ -386,7 +478,7 @@ class ActiveSet:
 
     def active(self) -> Any:
         """1 for inequalities that are active, (count,). After ``worst``."""
-        r, found = self.rows, empty(self.rows.count)
+        r, found = self.rows, zeros(self.rows.count)
 
         def pair(k: Any, off: Any, upper: Any, lower: Any) -> None:
             on = where(self.place[k] < 0.0, 1.0, 0.0)
@@ -394,10 +486,11 @@ class ActiveSet:
             found[upper] = above
             found[lower] = on - above
 
-        for i in span(r.boxes):
-            pair(i, self.x[i], i, r.boxes + i)
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                pair(i + (at - start), self.x[i], i, r.boxes + i)
         for k, (number, _, _) in enumerate(self.facets):
-            found[number] = where(self.place[r.boxes + k] < 0.0, 1.0, 0.0)
+            found[number] = where(self.place[self.first_facet + k] < 0.0, 1.0, 0.0)
         for i in span(r.bounds):
             off = self.along[i] - self.middle[i]
             pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)

@@ -3,7 +3,7 @@
     minimise ½ xᵀ P x + pᵀ x    with
 
         |x₁| ≤ h₁ … |x_a| ≤ h_a       boxes, kept
-        C (R x) ≤ c                   facets of contact forces R x, three rows of R for each point
+        C (R x) ≤ c                   facets of contact forces R x, three rows of R for a point, six for a wrench
         low ≤ V x ≤ high              bounds of accelerations
         E x = e                       equations
 
@@ -51,22 +51,25 @@ class Rows:
     Args:
         boxes: unknowns with a box, the first ones.
         others: unknowns after them.
-        facets: C of every point, each (facets, 3).
+        facets: C of every point, (facets, 3), or of every wrench, (facets, 6).
         bounds: rows of V.
+        unlimited: boxes without a limit: the active-set method does not look at them.
     """
 
     boxes: int
     others: int
     facets: tuple[np.ndarray, ...]
     bounds: int
+    unlimited: tuple[int, ...] = ()
 
     @property
     def unknowns(self) -> int:
         return self.boxes + self.others
 
     @property
-    def points(self) -> int:
-        return len(self.facets)
+    def forces(self) -> int:
+        """Rows of R."""
+        return sum(C.shape[1] for C in self.facets)
 
     @property
     def hard(self) -> int:
@@ -86,9 +89,19 @@ class Rows:
     def each_facet(self) -> list[tuple[int, int, Sequence[float]]]:
         """(number of the inequality, first row of R, coefficients) of every facet."""
         found: list[tuple[int, int, Sequence[float]]] = []
-        for point, C in enumerate(self.facets):
-            for row in C.tolist():
-                found.append((self.hard + len(found), 3 * point, row))
+        first = 0
+        for C in self.facets:
+            found += [(self.hard + len(found) + k, first, row) for k, row in enumerate(C.tolist())]
+            first += C.shape[1]
+        return found
+
+    def each_force(self) -> list[list[tuple[int, float]]]:
+        """For every row of R the facets that it is part of: (place among the facets, coefficient)."""
+        found: list[list[tuple[int, float]]] = [[] for _ in range(self.forces)]
+        for place, (_, first, row) in enumerate(self.each_facet()):
+            for a, c in enumerate(row):
+                if c:
+                    found[first + a].append((place, c))
         return found
 
 
@@ -109,7 +122,7 @@ class Programme:
         total = variable(0.0)
         for i in span(N):
             total += P[i, i]
-        scale = N / total.value
+        scale = unit_scale(N, total.value)
         self.P, self.p = P, empty(N)
         for i in span(N):
             self.p[i] = p[i] * scale
@@ -157,13 +170,11 @@ class Programme:
             out[i] = w[i] - w[r.boxes + i]
         if self.S is None:
             return out
-        both = empty(r.bounds + 3 * r.points)
+        both = empty(r.bounds + r.forces)
         for i in span(r.bounds):
             both[i] = w[r.moving + i] - w[r.moving + r.bounds + i]
-        facets = r.each_facet()
-        for k in range(3 * r.points):
-            own = [(number, row[k % 3]) for number, first, row in facets if first == k - k % 3 and row[k % 3]]
-            both[r.bounds + k] = _sum(c * w[number] for number, c in own)
+        for k, own in enumerate(r.each_force()):
+            both[r.bounds + k] = _sum(c * w[r.hard + place] for place, c in own)
         for j in span(r.unknowns, parallel=True):
             out[j] = dot(self.S[:, j], both, out[j])
         return out
@@ -186,30 +197,29 @@ class Programme:
         return K
 
     def _weighted(self, D: Any) -> Any:
-        """The weights times S: those of bounds are numbers, those of a point the 3×3 matrix Cᵀ D C."""
+        """The weights times S: those of bounds are numbers, those of a force the small matrix Cᵀ D C."""
         r, N = self.rows, self.rows.unknowns
-        scaled = empty(r.bounds + 3 * r.points, N)
+        scaled = empty(r.bounds + r.forces, N)
         for c in span(r.bounds):
             both = D[r.moving + c] + D[r.moving + r.bounds + c]
             for j in span(N, parallel=True):
                 scaled[c, j] = both * self.S[c, j]
-        facets = r.each_facet()
-        blocks = empty(max(1, 3 * r.points), 3)
-        for k in range(3 * r.points):
-            own = [(number, row) for number, first, row in facets if first == k - k % 3]
-            for a in range(3):
-                blocks[k, a] = _sum(
-                    (row[k % 3] * row[a]) * D[number] for number, row in own if row[k % 3] * row[a]
-                )
-        for point in span(r.points):
-            at = r.bounds + 3 * point
-            for k in range(3):
+        first, number = r.bounds, r.hard
+        for C in r.facets:
+            own, block = range(C.shape[1]), C.tolist()
+            for k in own:
+                weights = [
+                    _sum((row[k] * row[a]) * D[number + f] for f, row in enumerate(block) if row[k] * row[a])
+                    for a in own
+                ]
+                used = [
+                    (a, w)
+                    for a, w in zip(own, weights, strict=True)
+                    if not (isinstance(w, float) and w == 0.0)
+                ]
                 for j in span(N, parallel=True):
-                    scaled[at + k, j] = (
-                        blocks[3 * point + k, 0] * self.S[at, j]
-                        + blocks[3 * point + k, 1] * self.S[at + 1, j]
-                        + blocks[3 * point + k, 2] * self.S[at + 2, j]
-                    )
+                    scaled[first + k, j] = _sum(w * self.S[first + a, j] for a, w in used)
+            first, number = first + C.shape[1], number + len(C)
         return scaled
 
     def _factorise(self, K: Any) -> None:
@@ -349,6 +359,12 @@ class Programme:
     def active(self) -> Any:
         """1 for inequalities that are active, (count,)."""
         return elementwise(lambda s, z: where(z > s, 1.0, 0.0), self.s, self.z)
+
+
+def unit_scale(count: int, total: Any) -> Any:
+    """What brings the mean of ``count`` diagonal entries with the sum ``total`` to one; 1 for a cost that no unknown
+    changes, such as that of a frame that no motor moves. NaN stays NaN."""
+    return where(total <= 0.0, 1.0, count / where(total <= 0.0, 1.0, total))
 
 
 def within(value: Any, low: Any, high: Any) -> Any:

@@ -111,9 +111,9 @@ def make(description: str | os.PathLike[str] | Mapping[str, Any] | None, tables:
     """See ``linkwise.study``."""
     folder = None
     if isinstance(description, Mapping):
-        found = dict(description)
+        settings = dict(description)
     elif description is not None:
-        found, folder = read_file(description)
+        settings, folder = read_file(description)
     else:
-        found = {}
-    return Study({**found, **tables}, folder)
+        settings = {}
+    return Study({**settings, **tables}, folder)

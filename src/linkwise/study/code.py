@@ -70,10 +70,10 @@ class _Walk:
 
     def begin(self, function: Any) -> None:
         module = getattr(function, "__module__", None) or type(function).__module__
-        self._installed(module.partition(".")[0])
+        self._add_installed_package(module.partition(".")[0])
         kind = "kernel" if type(function).__module__.startswith("linkwise.") else "object"
         where = f" in {_file_label(module, '')}" if is_project(module) else ""
-        self._named(f"{kind} {_name(function)!r}{where}", function)
+        self._add_part(f"{kind} {_name(function)!r}{where}", function)
 
     # -- values ---------------------------------------------------------------------------------------------------
 
@@ -84,18 +84,18 @@ class _Walk:
             return identity.digest(kind.__name__.encode(), repr(value).encode())
         if value is Ellipsis or value is NotImplemented:
             return identity.digest(repr(value).encode())
-        found = self._labels.get(id(value))
-        if found is not None:
-            return found
+        label = self._labels.get(id(value))
+        if label is not None:
+            return label
         if id(value) in self._open:
             return identity.digest(b"above", str(len(self._open) - self._open[id(value)]).encode())
         self._open[id(value)] = len(self._open)
         self._keep.append(value)
         try:
-            found = self._digest(value)
+            label = self._digest(value)
         finally:
             del self._open[id(value)]
-        return self._labels.setdefault(id(value), found)
+        return self._labels.setdefault(id(value), label)
 
     def _digest(self, value: Any) -> str:
         kind = type(value)  # classes that derive from these may have more than their entries
@@ -155,7 +155,7 @@ class _Walk:
         head = f"{kind.__module__}.{kind.__qualname__}"
         methods = self.value(kind)
         with contextlib.suppress(Exception):  # it cannot be taken apart
-            return self._all(head, kind, *_reduced(value))
+            return self._all(head, kind, *_reduction_of(value))
         return identity.digest(head.encode(), methods.encode())
 
     # -- code -----------------------------------------------------------------------------------------------------
@@ -179,30 +179,30 @@ class _Walk:
             {name: value for name, value in vars(function).items() if name != "__wrapped__"},
         )
         for name, value in self._cells(function).items():
-            self._named(f"{name!r} in the closure of {label}", value)
-        self._referred(function, label)
+            self._add_part(f"{name!r} in the closure of {label}", value)
+        self._add_globals(function, label)
         if module != "__main__":
             self._file(module)
         return label
 
     def _cells(self, function: types.FunctionType) -> dict[str, Any]:
         """What a function has in its closure."""
-        found = {}
+        closure = {}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             with contextlib.suppress(ValueError):  # an empty cell
-                found[name] = cell.cell_contents
-        return found
+                closure[name] = cell.cell_contents
+        return closure
 
-    def _named(self, label: str, value: Any) -> None:
+    def _add_part(self, label: str, value: Any) -> None:
         """A value that gets a part of its own, unless it is something that has one."""
         token = self.value(value)
         if token not in self._given and not isinstance(value, types.ModuleType):
             self.parts[label] = token
 
-    def _referred(self, function: types.FunctionType, label: str) -> None:
+    def _add_globals(self, function: types.FunctionType, label: str) -> None:
         """The globals and modules that the code names, and what it takes from modules of the project."""
         known = function.__globals__
-        for code in _nested(function.__code__):
+        for code in _codes_in(function.__code__):
             modules: list[types.ModuleType] = []
             package = ""
             for step in dis.get_instructions(code):
@@ -210,16 +210,18 @@ class _Walk:
                     value = known[step.argval]
                     if isinstance(value, types.ModuleType):
                         modules.append(value)
-                    self._named(f"global {step.argval!r} of {label}", value)
+                    self._add_part(f"global {step.argval!r} of {label}", value)
                 elif step.opname == "IMPORT_NAME":
-                    self._imported(package := step.argval)
+                    self._add_module(package := step.argval)
                 elif step.opname == "IMPORT_FROM":
-                    self._imported(f"{package}.{step.argval}")
+                    self._add_module(f"{package}.{step.argval}")
             for module in modules:
                 if is_project(module.__name__):
                     for name in code.co_names:
                         if name in vars(module):
-                            self._named(f"{name!r} in {_file_label(module.__name__, '')}", vars(module)[name])
+                            self._add_part(
+                                f"{name!r} in {_file_label(module.__name__, '')}", vars(module)[name]
+                            )
 
     def _code(self, code: types.CodeType) -> str:
         """Without the names of files and numbers of lines."""
@@ -241,21 +243,21 @@ class _Walk:
 
     def _label(self, value: Any, text: str) -> str:
         """A label for an object; several of the same name are numbered in the order in which they are met."""
-        found, number = text, 1
-        while found in self.parts or found in self._given:
+        label, number = text, 1
+        while label in self.parts or label in self._given:
             number += 1
-            found = f"{text} ({number})"
-        self._labels[id(value)] = found
-        self._given.add(found)
-        return found
+            label = f"{text} ({number})"
+        self._labels[id(value)] = label
+        self._given.add(label)
+        return label
 
     # -- modules and files ----------------------------------------------------------------------------------------
 
     def _module(self, module: types.ModuleType) -> str:
-        self._imported(module.__name__)
+        self._add_module(module.__name__)
         return identity.digest(b"module", module.__name__.encode())
 
-    def _imported(self, name: str) -> None:
+    def _add_module(self, name: str) -> None:
         """The file of a module of the project, those of the packages around it, and what they import."""
         for known in _with_packages(name):
             if is_project(known) and known != "__main__":
@@ -278,9 +280,9 @@ class _Walk:
             compiled = compile(data, "", "exec", dont_inherit=True)
             self.parts[label] = self.value(compiled)
             for name in _imports(tree, module, path.name == "__init__.py"):
-                self._imported(name)
+                self._add_module(name)
 
-    def _installed(self, package: str) -> None:
+    def _add_installed_package(self, package: str) -> None:
         """All code of the installed package that a function comes from: its version may never change."""
         path = _origin(package)
         if path is None or not set(path.parts) & set(_INSTALLED) or package == "linkwise":
@@ -376,19 +378,19 @@ def _absolute(name: str, level: int, around: str) -> Iterator[str]:
 # -- small things -----------------------------------------------------------------------------------------------------
 
 
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
+            yield from _codes_in(constant)
 
 
-def _reduced(value: Any) -> tuple:
+def _reduction_of(value: Any) -> tuple:
     """What an object would be pickled as, without pickling what is inside."""
-    found = value.__reduce_ex__(4)
-    if isinstance(found, str):
-        return (found,)
-    state = list(found)
+    pickled = value.__reduce_ex__(4)
+    if isinstance(pickled, str):
+        return (pickled,)
+    state = list(pickled)
     for k in (3, 4):  # items of lists and dictionaries come as iterators
         if len(state) > k and state[k] is not None:
             state[k] = list(state[k])

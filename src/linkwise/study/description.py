@@ -115,7 +115,7 @@ def describe(
     failures = keeping.read_failures(table.get("failures", dict, {}), [v.name for v in varied])
     if not kept and not failures:
         raise StudyError("keep: nothing is kept; give a table keep or failures")
-    found = Description(
+    description = Description(
         table.get("name", str, ""),
         robot,
         source,
@@ -132,7 +132,7 @@ def describe(
         _plain(tables),
     )
     table.finish()
-    return found
+    return description
 
 
 def _robot(

@@ -37,8 +37,8 @@ class Expression:
 
     def value(self, known: Mapping[str, Value]) -> Value:
         """The value for these names; a condition is 1 or 0."""
-        found = _Evaluation(self, known).of(self.tree)
-        return _each(_as_number, found)
+        result = _Evaluation(self, known).of(self.tree)
+        return _each(_as_number, result)
 
 
 def parse(text: str, where: str) -> Expression:
@@ -46,14 +46,14 @@ def parse(text: str, where: str) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise StudyError(f"{where}: {_shown(text)} is not a formula ({error.msg})") from None
+        raise StudyError(f"{where}: {_quotation(text)} is not a formula ({error.msg})") from None
     except ValueError as error:  # a null character, a number of thousands of digits
-        raise StudyError(f"{where}: {_shown(text)} is not a formula ({error})") from None
+        raise StudyError(f"{where}: {_quotation(text)} is not a formula ({error})") from None
     except (RecursionError, MemoryError):
         tree = None
     if tree is None or _depth(tree) > MOST_NESTED:
         raise StudyError(
-            f"{where}: {_shown(text)} is nested deeper than {MOST_NESTED} levels (each term of a sum is one); "
+            f"{where}: {_quotation(text)} is nested deeper than {MOST_NESTED} levels (each term of a sum is one); "
             "compute parts of it under names of their own"
         )
     names: dict[str, None] = {}
@@ -61,7 +61,7 @@ def parse(text: str, where: str) -> Expression:
     return Expression(text, where, tuple(names), tree)
 
 
-def _shown(text: str) -> str:
+def _quotation(text: str) -> str:
     """The text as messages quote it."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
@@ -88,10 +88,12 @@ def _collect(node: ast.AST, names: dict[str, None], text: str, where: str) -> No
             _collect(argument, names, text, where)
         return
     if isinstance(node, (ast.Name, ast.Attribute)):
-        names[_dotted(node, where)] = None
+        names[_dotted_name(node, where)] = None
         return
     if not isinstance(node, _ALLOWED) or (isinstance(node, ast.Constant) and not _is_number(node.value)):
-        raise StudyError(f"{where}: {_shown(text)} has something that is not allowed: {ast.unparse(node)}")
+        raise StudyError(
+            f"{where}: {_quotation(text)} has something that is not allowed: {ast.unparse(node)}"
+        )
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)):
             _collect(child, names, text, where)
@@ -107,11 +109,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, complex)
 
 
-def _dotted(node: ast.AST, where: str) -> str:
+def _dotted_name(node: ast.AST, where: str) -> str:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value, where)}.{node.attr}"
+        return f"{_dotted_name(node.value, where)}.{node.attr}"
     raise StudyError(f"{where}: expected a name, got {ast.unparse(node)}")
 
 
@@ -128,7 +130,7 @@ class _Evaluation:
             case ast.Constant(value=int(value) | float(value)):
                 return float(value)
             case ast.Name() | ast.Attribute():
-                return self.known[_dotted(node, self.expression.where)]
+                return self.known[_dotted_name(node, self.expression.where)]
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
                 return self._power(self.of(left), right)
             case ast.BinOp(left=left, op=op, right=right):
@@ -153,12 +155,12 @@ class _Evaluation:
         return self._fail_with(node)
 
     def _comparison(self, values: list[Value], ops: list[ast.cmpop], node: ast.expr) -> Value:
-        found = []
+        tests = []
         for a, b, op in zip(values, values[1:], ops, strict=False):
             if type(op) not in _COMPARISONS:
                 self._fail_with(node)
-            found.append(_each(_COMPARISONS[type(op)], a, b))
-        return reduce(lambda a, b: _each(operator.and_, a, b), found)
+            tests.append(_each(_COMPARISONS[type(op)], a, b))
+        return reduce(lambda a, b: _each(operator.and_, a, b), tests)
 
     def _power(self, base: Value, exponent: ast.expr) -> Value:
         try:
@@ -259,7 +261,7 @@ _COMPARISONS = {
 }
 
 
-def _folded(combine: Callable[[Value, Value], Value]) -> Callable[..., Value]:
+def _fold(combine: Callable[[Value, Value], Value]) -> Callable[..., Value]:
     """Over all elements of one array, or element by element over several arguments."""
 
     def run(*values: Value) -> Value:
@@ -273,15 +275,15 @@ def _folded(combine: Callable[[Value, Value], Value]) -> Callable[..., Value]:
 
 def _mean(value: Value) -> Value:
     count = value.size if isinstance(value, np.ndarray) else 1
-    return _folded(operator.add)(value) * (1.0 / count)
+    return _fold(operator.add)(value) * (1.0 / count)
 
 
 def _norm(value: Value) -> Value:
-    return scalar.sqrt(_folded(operator.add)(_each(lambda x: x * x, value)))
+    return scalar.sqrt(_fold(operator.add)(_each(lambda x: x * x, value)))
 
 
 def _dot(a: Value, b: Value) -> Value:
-    return _folded(operator.add)(_each(operator.mul, a, b))
+    return _fold(operator.add)(_each(operator.mul, a, b))
 
 
 def _elementwise(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -299,14 +301,14 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...] | None, Callable[..., Value]]] = {
     "log": ((1,), _elementwise(special.log)),
     "sign": ((1,), _elementwise(scalar.sign)),
     "where": ((3,), _elementwise(scalar.where)),
-    "max": (None, _folded(scalar.maximum)),
-    "min": (None, _folded(scalar.minimum)),
-    "sum": ((1,), _folded(operator.add)),
+    "max": (None, _fold(scalar.maximum)),
+    "min": (None, _fold(scalar.minimum)),
+    "sum": ((1,), _fold(operator.add)),
     "mean": ((1,), _mean),
     "norm": ((1,), _norm),
     "dot": ((2,), _dot),
-    "any": ((1,), _folded(operator.or_)),
-    "all": ((1,), _folded(operator.and_)),
+    "any": ((1,), _fold(operator.or_)),
+    "all": ((1,), _fold(operator.and_)),
 }
 
 CONSTANTS = {"pi": math.pi}

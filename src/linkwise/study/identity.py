@@ -46,7 +46,7 @@ def of(description: Description) -> Identity:
     """The package's own files, the robot, and the functions of the user's own with all that they refer to."""
     source = description.robot_source
     robot = Path(source).name if source is not None else description.robot.name
-    found: Identity = {
+    parts: Identity = {
         "linkwise": __version__,
         "package": _short(identity.package_files()),
         "robot": {f"robot {robot!r}": description.robot_content[:_LENGTH]},
@@ -56,9 +56,9 @@ def of(description: Description) -> Identity:
             if isinstance(step, CallStep)
         },
     }
-    if found["functions"]:  # bytecode belongs to a version
-        found["python"] = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return found
+    if parts["functions"]:  # bytecode belongs to a version
+        parts["python"] = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return parts
 
 
 def _short(digests: Mapping[str, str]) -> dict[str, str]:
@@ -74,22 +74,22 @@ def changes(before: Identity | None, now: Identity, words: ChangeWords = SINCE) 
     """What is different, each in a few words; nothing where both are the same."""
     if before is None:
         return ["it does not record which code computed it"]
-    found = []
+    differences = []
     if before.get("linkwise") != now["linkwise"]:
-        found.append(f"linkwise {before.get('linkwise')} {words.became} {now['linkwise']}")
+        differences.append(f"linkwise {before.get('linkwise')} {words.became} {now['linkwise']}")
     files = sorted(_different(before.get("package", {}), now["package"]))
     if files:
-        found.append(f"linkwise's own source {words.changed}: {listed(files)}")
-    found += _told(before.get("robot", {}), now["robot"], words)
+        differences.append(f"linkwise's own source {words.changed}: {listed(files)}")
+    differences += _changes(before.get("robot", {}), now["robot"], words)
     other_python = before.get("python") != now.get("python") and "python" in before and "python" in now
     if other_python:
-        found.append(f"Python {before['python']} {words.became} {now['python']}")
+        differences.append(f"Python {before['python']} {words.became} {now['python']}")
     for step in dict.fromkeys([*before.get("functions", {}), *now["functions"]]):
         old, new = before.get("functions", {}).get(step, {}), now["functions"].get(step, {})
         if other_python:  # then all bytecode differs
             old = {label: new.get(label, digest) for label, digest in old.items()}
-        found += _told(old, new, words)
-    return list(dict.fromkeys(found))
+        differences += _changes(old, new, words)
+    return list(dict.fromkeys(differences))
 
 
 def changed_files(before: Identity) -> list[str]:
@@ -101,20 +101,20 @@ def _different(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
     return {name for name in {*before, *now} if before.get(name) != now.get(name)}
 
 
-def _told(before: Mapping[str, str], now: Mapping[str, str], words: ChangeWords) -> list[str]:
+def _changes(before: Mapping[str, str], now: Mapping[str, str], words: ChangeWords) -> list[str]:
     """Changes by label. A file is named where nothing in it is that has a label of its own."""
     different = _different(before, now)
     order = [label for label in dict.fromkeys([*before, *now]) if label in different]
     inside = [label for label in order if not label.startswith("file ")]
     files = [label for label in order if label.startswith("file ")]
-    found = []
+    lines = []
     for label in (*inside, *files):
         if label in files and any(f" in {label[5:]}" in other for other in inside):
             continue
         both = label in before and label in now
         how = words.changed if both else words.new if label in now else words.gone
-        found.append(f"{label} {how}")
-    return found
+        lines.append(f"{label} {how}")
+    return lines
 
 
 def listed(names: Sequence[str]) -> str:
@@ -135,10 +135,10 @@ def accepted(before: Identity | None, changed: Sequence[str], chunks: Iterable[i
 
 def runs(numbers: Iterable[int]) -> list[list[int]]:
     """Whole numbers as [first, last] of each run of them."""
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     for number in sorted(numbers):
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
         else:
-            found.append([number, number])
-    return found
+            spans.append([number, number])
+    return spans

@@ -27,33 +27,33 @@ def needed(plan: Plan, threads: int) -> int:
     raw = _PIECE_COPIES * sum(layout.piece_bytes for layout in Store("", plan).layouts.values())
     failures = _FAILURE_COPIES * points * failure_bytes(plan)
     own = columns + reductions + steps + raw + failures
-    return LIBRARIES + threads * own + _at_grid_points(plan) + _gathered(plan)
+    return LIBRARIES + threads * own + _at_grid_points(plan) + _gathered_values(plan)
 
 
 def of_raw_arrays(plan: Plan) -> int:
     """Bytes of all raw arrays before they are compressed."""
-    found = 0
+    total = 0
     for keep in plan.raws:
         points = plan.axes.per_cell if plan.by_sample(keep.name) else plan.axes.points
-        found += points * plan.quantity(keep.name).size * (4 if keep.dtype == "float32" else 8)
-    return found
+        total += points * plan.quantity(keep.name).size * (4 if keep.dtype == "float32" else 8)
+    return total
 
 
 def _at_grid_points(plan: Plan) -> int:
     """Reductions over the samples, held for all combinations of the grids until the end."""
-    found = 0
+    total = 0
     for keep in plan.description.keeps:
         if keep.by_cell:
             numbers = bool(keep.statistics) * 2 * len(STATISTICS) + 2 * len(keep.quantiles)
-            found += 8 * numbers * plan.quantity(keep.name).size * math.prod(n for _, n in plan.axes.grid)
-    return found
+            total += 8 * numbers * plan.quantity(keep.name).size * math.prod(n for _, n in plan.axes.grid)
+    return total
 
 
-def _gathered(plan: Plan) -> int:
+def _gathered_values(plan: Plan) -> int:
     """Raw values that are read again for exact quantiles: those of a class, and copies to sort them."""
-    found = 0
+    total = 0
     for keep in plan.description.keeps:
         if keep.raw and keep.quantiles and not keep.by_cell:
             values = min(MOST_GATHERED, plan.axes.points) * len(keep.quantiles)
-            found = max(found, 4 * 8 * values * plan.quantity(keep.name).size)
-    return found
+            total = max(total, 4 * 8 * values * plan.quantity(keep.name).size)
+    return total

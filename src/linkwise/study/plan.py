@@ -152,7 +152,7 @@ class Plan:
         problem: StudyError | None = None
         for points in (np.arange(min(2, axes.points)), *spread[:, np.newaxis]):
             try:
-                placed = self._tried(points)
+                placed = self._trial_results(points)
             except StudyError as error:
                 problem = problem or error  # it may fail at these points only
                 continue
@@ -162,9 +162,9 @@ class Plan:
         assert problem is not None
         raise problem
 
-    def _tried(self, points: np.ndarray) -> list[Quantity]:
+    def _trial_results(self, points: np.ndarray) -> list[Quantity]:
         """The results of all later steps at some points: what they mean."""
-        given, found = self.at(points, self.names), []
+        given, quantities = self.at(points, self.names), []
         for step in self.later:
             try:
                 results = step.tried({name: given[name] for name in step.takes})
@@ -173,9 +173,9 @@ class Plan:
             except Exception as error:
                 raise StudyError(f"compute.{step.name}: {type(error).__name__}: {error}") from error
             for name, array in results.items():
-                found.append(step.quantity(self.robot, name, array.shape[1:]))
+                quantities.append(step.quantity(self.robot, name, array.shape[1:]))
                 given[name] = array
-        return found
+        return quantities
 
     # -- reductions ---------------------------------------------------------------------------------------------------
 
@@ -253,20 +253,20 @@ class Plan:
         space.attempts.begin()
         for step in self.later:
             shapes = {name: self.slots[name].quantity.shape for name in step.gives()}
-            found = space.attempts.results(step, given, first, count, shapes)
-            for name, array in found.items():
+            results = space.attempts.results(step, given, first, count, shapes)
+            for name, array in results.items():
                 space.values[self.slots[name].rows, :count] = array.reshape(count, -1).T
                 given[name] = array
 
     def _arrays(self, values: np.ndarray, count: int, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Columns as arrays (count, *shape)."""
-        found = {}
+        arrays = {}
         for name in names:
             slot = self.slots[name]
-            found[name] = np.ascontiguousarray(values[slot.rows, :count].T).reshape(
+            arrays[name] = np.ascontiguousarray(values[slot.rows, :count].T).reshape(
                 count, *slot.quantity.shape
             )
-        return found
+        return arrays
 
     def at(self, points: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Variables and traced results at any points: arrays (points, *shape)."""
@@ -276,27 +276,27 @@ class Plan:
         inputs, values = columns(self.sampler.rows, sizing.BLOCK), columns(sum(sizes), sizing.BLOCK)
         run = over_columns(program, (inputs.shape[1], values.shape[1]))
         arguments = np.array([address(inputs), address(values)])
-        found = np.empty((sum(sizes), len(points)))
+        rows = np.empty((sum(sizes), len(points)))
         for start in range(0, len(points), sizing.BLOCK):
             part = points[start : start + sizing.BLOCK]
             self.sampler.fill_at(part, inputs)
             run(0, len(part), arguments)
-            found[:, start : start + len(part)] = values[: sum(sizes), : len(part)]
+            rows[:, start : start + len(part)] = values[: sum(sizes), : len(part)]
         result, row = {}, 0
         for (name, shape), size in zip(program.outputs, sizes, strict=True):
             if name in names:
-                result[name] = np.ascontiguousarray(found[row : row + size].T).reshape(len(points), *shape)
+                result[name] = np.ascontiguousarray(rows[row : row + size].T).reshape(len(points), *shape)
             row += size
         return result
 
     def variables_at(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The values of all variables at points: a column for each element, by its label."""
-        found: dict[str, np.ndarray] = {}
+        columns: dict[str, np.ndarray] = {}
         values = self.at(points, [v.name for v in self.description.variables])
         for v in self.description.variables:
             flat = values[v.name].reshape(len(points), -1).T
-            found |= dict(zip(v.quantity.labels(self.robot), flat, strict=True))
-        return found
+            columns |= dict(zip(v.quantity.labels(self.robot), flat, strict=True))
+        return columns
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

@@ -93,21 +93,21 @@ def variable(
     text, entries = "", ()
     if len(labels) > 1:
         units = {_PARAMETERS.get(label.rsplit(".", 1)[-1], "") for label in labels}
-        found, axis, entries = units.pop() if len(units) == 1 else "", f"{name}_label", labels
+        usual_unit, axis, entries = units.pop() if len(units) == 1 else "", f"{name}_label", labels
     elif name in STATES:
         revolute, prismatic, text = STATES[name]
-        found, axis = per_joint(robot, revolute, prismatic), JOINT
+        usual_unit, axis = per_joint(robot, revolute, prismatic), JOINT
     elif name in PAYLOAD:
-        _, found, text = PAYLOAD[name]
+        _, usual_unit, text = PAYLOAD[name]
         axis = f"{name}_element"
     elif name == "wrench":
-        found, axis, text = "N·m, N", "twist", "moment and force on the frame"
+        usual_unit, axis, text = "N·m, N", "twist", "moment and force on the frame"
     else:
-        found, axis = _PARAMETERS.get(name.rsplit(".", 1)[-1], ""), f"{name}_element"
+        usual_unit, axis = _PARAMETERS.get(name.rsplit(".", 1)[-1], ""), f"{name}_element"
     if size == robot.dof and axis == f"{name}_element":
         axis = JOINT
     shape, axes = ((), ()) if scalar else ((size,), (axis,))
-    return Quantity(name, shape, axes, found if unit is None else unit, text, entries)
+    return Quantity(name, shape, axes, usual_unit if unit is None else unit, text, entries)
 
 
 def output(robot: Robot, name: str, kind: str, shape: tuple[int, ...], text: str = "") -> Quantity:

@@ -112,9 +112,9 @@ class Results(Summarised):
     def tables(self) -> list[str]:
         """Names of the tables that there are."""
         parts = [name.removeprefix(f"{TABLES}/") for name in self._table_files()]
-        found = [name.removesuffix(".parquet") for name in parts if "/" not in name]
-        found += [ERRORS] if any(name.startswith(f"{ERRORS}/") for name in parts) else []
-        return found + [f"{FAILURES}/{name}" for name in self.description.get(FAILURES, {})]
+        names = [name.removesuffix(".parquet") for name in parts if "/" not in name]
+        names += [ERRORS] if any(name.startswith(f"{ERRORS}/") for name in parts) else []
+        return names + [f"{FAILURES}/{name}" for name in self.description.get(FAILURES, {})]
 
     def table(self, name: str) -> Any:
         """A table as a PyArrow Table: "extremes", "errors", "aside", "failures/NAME"."""

@@ -51,7 +51,7 @@ def run(
             f"{store.path}: {listed(changes)}; start anew (--out), go on with the code of before, "
             "or mix the results knowingly (--accept-changed-code)"
         )
-    if exists and not (store.path / JOURNAL).exists() and not _reopened(store):
+    if exists and not (store.path / JOURNAL).exists() and not _is_damaged(store):
         return None
     engine = engine_for(plan, cluster, threads)
     with terminable():
@@ -73,7 +73,7 @@ def run(
             engine.close()
 
 
-def _reopened(store: Store) -> bool:
+def _is_damaged(store: Store) -> bool:
     """Whether a store without a journal is damaged. Then everything is computed again: what the chunks added to the
     reductions is no longer known."""
     damage = list(verify(store.path).damage)
@@ -128,7 +128,7 @@ def _complete(
     plan: Plan, store: Store, engine: Engine, journal: Journal, bar: Bar, changes: list[str]
 ) -> Collection:
     files.sweep(store.path)  # room for what is to come
-    found = _read(plan, store, journal)
+    found = _progress_of(plan, store, journal)
     collection = found.collection
     done = sum(plan.axes.chunk(number).count for number in collection.done)
     with _stopping(store.path):
@@ -177,22 +177,22 @@ class _Progress:
         self.records[outcome.chunk] = record
 
 
-def _read(plan: Plan, store: Store, journal: Journal) -> _Progress:
+def _progress_of(plan: Plan, store: Store, journal: Journal) -> _Progress:
     """What the journal says is done, and can be found on disk; the rest is computed again."""
-    found = _Progress(Collection(plan))
+    progress = _Progress(Collection(plan))
     others: list[bytes] = []
     for record in journal.records():
         facts = facts_of(record)
         for key in ("created", "finishing", "finished", "files", "leftovers"):
-            found.files |= set(facts.get(key, ()))
+            progress.files |= set(facts.get(key, ()))
         if "chunk" in facts:
-            found.records[facts["chunk"]] = record
+            progress.records[facts["chunk"]] = record
         else:
             others.append(record)
     if journal.damaged:
         _say(store.path, f"{JOURNAL} is damaged; chunks without a record are computed again")
-        journal.rewrite([*others, *found.records.values()])
-    wanted = {number: unpacked(record) for number, record in found.records.items()}
+        journal.rewrite([*others, *progress.records.values()])
+    wanted = {number: unpacked(record) for number, record in progress.records.items()}
     # chunks that were set aside, or with points that failed, get another chance
     wanted = {number: parts for number, parts in wanted.items() if parts[1].get("errors") == 0}
     with ThreadPoolExecutor(READERS, "linkwise-study-reader") as readers:
@@ -200,10 +200,10 @@ def _read(plan: Plan, store: Store, journal: Journal) -> _Progress:
         damage = dict(zip(wanted, problems, strict=True))
     for number, (arrays, facts) in wanted.items():
         if damage[number] is None:
-            found.collection.add(arrays, facts)
+            progress.collection.add(arrays, facts)
     _say_damage(store.path, damage)
     store.restore()
-    return found
+    return progress
 
 
 def _check_written(store: Store, collection: Collection, compute: Callable[[Sequence[int]], None]) -> None:

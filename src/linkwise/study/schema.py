@@ -34,10 +34,10 @@ class StudySettings(Settings):
 def numbers(value: Any, where: str) -> list[float]:
     """One number, or a list of numbers."""
     several = hasattr(value, "__iter__") and not isinstance(value, (str, Mapping))
-    found: list[Any] = list(value) if several else [value]
-    if not found:
+    items: list[Any] = list(value) if several else [value]
+    if not items:
         raise StudyError(f"{where}: expected numbers, got an empty list")
-    for x in found:
+    for x in items:
         if isinstance(x, bool) or not hasattr(x, "__float__") or not math.isfinite(float(x)):
             raise StudyError(f"{where}: expected finite numbers, got {shown(x)}")
-    return [float(x) for x in found]
+    return [float(x) for x in items]

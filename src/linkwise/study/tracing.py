@@ -34,7 +34,7 @@ class Trace:
         self.later: list[Step] = []
         for step in steps:
             if step.traceable and all(name in self.known for name in step.takes):
-                self.known.update(_traced(step, self.known))
+                self.known.update(_trace_step(step, self.known))
                 self.steps.append(step)
             else:
                 self.later.append(step)
@@ -73,7 +73,7 @@ def shaped(values: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return array
 
 
-def _traced(step: Step, known: Mapping[str, Any]) -> dict[str, Any]:
+def _trace_step(step: Step, known: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return step.traced(known)
     except StudyError:

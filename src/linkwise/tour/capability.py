@@ -14,6 +14,10 @@ from linkwise.errors import LinkwiseError
 from linkwise.robot.robot import Robot
 from linkwise.tour.held import held_still, positions_within_limits, tool_link
 
+DOUBTFUL_PAYLOAD = (
+    "By its effort limits it would hold more than its own mass everywhere, which hardly any arm does: limits in the "
+    "file may be placeholders. Compare them with the data sheets of the motors."
+)
 POSITIONS = 20_000
 ACROSS, UP = 22, 30  # cells of the map
 
@@ -43,6 +47,11 @@ class Capability:
     def holds(self, share: float) -> float:
         """The mass [kg] that this share of all positions holds."""
         return float(np.quantile(self.payload, 1.0 - share))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether every position holds more than the robot's own mass."""
+        return bool(self.payload.size) and bool(self.payload.min() > self.mass)
 
     def stretched(self) -> float:
         """The least mass [kg] among the five percent of positions that reach furthest."""

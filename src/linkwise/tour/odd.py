@@ -77,7 +77,7 @@ def _limits(robot: Robot) -> Iterator[str]:
             zero = " (0 in the file)" if any(getattr(joint.limits, what) == 0 for joint in joints) else ""
             who = "no joint has" if len(missing) == len(joints) else f"{_names(missing)} without"
             needs = "payload" if what == "effort" else "shortest time"
-            yield f"{who} {_a(what)} limit{zero}: {needs} cannot be told there"
+            yield f"{who} {_a(what)} limit{zero}: {needs} cannot be computed"
 
 
 def same_limits(robot: Robot) -> Iterator[tuple[str, int, str]]:

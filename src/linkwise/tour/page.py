@@ -28,16 +28,11 @@ from linkwise.report import (
 from linkwise.report.page import Commands, Fold, Framed
 from linkwise.report.svg import short
 from linkwise.tour.agreed import BATCH, STATES, TIMED, Agreed
-from linkwise.tour.capability import Capability
+from linkwise.tour.capability import DOUBTFUL_PAYLOAD, Capability
 from linkwise.tour.code import Code
 from linkwise.tour.look import Tour
 from linkwise.tour.motions import FastMotion
 from linkwise.view.offline.page import page_file
-
-DOUBTFUL_PAYLOAD = (
-    "By its effort limits it would hold more than its own mass everywhere, which hardly any arm does: limits in the "
-    "file may be placeholders. Compare them with the data sheets of the motors."
-)
 
 
 def tour_report(tour: Tour, command: str = "") -> Report:
@@ -113,7 +108,7 @@ def _payload(found: Capability | str) -> Section:
         notes.append(f"held still: {', '.join(found.held)}")
     table = HtmlTable(["joint", ">to hold itself [N·m or N]", ">limit", ">share"], rows, notes)
     if not found.payload.size:
-        words = "No joint that feels a load has an effort limit in the file, so a payload cannot be told."
+        words = "No joint that feels a load has an effort limit in the file, so a payload cannot be computed."
         return Section(title, [Text(words), table])
     x, y, least = found.map()
     drawn = cell_map(x, y, least, x_label="distance from the base axis [m]", y_label="height [m]", unit="kg")
@@ -124,7 +119,7 @@ def _payload(found: Capability | str) -> Section:
         caption,
     )
     weakest = found.names[int(found.limiting[np.argmin(found.payload)])]
-    doubt = [Warned(DOUBTFUL_PAYLOAD)] if found.payload.min() > found.mass else []
+    doubt = [Warned(DOUBTFUL_PAYLOAD)] if found.doubtful else []
     facts = HtmlTable(
         ["", ">payload [kg]"],
         [

@@ -19,10 +19,11 @@ import math
 from collections.abc import Sequence
 
 from linkwise.algorithms import coupling, dense
+from linkwise.algorithms.carriers import coordinates_by_link
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.constrained.pivoted import Factors
-from linkwise.algorithms.coriolis import coordinates_by_link, joint_axes, motion_cross
+from linkwise.algorithms.coriolis import joint_axes, motion_cross
 from linkwise.algorithms.kinematics import frame_pose, link_poses
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, parts_of

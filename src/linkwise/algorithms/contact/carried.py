@@ -39,7 +39,11 @@ class _Carried:
 
 
 def reduced(
-    links: Mechanism, frames: Sequence[Pose], candidates: Sequence[Candidate], problem: Touching
+    links: Mechanism,
+    frames: Sequence[Pose],
+    candidates: Sequence[Candidate],
+    problem: Touching,
+    is_held: bool = False,
 ) -> tuple[Touching, Callable[[Sequence[Scalar]], list[Scalar]]]:
     """(the same problem in fewer coordinates, what turns velocities into these coordinates).
 
@@ -48,9 +52,10 @@ def reduced(
         frames: poses whose axes the velocities are along.
         candidates: what may touch what.
         problem: in the velocities of all coordinates.
+        is_held: whether constraints or joints that follow others couple coordinates; bodies keep theirs then.
     """
     with stage("relative velocities"):
-        carried = _carried(links, frames, candidates)
+        carried = [] if is_held else _carried(links, frames, candidates)
         M = _relative_inertia(problem.M, carried)
         rows = [list(row) for row in problem.rows]
         turning = [[list(row) for row in each.rows] for each in problem.turning]
@@ -64,12 +69,11 @@ def reduced(
                     _clear(own, each.behind)
         used = [
             *rows,
+            *problem.joint_rows,
             *(row for own in turning for row in own),
             *(r for p in problem.patches for r in p.rows),
         ]
-        left = [
-            k for k in range(len(M)) if k in problem.coordinates or not all(is_zero(row[k]) for row in used)
-        ]
+        left = [k for k in range(len(M)) if not all(is_zero(row[k]) for row in used)]
         S = _without(M, [k for k in range(len(M)) if k not in left])
 
     def restricted(v: Sequence[Scalar]) -> list[Scalar]:
@@ -87,7 +91,7 @@ def reduced(
         problem,
         M=columns([S[k] for k in left]),
         rows=columns(rows),
-        coordinates=[left.index(k) for k in problem.coordinates],
+        joint_rows=columns(problem.joint_rows),
         turning=[
             replace(each, rows=columns(own)) for each, own in zip(problem.turning, turning, strict=True)
         ],

@@ -14,7 +14,6 @@ from linkwise.algorithms.contact import measured
 from linkwise.algorithms.contact.filtered import Schedule
 from linkwise.algorithms.contact.law import Scene
 from linkwise.algorithms.contact.solver import Effort
-from linkwise.errors import ModelError
 from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 
@@ -35,20 +34,21 @@ UNMEASURED = (SINGLE[5], SINGLE[-1])
 MOST = 96
 """Steps of ``filtered``. Few states need more than ten; batches compute these together (``compiler/emit/packing``)."""
 REDUNDANT = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, MOST)),
-    1e-3: Effort(filtered=Schedule(1e-6, 1e-4, MOST)),
-    1e-6: Effort(filtered=Schedule(1e-12, 1e-7, MOST)),
-    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, MOST)),
+    1e-2: Effort(filtered=Schedule(1e-4, 0.0, 1e-3, MOST)),
+    1e-3: Effort(filtered=Schedule(1e-6, 0.0, 1e-4, MOST)),
+    1e-6: Effort(filtered=Schedule(1e-12, 0.0, 1e-7, MOST)),
+    1e-12: Effort(filtered=Schedule(1e-14, 0.0, 1e-12, MOST)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""
 RUBBING = {
-    1e-2: Effort(filtered=Schedule(1e-4, 1e-3, MOST, first=1e-7)),
-    1e-3: Effort(filtered=Schedule(1e-5, 1e-4, MOST, first=1e-7)),
-    1e-6: Effort(filtered=Schedule(1e-12, 1e-10, MOST, first=1e-4)),
-    1e-12: Effort(filtered=Schedule(1e-14, 1e-12, MOST, first=1e-7)),
+    1e-2: Effort(filtered=Schedule(1e-4, 0.0, 1e-3, MOST, first=1e-7)),
+    1e-3: Effort(filtered=Schedule(1e-5, 0.0, 1e-4, MOST, first=1e-7)),
+    1e-6: Effort(filtered=Schedule(1e-12, 1e-8, 1e-10, MOST, first=1e-4)),
+    1e-12: Effort(filtered=Schedule(1e-14, 0.0, 1e-12, MOST, first=1e-7)),
 }
-"""The same for contacts with joints of their own, where many joints stop or rub: a smaller ε from the first step on."""
+"""The same where many joints stop or rub: a smaller ε from the first step on. What slides takes most of the steps and
+need not be as exact as what is at rest."""
 HELD = {
     1e-2: Effort(6, 2, 0, 1, (0.5,), (1e-3, 1e-9)),
     1e-3: Effort(6, 3, 0, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
@@ -56,6 +56,9 @@ HELD = {
     1e-12: Effort(8, 10, 0, 1, (0.5, 0.2), (*(8 * (1e-3,)), 1e-6, 1e-9)),
 }
 """The same for robots with constraints or coupled joints, whose rows are eliminated from the matrix first."""
+MOST_HELD_ROWS = 48
+"""Rows of contacts, stops and dry friction up to which robots with constraints have this matrix; it grows with the cube
+of the rows. With more, constraints are stiff measurements (``holding``)."""
 FEW_JOINTS = 8
 """Joints that stop or rub, up to which the matrix of a problem without redundant contacts is formed."""
 
@@ -104,10 +107,11 @@ def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Eff
     """The least effort of the table for this residual, or the largest one there is."""
     wanted = DEFAULT_ACCURACY if accuracy is None else accuracy
     turning = any(each.torsional_friction or each.rolling_friction for each in scene.candidates)
-    redundant = turning or is_redundant(scene, links)
-    if not (redundant or joint_row_count(scene, links) > FEW_JOINTS):
+    many_joints = joint_row_count(scene, links) > FEW_JOINTS
+    if not (turning or many_joints or is_redundant(scene, links)):
         return _of_single(scene, links, wanted)
-    table = HELD if scene.held or links.coupled else REDUNDANT if redundant else RUBBING
-    if turning and table is HELD:
-        raise ModelError("torsional and rolling friction: not for robots with constraints or coupled joints")
+    rows = 3 * len(scene.candidates) + joint_row_count(scene, links)
+    few_rows = rows <= MOST_HELD_ROWS and not turning
+    is_held = bool(scene.held) or links.coupled
+    table = HELD if is_held and few_rows else RUBBING if many_joints and not scene.held else REDUNDANT
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

@@ -68,15 +68,15 @@ class Turning:
 
 @dataclass(frozen=True, eq=False)
 class Touching:
-    """The problem in velocities: M, rows J of contacts and what is added to their velocities, μ, and the joint rows
-    with their coordinates."""
+    """The problem in velocities: M, rows J of contacts and what is added to their velocities, μ, and the laws of
+    joints with their rows."""
 
     M: Rows
     rows: Rows
     bias: Sequence[Scalar]
     friction: Sequence[Scalar]
     joints: Sequence[JointRow]
-    coordinates: Sequence[int]
+    joint_rows: Rows
     compliance: Sequence[Scalar]
     """R of every contact: 0 where it is rigid."""
     turning: Sequence[Turning] = ()
@@ -113,7 +113,12 @@ class Touching:
         if biased:
             w = [x if is_zero(b) else b + x for b, x in zip(self.bias, w, strict=True)]
         turning = [dot(row, v) for each in self.turning for row in each.rows]
-        return [*w, *(v[k] for k in self.coordinates), *turning]
+        return [*w, *(dot(row, v) for row in self.joint_rows), *turning]
+
+    def unbiased(self, w: Sequence[Scalar]) -> list[Scalar]:
+        """J v of w = J v + bias."""
+        own = [x if is_zero(b) else x - b for b, x in zip(self.bias, w, strict=False)]
+        return [*own, *w[len(own) :]]
 
     def pushed(self, p: Sequence[Scalar]) -> list[Scalar]:
         """Jᵀ p."""
@@ -122,10 +127,9 @@ class Touching:
         own += [pair for patch in self.patches for pair in zip(patch.rows, patch.wrench(p), strict=True)]
         turning = [row for each in self.turning for row in each.rows]
         own += zip(turning, p[self.before_turning :], strict=True)
+        own += zip(self.joint_rows, p[len(self.rows) :], strict=False)
         for row, x in own:
             total = [t if is_zero(j) else t + j * x for t, j in zip(total, row, strict=True)]
-        for k, x in zip(self.coordinates, p[len(self.rows) :], strict=False):
-            total[k] = total[k] + x
         return total
 
     def informed(self, laws: Sequence[Law]) -> Rows:
@@ -135,8 +139,8 @@ class Touching:
             _add_information(matrix, self.rows[3 * k : 3 * k + 3], laws[k])
         for patch in self.patches:
             patch.add_information(matrix, laws)
-        for law, k in zip(laws[contacts:], self.coordinates, strict=False):
-            matrix[k][k] = matrix[k][k] + law[0]
+        for law, row in zip(laws[contacts:], self.joint_rows, strict=False):
+            add_square(matrix, row, law[0])
         for law, each in zip(laws[contacts + len(self.joints) :], self.turning, strict=True):
             _add_information(matrix, [*each.rows, self.rows[3 * each.contact + 2]], law, turning=True)
         return matrix
@@ -147,13 +151,15 @@ class Schedule:
     """When the iteration ends, and ε of its steps relative to G_kk.
 
     Args:
-        goal: residual, relative to the velocities without impulses, at which it ends.
+        goal: residual, relative to velocities with and by the first impulses, at which it ends.
+        moving: the same relative to velocities after the step: what slides may be less exact than what is at rest.
         enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
         first: ε of the first step.
     """
 
     goal: float
+    moving: float
     enough: float
     most: int
     first: float = 1e-2
@@ -198,18 +204,21 @@ def solve(
         start: (impulses, velocities with them) to start from.
     """
     soft = [inverse_above(x, least) for x in stiff]
+    v = list(free if start is None else start[1])
     # gaps of contacts that are far away would be most of the velocities with their bias
-    without = problem.velocities(free, biased=False)
-    p: list[Scalar] = [0.0 * w for w in without]  # as many lanes as there are states
-    v = list(free)
-    if start is not None:
-        p, v = list(start[0]), list(start[1])
+    unbiased = problem.velocities(v, biased=False)
+    p: list[Scalar] = (
+        [0.0 * w for w in unbiased] if start is None else list(start[0])
+    )  # a lane for every state
     w = problem.velocities(v)
     n, size = len(p), len(v)
     at = _evaluated(problem, stiff, soft, p, w)
-    floor = max(schedule.goal, 100.0 * constraints.round_off())
-    square = dense.dot(without, without)
-    goal, enough = (floor * floor) * square, max(schedule.enough, floor) ** 2 * square
+    square = dense.dot(unbiased, unbiased)
+    if start is not None:
+        by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
+        square = square + dense.dot(by_impulses, by_impulses)
+    floor = 100.0 * constraints.round_off()
+    goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         p, v, w, best_p, choices = _split(state, n, size, n, n)
@@ -223,9 +232,12 @@ def solve(
         best = where(better, new.merit, best)
         return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
 
-    def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *_: Scalar) -> Condition:
-        rounded = all_of(best <= enough, falls < 0.5)
-        return all_of(all_of(best > goal, count < float(schedule.most)), negated(rounded))
+    def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
+        missed, rounded = best > goal, all_of(best <= enough, falls < 0.5)
+        if schedule.moving > 0.0:
+            w = problem.unbiased(_split(state, n, size, n, n)[2])
+            missed = all_of(missed, best > schedule.moving**2 * dense.dot(w, w))
+        return all_of(all_of(missed, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * at.merit
     first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *_choices(at))
@@ -481,6 +493,18 @@ def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: b
             matrix[i][j] = matrix[i][j] + (tangents + left[i] * right[j])
             if i != j:
                 matrix[j][i] = matrix[j][i] + (tangents + left[j] * right[i])
+
+
+def add_square(matrix: Rows, row: Sequence[Scalar], gain: Scalar) -> None:
+    """matrix + gain rowᵀ row; entries that are the same on both sides of the diagonal stay one."""
+    moving = [j for j, x in enumerate(row) if not is_zero(x)]
+    for place, i in enumerate(moving):
+        scaled = gain * row[i]
+        for j in moving[: place + 1]:
+            same = matrix[i][j] is matrix[j][i]
+            more = scaled * row[j]
+            matrix[i][j] = matrix[i][j] + more
+            matrix[j][i] = matrix[i][j] if same else matrix[j][i] + more
 
 
 def eliminated(matrix: Rows, right: Sequence[Scalar]) -> list[Scalar]:

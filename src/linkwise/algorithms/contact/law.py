@@ -30,7 +30,8 @@ A stop of a joint is the same law in one row. Dry friction of a joint holds it w
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
 more, at the end, to everything together: v⁺ = v + L⁻¹ D⁻¹ (L⁻ᵀ h r + Yᵀ p). Rows of constraints J_c (loops, welds) are
-eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted).
+eliminated first: with G_c, B = Y D⁻¹ Y_cᵀ they take G − B G_c⁻¹ Bᵀ and c − B G_c⁻¹ (c_c − wanted). Without G they are
+stiff measurements (``holding``).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from linkwise.algorithms import coupling, dense, equation, factorised, joint_ter
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import carried, filtered, recovery, solver, spinning
+from linkwise.algorithms.contact import carried, filtered, holding, recovery, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
@@ -143,8 +144,10 @@ def step(
     h, v = given.h, _in_axes_of_the_start(links, coupling.leaders(links, qd), given.h)
     own_inertia, own_torques = _inertia_and_torques(links, q, qd, tau, scene.friction, h)
     axes = VelocityAxes.of(links, q, in_world=effort.filtered is not None)
-    M, torques, v = axes.inertia(own_inertia), axes.vector(own_torques), axes.vector(v)
-    mobility = _Mobility.of(links, M)
+    free, v = (axes.inertia(own_inertia), axes.vector(own_torques)), axes.vector(v)
+    measured = scene.held if effort.filtered is not None else ()
+    M, torques = holding.added(links, q, v, measured, axes, free, h)
+    mobility = _Mobility.of(links, M, bool(measured))
     touches = geometry.touches(links, q, scene.candidates, given.height, axes.frames)
     rows, contacts = [row for each in touches for row in each.rows], len(touches)
     joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
@@ -156,9 +159,10 @@ def step(
     if effort.filtered is not None:
         turning = _turning(links, axes.frames, scene.candidates, touches)
         patches = _patches(links, axes.frames, scene.candidates, touches)
-        own, places = bias[: 3 * contacts], _places(joint_rows)
-        problem = Touching(M, rows, own, given.friction, joints, places, compliance, turning, patches)
-        few = carried.reduced(links, axes.frames, scene.candidates, problem)
+        own = bias[: 3 * contacts]
+        problem = Touching(M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches)
+        is_held = bool(scene.held) or links.coupled
+        few = carried.reduced(links, axes.frames, scene.candidates, problem, is_held)
         p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
         velocities = problem.velocities(after, biased=False)
     else:
@@ -195,13 +199,12 @@ def _inertia_and_torques(
     friction: bool,
     h: Scalar,
 ) -> tuple[Rows, list[Scalar]]:
-    """(M + h D of all axes, h r over the coordinates of those that lead)."""
+    """(M + h D, h r) over the coordinates of the axes that lead."""
     M, net = equation.matrix_and_net_torques(links, q, qd, tau, friction=friction)
     leading = coupling.reduced(links, flat(net), (True,))
     torques = [h * r for r in _with_spin(links, coupling.leaders(links, qd), leading, h)]
-    if not friction:
-        return M, torques
-    return joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)]), torques
+    damped = joint_terms.on_diagonal(M, [h * d for d in joint_terms.damping(links, q, qd)]) if friction else M
+    return coupling.reduced(links, damped, (True, True)), torques
 
 
 def _by_delassus(
@@ -271,7 +274,10 @@ def _filtered(
     first = None
     if given.start is not None or problem.joints:
         p = [0.0] * len(problem.rows) if given.start is None else list(given.start)
-        p += [_rubbed(joint, v[k]) for joint, k in zip(problem.joints, problem.coordinates, strict=True)]
+        p += [
+            _rubbed(joint, dense.dot(row, v))
+            for joint, row in zip(problem.joints, problem.joint_rows, strict=True)
+        ]
         p += [0.0] * (len(stiff) - len(p))
         first = p, restricted(moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)]))
     p = filtered.solve(relative, stiff, least, restricted(free), schedule, first)
@@ -306,8 +312,8 @@ def _rubbed(joint: JointRow, rate: Scalar) -> Scalar:
 
 
 def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
-    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub 1/D_k, which is not
-    above it: what moves them while all joints inside of them stand still."""
+    """G_kk of contacts, the mean of both for their tangents, and of stops; for joints that only rub and are not held
+    1/D_k, which is not above it: what moves them while all joints inside of them stand still."""
 
     def own(row: Sequence[Scalar]) -> Scalar:
         half = mobility.half(row)
@@ -323,10 +329,11 @@ def _stiffnesses(problem: Touching, mobility: _Mobility) -> list[Scalar]:
             stiff[3 * k : 3 * k + 3] = diagonal
     for k in range(0, len(stiff), 3):
         stiff[k] = stiff[k + 1] = 0.5 * (stiff[k] + stiff[k + 1])
-    for k, joint in zip(problem.coordinates, problem.joints, strict=True):
+    for row, joint in zip(problem.joint_rows, problem.joints, strict=True):
         stops = joint.lower is not None or joint.upper is not None
-        unit: list[Scalar] = [1.0 if i == k else 0.0 for i in range(len(problem.M))]
-        stiff.append(own(unit) if stops else mobility.inverse[k])
+        places = [k for k, x in enumerate(row) if not is_zero(x)]
+        simple = len(places) == 1 and not (stops or mobility.is_held)
+        stiff.append(mobility.inverse[places[0]] if simple else own(row))
     for each in problem.turning:
         x, y = (own(row) for row in each.rows)
         stiff += 2 * [x if is_zero(y) else 0.5 * (x + y)]
@@ -380,11 +387,6 @@ def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:
         return solver.largest(residuals) / where(size > 0.0, size, 1.0)
 
 
-def _places(rows: Rows) -> list[int]:
-    """Which coordinate each joint row is about; rows of coupled joints have no single one."""
-    return [next(k for k, x in enumerate(row) if not is_zero(x)) for row in rows]
-
-
 # -- rows of joints ---------------------------------------------------------------------------------------------------
 
 
@@ -434,19 +436,18 @@ class _Mobility:
     half: Apply
     finish: Apply
     inverse: Sequence[Scalar]
+    is_held: bool
+    """Whether M has the information of constraints."""
 
     @classmethod
-    def of(cls, links: Mechanism, M: Rows) -> _Mobility:
-        if not links.coupled:
-            L, inverse = factorised.factorise(links, M)
-            return cls(
-                lambda row: factorised.inward(links, L, row),
-                lambda row: factorised.outward(links, L, row),
-                inverse,
-            )
-        lower, inverse = dense.factorised(coupling.reduced(links, M, (True, True)))
+    def of(cls, links: Mechanism, M: Rows, is_held: bool = False) -> _Mobility:
+        inner = factorised.filled(M) if links.coupled or is_held else None
+        L, inverse = factorised.factorise(links, M, inner)
         return cls(
-            lambda row: dense.lower_solved(lower, row), lambda row: dense.upper_solved(lower, row), inverse
+            lambda row: factorised.inward(links, L, row, inner),
+            lambda row: factorised.outward(links, L, row, inner),
+            inverse,
+            is_held,
         )
 
     def scaled(self, row: Sequence[Scalar]) -> list[Scalar]:

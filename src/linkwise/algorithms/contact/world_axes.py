@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from linkwise.algorithms import coupling
 from linkwise.algorithms.kinematics import Pose, link_poses
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
@@ -39,9 +40,10 @@ class VelocityAxes:
         """Those of the links, or of the world for floating links that hang from no other one."""
         poses, turned = link_poses(links, q), dict[int, Matrix]()
         frames, first = list(poses), links.first_coordinates()
+        places = {axis: place for place, (axis, _) in enumerate(coupling.leading(links))}
         for k, link in enumerate(links):
             if in_world and link.floating and not list(links.ancestors(k)):
-                turned[first[k]] = poses[k].rotation
+                turned[places[first[k]]] = poses[k].rotation
                 frames[k] = Pose(_UNIT, poses[k].position)
         return cls(frames, turned)
 

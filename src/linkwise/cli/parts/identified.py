@@ -57,6 +57,8 @@ def _parts(judged: Validation) -> str:
     """Totals of a recording; of a part that never happens nothing is said."""
     parts = [("moving", judged.total_moving), ("standing", judged.total_standing)]
     said = ", ".join(f"{name} {value:.3g} %" for name, value in parts if value == value)
+    if judged.total_beyond == judged.total_beyond:
+        said += f", of it beyond the range at rest {judged.total_beyond:.3g} %"
     return f"{judged.total:.3g} % ({said})"
 
 
@@ -72,6 +74,8 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
             "relative_standing": judged.standing,
             "total_moving": judged.total_moving,
             "total_standing": judged.total_standing,
+            "total_beyond_range_at_rest": judged.total_beyond,
+            "within_range_at_rest": judged.held,
             "relative_in_band": judged.in_band,
             "total": judged.total,
             "total_prior": prior.total,
@@ -85,7 +89,7 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
 def _verdict(found: Identification) -> Table:
     """What one takes away, on every recording: saved robot, its C code, reduced model; beside the robot as given."""
     rows = [row.cells for row in found.verdict()]
-    title = f"{found.prior.name}: residuals of what can be taken away"
+    title = f"{found.prior.name}: residuals of the saved robot, its code and the reduced model"
     return Table(title, VerdictRow.columns, rows, [NOTE])
 
 

@@ -68,6 +68,13 @@ class WithExamples(click.Command):
             self.help = before
 
 
+def first_example(ctx: click.Context | None) -> str:
+    """The first example in the help of a command, in one line; empty where it has none."""
+    lines = ((ctx.command.help or "") if ctx is not None else "").split("\n")
+    begins = [k for k, line in enumerate(lines) if line.strip().startswith("linkwise ")]
+    return lines[begins[0]].strip().rstrip("\\").strip() if begins else ""
+
+
 class Command(WithExamples):
     """A command whose help shows its options under headings, and whose page ``--open`` opens.
 

@@ -24,10 +24,10 @@ from linkwise.compiler.ir.loops import Register
 from linkwise.compiler.ir.walks import reachable
 from linkwise.compiler.trace.rolled import Key, OpenStep, StraightPart, TracedLoop, bounds_of, tracing
 from linkwise.compiler.trace.rolled_statements import Resolved, memory_of, nodes_between
-from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index, Stored
+from linkwise.compiler.trace.traced_arrays import Index, Stored
 from linkwise.core.once import once
 from linkwise.errors import TraceError
-from linkwise.language import current_tracer, empty, span, triangle, variable, zeros
+from linkwise.language import current_tracer, empty, span, variable, whole_numbers, zeros
 
 Memory = Register | str
 """A register, or the name of an array."""
@@ -378,11 +378,11 @@ class Repetition:
 
     def _place(self, place: Index) -> Any:
         total: Any = place.constant
-        for name, factor in place.terms:
-            if name.startswith(TRIANGLE):
-                total = total + factor * triangle(self.turns[name.split()[1]])
+        for key, factor in place.terms:
+            if isinstance(key, str):
+                total = total + factor * self.turns[key]
             else:
-                total = total + factor * self.turns[name]
+                total = total + factor * whole_numbers(key.table.values)[self._place(key.place)]
         return total
 
     def _loop(self, loop: TracedLoop, *, back: bool = False, parallel: bool = False) -> Iterator[None]:

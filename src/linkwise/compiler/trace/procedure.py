@@ -161,10 +161,3 @@ def _mentions(value: Whole, names: set[str]) -> bool:
 def cells(array: str, count: int, start: Whole | int = 0, row: Whole | None = None) -> list[Place]:
     """Neighbouring elements of a row."""
     return [Element(array, whole(start) + k, row) for k in range(count)]
-
-
-def strided(
-    array: str, count: int, pitch: int, start: Whole | int = 0, row: Whole | None = None
-) -> list[Place]:
-    """Elements ``pitch`` apart: a column of a matrix that is stored row by row."""
-    return [Element(array, whole(start) + k * pitch, row) for k in range(count)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from linkwise.compiler.ir.loops import Register
 from linkwise.compiler.trace.rolled import Block, Key, OpenStep, StraightPart, TracedLoop
-from linkwise.compiler.trace.traced_arrays import Index, index
+from linkwise.compiler.trace.traced_arrays import Index, Term, index
 
 
 @dataclass(frozen=True)
@@ -77,27 +77,30 @@ def _is_before(write: Access, read: Access) -> bool:
 class _Places:
     """All places of an access: constant + Σ factor·k for all k of each range, beside terms of loops further out."""
 
-    outer: tuple[tuple[str, int], ...]
+    outer: tuple[tuple[Term, int], ...]
     constant: int
     ranges: tuple[tuple[int, Index, Index], ...]
     """(factor, first, stop)."""
+    has_entries: bool
+    """Whether entries of tables depend on the loops of the ranges."""
 
 
 def _places(access: Access) -> _Places | None:
     """None where the bounds of the loops around depend on each other."""
     inner = {loop.name: loop for loop in access.loops}
-    outer = tuple(sorted(term for term in access.place.terms if term[0] not in inner))
+    outer = tuple(term for term in access.place.terms if term[0] not in inner)
     ranges: list[tuple[int, Index, Index]] = []
     for name, factor in access.place.terms:
-        if name in inner:
+        if isinstance(name, str) and name in inner:
             bounds = (inner[name].first, inner[name].stop)
-            if any(term[0] in inner for bound in bounds for term in bound.terms):
+            if any(bound.depends_on(inner) for bound in bounds):
                 return None
             first, stop = bounds
             if inner[name].step != 1:
                 first, stop = index(stop + 1), index(first + 1)
             ranges.append((factor, first, stop))
-    return _Places(outer, access.place.constant, tuple(sorted(ranges, key=repr)))
+    has_entries = Index(outer).depends_on(inner)
+    return _Places(outer, access.place.constant, tuple(sorted(ranges, key=repr)), has_entries)
 
 
 def _covers(written: _Places | None, read: _Places | None) -> bool:
@@ -106,7 +109,7 @@ def _covers(written: _Places | None, read: _Places | None) -> bool:
         return False
     if written == read:
         return True
-    if len(written.ranges) != 1 or len(read.ranges) > 1:
+    if len(written.ranges) != 1 or len(read.ranges) > 1 or written.has_entries:
         return False
     ((factor, first, stop),) = written.ranges
     own, low, past = read.ranges[0] if read.ranges else (factor, Index((), 0), Index((), 1))
@@ -126,6 +129,8 @@ def _is_of_earlier_turn(write: Access, read: Access, loop: TracedLoop) -> bool:
     own = dict(read.place.terms).get(other.name, 0)
     if own != factor or abs(loop.step) != 1 or other.step != 1:
         return False
+    if any(_has_entries(place, {loop.name, other.name}) for place in (write.place, read.place)):
+        return False
     # of the number of the turn that wrote the place that is read: lowest and highest
     ends = [_placed(read.place, other.name, bound) for bound in (other.first, other.stop)]
     low, past = (index(end - write.place) for end in ends)
@@ -134,6 +139,11 @@ def _is_of_earlier_turn(write: Access, read: Access, loop: TracedLoop) -> bool:
     if loop.step == 1:  # places from the first turn's to the one before
         return past == index(0) and index(low + now) == first
     return low == index(factor) and index(past + now) == index(first + factor)
+
+
+def _has_entries(place: Index, loops: set[str]) -> bool:
+    """Whether entries of tables in a place depend on these loops."""
+    return Index(tuple(term for term in place.terms if not isinstance(term[0], str))).depends_on(loops)
 
 
 def _placed(place: Index, name: str, value: Index) -> Index:

@@ -24,7 +24,7 @@ import numpy as np
 from linkwise import language
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.loops import Array, Register
-from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index, Stored, index
+from linkwise.compiler.trace.traced_arrays import Index, Stored, Table, index
 from linkwise.errors import TraceError
 from linkwise.language import Variable, current_tracer, plain
 
@@ -85,6 +85,9 @@ class Unrolled:
 
     def triangle(self, row: Any) -> Any:
         raise TraceError(f"triangle: expected the number of a row, got {row!r}")
+
+    def whole_numbers(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        return values
 
 
 class _Held(Variable):
@@ -188,6 +191,9 @@ class Rolled:
         self.tested: set[Register] = set()  # by ``needed``
         self.starts: list[int] = []  # the number of nodes when each step began
         self._loops = self._registers = 0
+        self._tables: dict[tuple[int, ...], Table] = {}
+        self._triangle = Table("triangle", ())
+        self._ranges: dict[str, tuple[int, int]] = {}  # of the numbers of turns
         self._root_frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         self._left: str = ""
         self._depth = 0  # of unrolled loops
@@ -214,8 +220,14 @@ class Rolled:
         yield from self._recorded(index(first), index(stop), step, site, parallel)
 
     def needed(self, still: _Held) -> Iterator[Any]:
-        if self.constant_time:
+        if (
+            self.constant_time
+        ):  # steps begin where those of the other program do: the same sums, the same bits
+            before, self._depth = self._depth, 0
+            self._step = self._open()
             yield 0
+            self._depth = before
+            self._step = self._open()
             return
         if self._side_by_side:
             raise TraceError("needed: turns of a parallel loop are taken side by side")
@@ -233,6 +245,8 @@ class Rolled:
         self._step = self._open()
         number = f"i{self._loops}"
         self._loops += 1
+        ends = (*bounds_of(first, self._ranges), *bounds_of(stop, self._ranges))
+        self._ranges[number] = min(ends), max(ends)
         try:
             yield Index(((number, 1),))
         except GeneratorExit:
@@ -282,12 +296,15 @@ class Rolled:
             out[place] = cells[place]
         return out
 
-    def triangle(self, row: Any) -> Index:
+    def triangle(self, row: Any) -> Any:
         """The begin of a row, from a table: it is no multiple of the row's number."""
-        (key, factor), *others = row.terms
-        if others or factor != 1 or row.constant:
-            raise TraceError("triangle: expected the number of a turn itself")
-        return Index(((f"{TRIANGLE} {key}", 1),))
+        _, last = bounds_of(index(row), self._ranges)
+        count = max(last + 1, len(self._triangle))
+        self._triangle.values = tuple(j * (j - 1) // 2 for j in range(count))
+        return self._triangle[row]
+
+    def whole_numbers(self, values: tuple[int, ...]) -> Table:
+        return self._tables.setdefault(values, Table(f"whole{len(self._tables)}", values))
 
     # -- places
 
@@ -377,20 +394,6 @@ class Rolled:
         visit(self.root, {})
         return frozenset(short - long)
 
-    def largest(self, loop: str) -> int:
-        """The largest number of a turn of a loop."""
-        ranges: dict[str, tuple[int, int]] = {}
-
-        def visit(block: Block) -> None:
-            for item in block.items:
-                if isinstance(item, TracedLoop):
-                    bounds = [*bounds_of(item.first, ranges), *bounds_of(item.stop, ranges)]
-                    ranges[item.name] = min(bounds), max(bounds)
-                    visit(item.body)
-
-        visit(self.root)
-        return ranges[loop][1]
-
     def _size(self, step: OpenStep) -> int:
         """About how many operations a step has."""
         later = self.starts[step.number + 1 :]
@@ -408,6 +411,10 @@ def bounds_of(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, 
     """Least and largest value while the loops around are within these ranges."""
     low = high = bound.constant
     for key, factor in bound.terms:
-        ends = [factor * end for end in names[key.removeprefix(TRIANGLE).strip()]]
+        if isinstance(key, str):
+            ends = [factor * end for end in names[key]]
+        else:
+            first, last = bounds_of(key.place, names)
+            ends = [factor * entry for entry in key.table.values[max(first, 0) : last + 1]] or [0]
         low, high = low + min(ends), high + max(ends)
     return low, high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.ir.graph import CONDITIONS, Graph, Node
@@ -24,7 +24,7 @@ from linkwise.compiler.ir.program import Dtype
 from linkwise.compiler.trace.procedure import Procedure
 from linkwise.compiler.trace.repeated import may_repeat
 from linkwise.compiler.trace.rolled import Block, Key, OpenStep, Rolled, StraightPart, TracedLoop, tracing
-from linkwise.compiler.trace.traced_arrays import TRIANGLE, Index
+from linkwise.compiler.trace.traced_arrays import Index
 from linkwise.errors import TraceError
 
 MANY_ZEROS = 32
@@ -149,18 +149,22 @@ class Finished(Resolved):
         self._columns = {array.name: array.columns for array in memory if array.rows != 1}
         return [*given, *memory]
 
-    def _tables(self) -> dict[str, list[int]]:
-        """The table of triangles, as long as the largest loop that reads it."""
+    def _tables(self) -> dict[str, Sequence[int]]:
+        """The tables of whole numbers that places and bounds of loops read."""
         keys = [key for step in self.trace.steps for key in (*step.reads, *step.writes)]
-        loops = {
-            name.split()[1]
-            for key in keys
-            if not isinstance(key, Register)
-            for name, _ in key[1].terms
-            if name.startswith(TRIANGLE)
-        }
-        most = max((self.trace.largest(loop) for loop in loops), default=-1)
-        return {TRIANGLE: [j * (j - 1) // 2 for j in range(most + 1)]} if loops else {}
+        keys += self._of_parts("reads", "writes")
+        indices = {key[1] for key in keys if not isinstance(key, Register)} | set(
+            self._bounds(self.trace.root)
+        )
+        tables = {table for index in indices for table in index.tables}
+        return {table.name: table.values for table in sorted(tables, key=lambda table: table.name)}
+
+    def _bounds(self, block: Block) -> Iterator[Index]:
+        """Of all loops."""
+        for item in block.items:
+            if isinstance(item, TracedLoop):
+                yield from (item.first, item.stop)
+                yield from self._bounds(item.body)
 
     def _place(self, key: Key) -> Register | Element:
         if isinstance(key, Register):

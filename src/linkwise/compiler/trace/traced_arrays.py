@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,22 +17,48 @@ from linkwise.language import Elements, dot, elementwise, plain, product
 if TYPE_CHECKING:
     from linkwise.compiler.trace.rolled import Rolled
 
-TRIANGLE = "triangle"
-"""Table of j(j − 1)/2; a term of an index that begins so is its entry for the turn that is named behind."""
-
 # -- whole numbers while tracing --------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Table:
+    """Constant whole numbers."""
+
+    name: str
+    values: tuple[int, ...]
+
+    def __getitem__(self, place: Any) -> Any:
+        return Index(((Entry(self, place), 1),)) if isinstance(place, Index) else self.values[int(place)]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The entry of a table at a place that depends on the numbers of turns."""
+
+    table: Table
+    place: Index
+
+    def __str__(self) -> str:
+        return f"{self.table.name}[{self.place.terms}, {self.place.constant}]"
+
+
+Term = str | Entry
+"""The number of a turn, by the name of its loop, or an entry of a table."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """The number of a turn, or a sum of multiples of such numbers and a constant."""
+    """A sum of multiples of numbers of turns, of entries of tables and a constant."""
 
-    terms: tuple[tuple[str, int], ...]
+    terms: tuple[tuple[Term, int], ...]
     constant: int = 0
 
     def __add__(self, other: Index | int) -> Index | int:
         other = index(other)
-        terms = Counter(dict(self.terms))
+        terms: Counter[Term] = Counter(dict(self.terms))
         for key, factor in other.terms:
             terms[key] += factor
         return _simplest(terms, self.constant + other.constant)
@@ -70,18 +96,33 @@ class Index:
 
     __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]
 
+    def depends_on(self, loops: Container[str]) -> bool:
+        """Whether it changes from turn to turn of these loops."""
+        return any(
+            key in loops if isinstance(key, str) else key.place.depends_on(loops) for key, _ in self.terms
+        )
+
+    @property
+    def tables(self) -> set[Table]:
+        entries = [key for key, _ in self.terms if isinstance(key, Entry)]
+        return {entry.table for entry in entries}.union(*(entry.place.tables for entry in entries))
+
     @property
     def whole(self) -> Whole:
         total = whole(self.constant)
         for key, factor in self.terms:
-            value = entry(TRIANGLE, name(key.split()[1])) if key.startswith(TRIANGLE) else name(key)
+            value = name(key) if isinstance(key, str) else entry(key.table.name, key.place.whole)
             total = value * factor + total
         return total
 
 
-def _simplest(terms: Mapping[str, int], constant: int) -> Index | int:
-    left = tuple(sorted((key, factor) for key, factor in terms.items() if factor))
+def _simplest(terms: Mapping[Term, int], constant: int) -> Index | int:
+    left = tuple(sorted(((key, factor) for key, factor in terms.items() if factor), key=_spelled))
     return Index(left, constant) if left else constant
+
+
+def _spelled(term: tuple[Term, int]) -> str:
+    return str(term[0])
 
 
 def index(value: Index | int) -> Index:

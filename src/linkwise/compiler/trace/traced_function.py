@@ -36,6 +36,7 @@ class TracedFunction:
         longest: operations up to which a loop is unrolled inside a program with loops; by default ``rolled.UNROLLED``.
         loops: whether it is long in any case: what is ``straight`` in it need not be traced to know that.
         constant_time: whether work that ``language.needed`` would leave out is always done.
+        in_place: whether arrays that are results are the outputs themselves, not copied to them.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class TracedFunction:
         longest: int | None = None,
         loops: bool = False,
         constant_time: bool = False,
+        in_place: bool = False,
     ):
+        self.in_place = in_place
         self.function, self.inputs, self.label = function, dict(inputs), label
         self.longest, self.loops, self.constant_time = longest, loops, constant_time
         self.recorded: Recorded | None = None
@@ -128,7 +131,10 @@ class TracedFunction:
         with tracing(trace):
             outputs = self.function(**{key: trace.given(key, shape) for key, shape in self.inputs.items()})
             for key, value in outputs.items():
-                _written(trace, key, value)
+                if self.in_place and _is_whole(trace, value):
+                    _become_output(trace, key, value)
+                else:
+                    _written(trace, key, value)
         return trace, outputs
 
 
@@ -136,6 +142,19 @@ def _symbols(graph: Graph, key: str, shape: Shape) -> np.ndarray:
     array = np.empty(shape, object)
     array[...] = np.array([*graph.inputs(key, array.size), None], object)[:-1].reshape(shape)
     return array
+
+
+def _is_whole(trace: Rolled, value: Any) -> bool:
+    """Whether a result is a whole array in memory."""
+    if not isinstance(value, Stored) or trace.arrays[value.array].kind != "scratch":
+        return False
+    array = trace.arrays[value.array]
+    return value.start == 0 and math.prod(value.shape) == array.columns * array.rows  # type: ignore[operator]
+
+
+def _become_output(trace: Rolled, key: str, value: Stored) -> None:
+    del trace.arrays[value.array]  # outputs are in the order of results
+    trace.arrays[value.array] = Array(value.array, "output", math.prod(value.shape), label=key)
 
 
 def _written(trace: Rolled, key: str, value: Any) -> None:

@@ -18,6 +18,7 @@ from linkwise.control.task_space.matrices import heavy_inverse
 from linkwise.control.task_space.tool import Target, Tool, pose_given, product, target_of, usual_inertia
 from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
+from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
@@ -89,6 +90,7 @@ class TaskSpaceLaw(Controller):
         self.located = robot.locate(self.frame)
         if self.located[0] < 0:
             raise LinkwiseError(f"frame: {self.frame!r} does not move; name a frame that does")
+        diagnose.always_singular(robot)
         posture = check.number("posture", posture, least=0.0)
         rate = 2.0 * max(posture, 1.0) if posture_damping is None else posture_damping
         gains = dict(gains)

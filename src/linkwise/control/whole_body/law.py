@@ -1,7 +1,9 @@
 """Whole-body control: one quadratic programme per sample, as one kernel.
 
-Unknowns are the torques of the motors, and for supports with three or more points how these share a wrench. Wrenches
-of the supports follow from the torques, because supports do not move, and accelerations from both,
+Unknowns are the torques of the motors. Soles, supports with three or more points, push inside the cone of all wrenches
+that forces inside the pyramids of their points make; how the points share the wrench is found afterwards. Where points
+of a sole have limits of their own, how they share it are further unknowns. Wrenches of the supports follow from the
+torques, because supports do not move, and accelerations from both,
 
     w = (J M⁻¹ Jᵀ)⁻¹ (−J̇ q̇ − J M⁻¹ (Sᵀ τ − h)),    q̈ = M⁻¹ (Sᵀ τ + Jᵀ w − h),
 
@@ -31,6 +33,7 @@ from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import traced_kernel
 from linkwise.control.whole_body.limits import (
+    UNLIMITED,
     Bounds,
     MotionLimits,
     Support,
@@ -46,6 +49,7 @@ from linkwise.control.whole_body.tasks import (
     vector,
 )
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
@@ -73,6 +77,9 @@ class WholeBodySolution:
     """Largest violation of the optimality conditions, (...)."""
     slip: np.ndarray
     """Largest acceleration of a support beside what it should be [m/s² or rad/s²], (...)."""
+    beyond: np.ndarray
+    """How much too fast the worst joint is to keep its limits by the deceleration of ``MotionLimits`` [rad/s or m/s],
+    (...): zero as long as they can be kept; above it the joint brakes as that says, and may pass its limit."""
     active: np.ndarray
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
     names: tuple[str, ...]
@@ -80,14 +87,16 @@ class WholeBodySolution:
     tolerance: float = 1e-3
 
     def gave_way(self, tolerance: float | None = None) -> list[str]:
-        """Of one state: tasks that are not met, the supports' motion among them as "supports".
+        """Of one state: tasks that are not met, the supports' motion among them as "supports", and "limits of joints"
+        where a joint is too fast to keep them.
 
         Args:
             tolerance: errors up to this count as met; by default ``tolerance``.
         """
         most = self.tolerance if tolerance is None else tolerance
-        names = ["supports"] if np.max(self.slip) > most else []
-        return names + [name for k, name in enumerate(self.tasks) if np.max(self.errors[..., k]) > most]
+        names = [] if np.max(self.slip) <= most else ["supports"]  # NaN is not met
+        names += [] if np.max(self.beyond) <= most else ["limits of joints"]
+        return names + [name for k, name in enumerate(self.tasks) if not np.max(self.errors[..., k]) <= most]
 
 
 class WholeBody(Summarised):
@@ -103,6 +112,9 @@ class WholeBody(Summarised):
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
             every motor, 16 at least, which are enough for about half as many active limits at once; for each of several
             levels 10 of the interior-point method.
+
+    Raises:
+        SingularError: a joint moves no inertia, wherever the robot stands: the message names it.
     """
 
     def __init__(
@@ -118,6 +130,7 @@ class WholeBody(Summarised):
     ):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
+        diagnose.always_singular(robot)
         several = len({getattr(task, "level", 1) for task in tasks}) > 1
         if iterations is None:
             iterations = ITERATIONS if several else max(STEPS, OF_MOTOR * len(motors_of(robot)))
@@ -138,10 +151,11 @@ class WholeBody(Summarised):
             self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
         shares = sum(support.shares.shape[1] for support in self.supports)
-        pyramids = [support.pyramid()[0] for support in self.supports for _ in support.points]
-        self.rows = Rows(
-            len(self.motors), shares, tuple(pyramids), len(self.bounds.limited) + len(self.separations)
-        )
+        pushes = tuple(C for support in self.supports for C, _ in support.limited())
+        bounds = len(self.bounds.limited) + len(self.separations)
+        free = tuple(k for k, torque in enumerate(self.bounds.torque) if torque >= UNLIMITED)
+        alone = len(free) == len(self.motors) and not pushes and not bounds
+        self.rows = Rows(len(self.motors), shares, pushes, bounds, () if alone else free)
         self._kernels: dict[str, Kernel] = {}
 
     # -- names and sizes ----------------------------------------------------------------------------------------------
@@ -158,6 +172,9 @@ class WholeBody(Summarised):
         motors = [joints[k] for k in self.motors]
         names = [f"{name} torque {side}" for side in ("upper", "lower") for name in motors]
         for support in self.supports:
+            if support.by_wrench:
+                names += [f"{support.label} wrench {f + 1}" for f in range(len(support.cone))]
+                continue
             for k in range(len(support.points)):
                 label = support.label if len(support.points) == 1 else f"{support.label} {k + 1}"
                 names += [f"{label} friction {f + 1}" for f in range(support.facets)]
@@ -232,8 +249,8 @@ class WholeBody(Summarised):
     def _support_of_rows(self) -> list[int]:
         return [k for k, support in enumerate(self.supports) for _ in range(support.rows)]
 
-    def _support_of_points(self) -> list[int]:
-        return [k for k, support in enumerate(self.supports) for _ in support.points]
+    def _support_of_facets(self) -> list[int]:
+        return [k for k, support in enumerate(self.supports) for C, _ in support.limited() for _ in C]
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -298,6 +315,10 @@ class WholeBody(Summarised):
             gains: weight, k_p and k_d of every task, (..., tasks, 3); None: those of the tasks.
             stance: 1 for supports that stand, 0 for those in the air, (..., supports); None: all stand.
             start: from the last sample; None: ``cold_start``.
+
+        Raises:
+            SingularError: the mass matrix is singular at q, so accelerations do not follow from torques; the message
+                names the joint. The kernel returns NaN then, as for states that are not numbers.
         """
         given = {
             "q": q, "qd": qd, "targets": targets,
@@ -309,12 +330,14 @@ class WholeBody(Summarised):
         table = np.asarray(given["gains"], dtype=float)
         if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
             given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
-        out = kernel(*(np.asarray(given[name], dtype=float) for name, _ in kernel.inputs))
-        found = dict(zip((name for name, _ in kernel.outputs), out, strict=True))
+        arrays = {name: np.asarray(given[name], dtype=float) for name, _ in kernel.inputs}
+        found = dict(zip((name for name, _ in kernel.outputs), kernel(*arrays.values()), strict=True))
         report = found["report"]
+        diagnose.singular(self.robot, report, arrays)
         forces = found.get("forces", np.zeros((*report.shape[:-1], 0, 3)))
         return WholeBodySolution(
-            found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], found["active"],
+            found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], report[..., 2],
+            found["active"],
             self.limit_names, self.task_names,
         ), found["next_start"]  # fmt: skip
 
@@ -349,7 +372,7 @@ class WholeBody(Summarised):
 
     def kernel(self, dtype: str = "float64", *, constant_time: bool = False) -> Kernel:
         """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
-        ``errors``, ``report`` (residual, slip), ``active`` and ``next_start``.
+        ``errors``, ``report`` (residual, slip, beyond), ``active`` and ``next_start``.
 
         Args:
             dtype: "float64" or "float32".
@@ -405,7 +428,7 @@ class WholeBody(Summarised):
     def output_shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.robot.dof
         shapes = {
-            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (2,),
+            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (3,),
             "active": (self.rows.count,), "next_start": (self.rows.count,),
         }  # fmt: skip
         return {name: shape for name, shape in shapes.items() if 0 not in shape}

@@ -14,9 +14,15 @@ from linkwise.arguments.flags import flag
 from linkwise.control.controller import limits_of_torque
 from linkwise.control.whole_body.tasks import TaskError, motors_of
 from linkwise.core.once import once
+from linkwise.core.products import times
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, maximum, minimum, sqrt
+from linkwise.scalar import Scalar, maximum, minimum, sqrt, where
+from linkwise.solve.cones import facets
 
+POSITIONS = 64
+"""At random, over which inertias and gravity of joints are taken."""
+MOST_FACETS = 64
+"""Of a cone of wrenches: with more of them the programme looks at the forces of the points."""
 UNLIMITED = 1e6
 """Torque [N·m or N] and force [N] of what has no limit."""
 
@@ -88,14 +94,7 @@ class Support:
         size = 3 * len(self.points)
         if not self.sole:
             return np.eye(size), np.zeros((size, 0))
-        axes = self.axes()
-        wrench = np.zeros(
-            (6, size)
-        )  # moment and force in the frame's axes at its origin, of forces in ``axes``
-        for k, point in enumerate(np.asarray(self.points, dtype=float)):
-            for a in range(3):
-                wrench[:3, 3 * k + a] = np.cross(point - self.radius * axes[2], axes[a])
-                wrench[3:, 3 * k + a] = axes[a]
+        wrench = wrench_of(self.points, self.radius, self.axes())
         _, values, V = np.linalg.svd(wrench)
         if values[-1] < 1e-9 * values[0]:
             raise TaskError(f"{self.label}: points: expected three that are not on a line")
@@ -103,8 +102,43 @@ class Support:
 
     @property
     def shares(self) -> np.ndarray:
-        """How the points may share a wrench, (3k, unknowns)."""
-        return self.shared[1]
+        """How the points may share a wrench where the programme looks at their forces, (3k, unknowns)."""
+        shares = self.shared[1]
+        return shares[:, :0] if self.by_wrench else shares
+
+    @once
+    def by_wrench(self) -> bool:
+        """Whether facets of the wrench stand for the pyramids of all points: for a sole whose points have no limits of
+        their own, as long as these are few."""
+        unlimited = self.sole and self.largest is None and self.smallest == 0.0
+        return unlimited and len(self.cone) <= MOST_FACETS
+
+    @once
+    def cone(self) -> np.ndarray:
+        """C of C w ≤ 0 for the wrenches w of forces inside the pyramids of the points, (facets, 6), in newtons. For a
+        rectangle and four facets these are the 16 inequalities of S. Caron et al., "Stability of surface contacts
+        for humanoid robots", 2015."""
+        edges = self.pyramid_edges()
+        wrenches = times(
+            wrench_of(self.points, self.radius, self.axes()), np.kron(np.eye(len(self.points)), edges)
+        )
+        size = np.sqrt((np.asarray(self.points, dtype=float) ** 2).sum(axis=1).max())
+        units = np.array([1.0 / size] * 3 + [1.0] * 3)
+        C = facets(wrenches.T * units) * units
+        C = C / np.abs(C[:, 3:]).max(axis=1, keepdims=True)
+        return np.where(np.abs(C) < 1e-12 / units, 0.0, C)
+
+    def pyramid_edges(self) -> np.ndarray:
+        """Edges of the pyramid of one point as columns, (3, facets)."""
+        C = self.pyramid()[0][: self.facets]
+        edges = np.cross(C, np.roll(C, -1, axis=0))
+        return (edges / edges[:, 2:]).T
+
+    def limited(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(C, c) of C f ≤ c for the force of every point, or once for the wrench."""
+        return (
+            [(self.cone, np.zeros(len(self.cone)))] if self.by_wrench else [self.pyramid()] * len(self.points)
+        )
 
     def axes(self) -> np.ndarray:
         """(tangent, tangent, normal) as rows."""
@@ -126,6 +160,16 @@ class Support:
         return rows, np.array([0.0] * self.facets + [most, -self.smallest])
 
 
+def wrench_of(points: Sequence[Sequence[float]], radius: float, axes: np.ndarray) -> np.ndarray:
+    """Moment and force in the frame's axes at its origin of forces on its points along ``axes``, (6, 3k)."""
+    wrench = np.zeros((6, 3 * len(points)))
+    for k, point in enumerate(np.asarray(points, dtype=float)):
+        for a in range(3):
+            wrench[:3, 3 * k + a] = np.cross(point - radius * axes[2], axes[a])
+            wrench[3:, 3 * k + a] = axes[a]
+    return wrench
+
+
 @dataclass(frozen=True)
 class MotionLimits:
     """Limits of motors and joints.
@@ -134,8 +178,9 @@ class MotionLimits:
         torque: [N·m or N], one number or (n,); None: the robot's, False: none.
         velocity: [rad/s or m/s], one number or (n,); None: the robot's, False: none.
         position: whether joints stay within the positions that the robot states.
-        deceleration: that every joint can reach to stop [rad/s² or m/s²], one number or (n,); None: half of its torque
-            limit over its inertia in the neutral position, 10 where it has no limit.
+        deceleration: that every joint can reach to stop [rad/s² or m/s²], one number or (n,); None: half of what its
+            torque limit leaves beside gravity, a fifth of it at least, over its inertia, both the worst of random
+            positions; 10 where it has no limit.
         period: how long an acceleration lasts [s]; bounds hold at its end.
     """
 
@@ -174,8 +219,7 @@ class Bounds:
         if not limits.position:
             lower, upper = np.full(robot.dof, -np.inf), np.full(robot.dof, np.inf)
         if limits.deceleration is None:
-            inertia = np.diagonal(robot.mass_matrix(robot.neutral))
-            braking = np.where(torque < UNLIMITED, 0.5 * torque / np.maximum(inertia, 1e-9), 10.0)
+            braking = np.where(torque < UNLIMITED, _deceleration(robot, torque), 10.0)
         else:
             braking = _broadcast(robot, "deceleration", np.zeros(robot.dof), limits.deceleration)
         finite = np.isfinite(velocity) | np.isfinite(lower) | np.isfinite(upper)
@@ -185,21 +229,32 @@ class Bounds:
 
     def accelerations(self, k: int, q: Scalar, qd: Scalar) -> tuple[Scalar, Scalar]:
         """(least, most) acceleration of motor k."""
+        up, down = (largest_acceleration(*side) for side in self._sides(k, q, qd))
+        return -down, up
+
+    def beyond(self, k: int, q: Scalar, qd: Scalar) -> Scalar:
+        """How much too fast motor k is to keep its limits by the deceleration that is stated for it [rad/s or m/s]."""
+        least = minimum(*(viable_acceleration(*side) for side in self._sides(k, q, qd)))
+        return maximum(self.period * (-float(self.deceleration[k]) - least), 0.0)
+
+    def _sides(
+        self, k: int, q: Scalar, qd: Scalar
+    ) -> list[tuple[Scalar | None, Scalar, float, float, float]]:
+        """Arguments of ``viable_acceleration`` towards the upper and the lower limit of motor k."""
         low, high = float(self.lower[k]), float(self.upper[k])
-        brake, h, speed = float(self.deceleration[k]), self.period, float(self.velocity[k])
-        most = largest_acceleration(high - q if math.isfinite(high) else None, qd, speed, brake, h)
-        least = largest_acceleration(q - low if math.isfinite(low) else None, -qd, speed, brake, h)
-        return -least, most
+        others = (float(self.velocity[k]), float(self.deceleration[k]), self.period)
+        above, below = high - q if math.isfinite(high) else None, q - low if math.isfinite(low) else None
+        return [(above, qd, *others), (below, -qd, *others)]
 
 
-def largest_acceleration(
+def viable_acceleration(
     room: Scalar | None, rate: Scalar, speed: float, brake: float, period: float
 ) -> Scalar:
     """The largest acceleration during a period after which a joint can still stop before its limit.
 
     A. Del Prete, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot arms",
     2018: after the period the speed is at most the limit, and at most what braking stops in the room that is left,
-    (q̇ + h a)² ≤ 2 b (room − h q̇ − ½ h² a). Where the joint is too fast for that, it is b of braking.
+    (q̇ + h a)² ≤ 2 b (room − h q̇ − ½ h² a).
 
     Args:
         room: distance of the limit [rad or m]; None: there is none.
@@ -215,13 +270,33 @@ def largest_acceleration(
         half = rate + 0.5 * brake * period  # of h² a² + 2 half h a + rest = 0
         rest = rate * rate - 2.0 * brake * (room - period * rate)
         square = half * half - rest
-        bounds.append((1.0 / period) * (sqrt(maximum(square, 0.0)) - half))
+        root = sqrt(abs(square))  # below zero nothing stops it in time: the more, the further
+        bounds.append((1.0 / period) * (where(square < 0.0, -root, root) - half))
     most = bounds[0] if bounds else UNLIMITED
     for bound in bounds[1:]:
         most = minimum(most, bound)
-    # never more than full braking; nor more than a joint needs to stand still
-    least = -maximum(brake, (1.0 / period) * rate) if rate is not None else -brake
-    return minimum(maximum(most, minimum(least, -brake)), UNLIMITED)
+    return minimum(most, UNLIMITED)
+
+
+def largest_acceleration(
+    room: Scalar | None, rate: Scalar, speed: float, brake: float, period: float
+) -> Scalar:
+    """``viable_acceleration``, but never more braking than b or what makes the joint stand still.
+
+    Args:
+        room, rate, speed, brake, period: as there.
+    """
+    fullest = minimum(-maximum(brake, (1.0 / period) * rate), -brake)
+    return maximum(viable_acceleration(room, rate, speed, brake, period), fullest)
+
+
+def _deceleration(robot: Robot, torque: np.ndarray) -> np.ndarray:
+    """What motors can brake by wherever the robot stands, with half of their torque for other joints that move."""
+    positions = np.vstack([robot.neutral, robot.random(np.random.default_rng(0), POSITIONS)])
+    inertia = np.diagonal(robot.mass_matrix(positions), axis1=-2, axis2=-1).max(axis=0)
+    gravity = np.abs(robot.gravity_torques(positions)).max(axis=0)
+    left = np.maximum(torque - gravity, 0.2 * torque)
+    return 0.5 * left / np.maximum(inertia, 1e-9)
 
 
 def _broadcast(robot: Robot, what: str, own: np.ndarray, given: Any) -> np.ndarray:

@@ -16,17 +16,21 @@ from linkwise.control.whole_body.limits import UNLIMITED, Support, position_of_v
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
 from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
-from linkwise.language import dot, empty, less, product, span, straight, variable, zeros
+from linkwise.language import dot, dots, empty, less, product, span, straight, tiles, variable, zeros
 from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import ldl, solve
-from linkwise.solve.limited import Programme, within
+from linkwise.solve.limited import Programme, Rows, within
 
 if TYPE_CHECKING:
     from linkwise.control.whole_body.law import WholeBody
 
 
+SHARING_STEPS = 24
+"""Of the programme that finds forces of points for the wrench of a sole."""
+SHARING_SOFT, SHARING_STIFF = 1e6, 1e12
+"""Its weights of forces beyond the pyramids: a wrench on the boundary of the cone leaves forces no room."""
 RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
@@ -51,7 +55,7 @@ class Sample:
         self.motor_mobility, self.free = empty(a, a), empty(a)
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
-        self.low, self.high = empty(bounds), empty(bounds)
+        self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
         self.J = empty(held, self.n)
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
 
@@ -69,7 +73,7 @@ class Sample:
         reads = [given["q"], given["qd"], given["targets"], given["gains"]]
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
-            self.task_held, self.task_free, self.low, self.high, self.J, self.factors,
+            self.task_held, self.task_free, self.low, self.high, self.beyond, self.J, self.factors,
         ]  # fmt: skip
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
 
@@ -105,22 +109,24 @@ class Sample:
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
             *self._bounds(q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
-        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, self.n, 1]
+        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
             found[6] = [0.0] * self.task_rows
         elif not self.task_rows:
             sizes[6] = max(1, self.held)
         return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
 
-    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Least and largest accelerations of joints with limits and of distances."""
+    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Least and largest accelerations of joints with limits and of distances; how much too fast a joint is."""
         law, places = self.law, position_of_velocity(self.robot)
-        pairs = []
+        pairs, beyond = [], 0.0
         for k in law.bounds.limited:
             place = places[law.motors[k]]
-            pairs.append(law.bounds.accelerations(k, 0.0 if place is None else q[place], qd[law.motors[k]]))
+            state = (k, 0.0 if place is None else q[place], qd[law.motors[k]])
+            pairs.append(law.bounds.accelerations(*state))
+            beyond = maximum(beyond, law.bounds.beyond(*state))
         pairs += [(least, UNLIMITED) for least in apart]
-        return [low for low, _ in pairs], [high for _, high in pairs]
+        return [low for low, _ in pairs], [high for _, high in pairs], [beyond]
 
     # -- wrenches and accelerations as a function of torques ----------------------------------------------------------
 
@@ -152,10 +158,14 @@ class Sample:
         if not self.held:
             return self.motor_mobility, self.free
         A, free = empty(self.a, self.a), empty(self.a)
-        for i in span(self.a):
-            for j in span(i, self.a, parallel=True):
-                A[i, j] = dot(self.coupling[:, i], self.W[:, j], self.motor_mobility[i, j])
-            free[i] = dot(self.coupling[:, i], self.w0, self.free[i])
+        for rows in tiles(self.a):
+            held = [self.coupling[:, i] for i in rows]
+            for j in span(rows[0], self.a, parallel=True):
+                sums = dots(held, self.W[:, j], [self.motor_mobility[i, j] for i in rows])
+                for i, total in zip(rows, sums, strict=True):
+                    A[i, j] = total
+            for i, total in zip(rows, dots(held, self.w0, [self.free[i] for i in rows]), strict=True):
+                free[i] = total
         for i in span(self.a):
             for j in span(i):
                 A[i, j] = A[j, i]
@@ -169,10 +179,16 @@ class Sample:
         self.motion, self.motion_free = self._motor_accelerations()
         if self.held:
             A, free = empty(max(1, self.task_rows), a), empty(max(1, self.task_rows))
-            for i in span(self.task_rows):
+            for rows in tiles(self.task_rows):
+                held = [self.task_held[i, :] for i in rows]
                 for j in span(a, parallel=True):
-                    A[i, j] = dot(self.task_held[i, :], self.W[:, j], self.task_motors[i, j])
-                free[i] = dot(self.task_held[i, :], self.w0, self.task_free[i])
+                    sums = dots(held, self.W[:, j], [self.task_motors[i, j] for i in rows])
+                    for i, total in zip(rows, sums, strict=True):
+                        A[i, j] = total
+                for i, total in zip(
+                    rows, dots(held, self.w0, [self.task_free[i] for i in rows]), strict=True
+                ):
+                    free[i] = total
         else:
             A, free = self.task_motors, self.task_free
         at = 0
@@ -200,9 +216,9 @@ class Sample:
         for k, torque in enumerate(law.bounds.torque):
             limits[k] = torque
             limits[rows.boxes + k] = torque
-        if not rows.bounds and not rows.points:
+        if not rows.bounds and not rows.forces:
             return None, limits
-        S = zeros(rows.bounds + 3 * rows.points, self.N)
+        S = zeros(rows.bounds + rows.forces, self.N)
         for place, k in enumerate(law.bounds.limited):
             for j in span(a, parallel=True):
                 S[place, j] = self.motion[k, j]
@@ -214,23 +230,23 @@ class Sample:
                 S[place, j] = self.apart[k, j]
             limits[rows.moving + place] = self.high[place] - self.apart_free[k]
             limits[rows.moving + rows.bounds + place] = self.apart_free[k] - self.low[place]
-        self.force_free = empty(max(1, 3 * rows.points))
+        self.force_free = empty(max(1, rows.forces))
         self._forces(S)
-        facets = rows.each_facet()
-        sides = [c for support in law.supports for _ in support.points for c in support.pyramid()[1].tolist()]
-        for (number, first, row), side in zip(facets, sides, strict=True):
-            stands = self.given["stance"][law._support_of_points()[first // 3]]
+        facets, owners = rows.each_facet(), law._support_of_facets()
+        sides = [side for support in law.supports for _, c in support.limited() for side in c.tolist()]
+        for (number, first, row), side, owner in zip(facets, sides, owners, strict=True):
+            stands = self.given["stance"][owner]
             offset = sum((c * self.force_free[first + b] for b, c in enumerate(row) if c), start=0.0)
             limits[number] = stands * float(side) + (1.0 - stands) - offset
         return S, limits
 
     def _forces(self, S: Any) -> None:
-        """Rows of S for the forces, f = S x + f₀."""
+        """Rows of S for the forces of points and for the wrenches of soles, f = S x + f₀."""
         law, rows, a = self.law, self.law.rows, self.a
         row = first = share = 0
         for support in law.supports:
-            spread, shares = support.shared
-            for k in range(3 * len(support.points)):
+            spread, shares = (np.eye(6), support.shares) if support.by_wrench else support.shared
+            for k in range(len(spread)):
                 at = rows.bounds + row + k
                 parts = [(first + i, float(c)) for i, c in enumerate(spread[k]) if abs(c) > 1e-14]
                 for j in span(a, parallel=True):
@@ -240,7 +256,7 @@ class Sample:
                 self.force_free[row + k] = sum((c * self.w0[i] for i, c in parts), start=0.0)
                 for j in range(shares.shape[1]):
                     S[at, a + share + j] = float(shares[k, j])
-            row += 3 * len(support.points)
+            row += len(spread)
             first += support.rows
             share += shares.shape[1]
 
@@ -313,9 +329,11 @@ class Sample:
                 for i in span(A.shape[0]):
                     for j in span(columns, parallel=True):
                         scaled[i, j] = weight * A[i, j]
-                for i in span(columns):
-                    for j in span(i, columns, parallel=True):
-                        P[i, j] = dot(A[:, i], scaled[:, j], P[i, j])
+                for rows in tiles(columns):
+                    for j in span(rows[0], columns, parallel=True):
+                        sums = dots([A[:, i] for i in rows], scaled[:, j], [P[i, j] for i in rows])
+                        for i, total in zip(rows, sums, strict=True):
+                            P[i, j] = total
                 for j in span(columns, parallel=True):
                     p[j] = less(p[j], scaled[:, j], b)
         for i in span(N):
@@ -332,7 +350,7 @@ class Sample:
         for k, (motor, torque) in enumerate(zip(law.motors, law.bounds.torque, strict=True)):
             x[k] = within(x[k], -torque, torque)
             tau[motor] = x[k]
-        errors, report = empty(len(law.tasks)), empty(2)
+        errors, report = empty(len(law.tasks)), empty(3)
         for number, task in enumerate(law.tasks):
             most = variable(0.0)
             for A, b in self._rows_of(task):
@@ -341,6 +359,7 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
+        report[2] = self.beyond[0]
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
@@ -364,15 +383,19 @@ class Sample:
     def _inside(self, x: Any) -> tuple[Any, Any]:
         """(forces inside their pyramids, wrenches that they make): those of x, moved where they are outside."""
         law, rows = self.law, self.law.rows
-        forces, wrench = empty(rows.points, 3), empty(self.held)
+        forces, wrench = empty(law.points, 3), empty(self.held)
         point = first = 0
-        for support in law.supports:
-            stands = self.given["stance"][law._support_of_points()[point]]
+        at = rows.bounds
+        for number, support in enumerate(law.supports):
+            stands = self.given["stance"][number]
             C, c = support.pyramid()
             moved: list[Any] = []
-            for _ in support.points:
-                at = rows.bounds + 3 * point
-                raw = [dot(self.S[at + k, :], x, self.force_free[3 * point + k]) for k in range(3)]
+            count = 6 if support.by_wrench else 3 * len(support.points)
+            found = [dot(self.S[at + k, :], x, self.force_free[at - rows.bounds + k]) for k in range(count)]
+            if support.by_wrench:
+                found = shared_forces(support, found)
+            for k in range(len(support.points)):
+                raw = found[3 * k : 3 * k + 3]
                 normal = within(raw[2], -float(c[-1]), float(c[-2]))
                 most = 0.0
                 for row in C[:-2]:
@@ -381,8 +404,8 @@ class Sample:
                 outside = most > allowed
                 factor = where(outside, allowed / where(outside, most, 1.0), 1.0)
                 own = [stands * factor * raw[0], stands * factor * raw[1], stands * normal]
-                for k in range(3):
-                    forces[point, k] = own[k]
+                for a in range(3):
+                    forces[point, a] = own[a]
                 moved += own
                 point += 1
             spread = np.linalg.pinv(support.shared[0])
@@ -390,6 +413,7 @@ class Sample:
                 parts = [float(v) * f for v, f in zip(spread[i], moved, strict=True) if abs(v) > 1e-14]
                 wrench[first + i] = sum(parts[1:], start=parts[0])
             first += support.rows
+            at += count
         return forces, wrench
 
     def _slip(self, x: Any, wrench: Any) -> Any:
@@ -403,6 +427,30 @@ class Sample:
             )
             most.value = maximum(most.value, self.given["stance"][support] * abs(a))
         return most.value
+
+
+def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
+    """Forces inside the pyramids of a sole's points that make a wrench of its cone, 3k scalars: the smallest ones, as
+    squares. A small programme of how the points share it."""
+    spread, shares = support.shared
+    C = support.pyramid()[0][:-2]
+    size, unknowns = shares.shape
+    count = size // 3
+    rows = Rows(unknowns, 0, (C,) * count, 0, tuple(range(unknowns)))
+    raw = [sum((float(v) * w for v, w in zip(row, wrench, strict=True)), start=0.0) for row in spread]
+    S, P, p, limits = zeros(size, unknowns), zeros(unknowns, unknowns), zeros(unknowns), zeros(rows.count)
+    for i in range(size):
+        for j in range(unknowns):
+            S[i, j] = float(shares[i, j])
+    for i in range(unknowns):
+        P[i, i] = 1.0
+        limits[i] = UNLIMITED
+        limits[unknowns + i] = UNLIMITED
+    for number, first, row in rows.each_facet():
+        limits[number] = -sum((c * raw[first + a] for a, c in enumerate(row) if c), start=0.0)
+    solver = ActiveSet(rows, P, p, S, limits, SHARING_STEPS, soft=SHARING_SOFT, stiff=SHARING_STIFF)
+    solver.run(zeros(rows.count))
+    return [dot(S[i, :], solver.x, raw[i]) for i in range(size)]
 
 
 class Halves:

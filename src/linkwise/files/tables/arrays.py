@@ -10,6 +10,8 @@ import numpy as np
 from linkwise.files.tables.naming import TIMES, plain
 from linkwise.files.tables.table import NumberTable, TableError
 
+FEW = 20  # numbers that are no times where another array is longer: a recording has more samples
+
 
 def from_arrays(path: Path, arrays: Mapping[str, np.ndarray], unusable: Mapping[str, str]) -> NumberTable:
     """The arrays of one or two dimensions that have as many rows, or columns, as there are samples.
@@ -69,8 +71,23 @@ def _without_common_group(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
 
 
 def _samples(arrays: Mapping[str, np.ndarray]) -> int:
-    """How many samples there are: as many as times, else as the longest array has in a direction."""
-    for name, array in arrays.items():
-        if array.ndim == 1 and array.size > 1 and plain(name).rpartition("_")[2] in TIMES:
-            return len(array)
-    return max((max(array.shape) for array in arrays.values() if array.ndim in (1, 2)), default=0)
+    """How many samples there are: as many as times, else as the longest array has in a direction.
+
+    Times increase, and there are as many of them as of something else; ``k_T`` may be constants of motors.
+    """
+    times = [
+        len(array)
+        for name, array in arrays.items()
+        if array.ndim == 1
+        and array.size > 1
+        and plain(name).rpartition("_")[2] in TIMES
+        and _increases(array)
+    ]
+    longest = max((max(array.shape) for array in arrays.values() if array.ndim in (1, 2)), default=0)
+    likely = [count for count in times if count >= FEW or longest < FEW]
+    return max(likely, default=longest)
+
+
+def _increases(array: np.ndarray) -> bool:
+    known = array[np.isfinite(array)]
+    return bool(len(known) and known[-1] > known[0])

@@ -34,6 +34,10 @@ ROWS = 1500  # recorded samples of a recording that are predicted
 RIDGE = 1e-12  # of unit columns: what is not excited stays finite
 EXACT = 1e-5  # relative residual under which a joint's weight does not grow
 BETTER = 0.995  # of the error of what a spectrum chooses: less is no reason to take another cut-off
+TIED = 1.015  # times the least error: the higher of two such cut-offs is taken, which filters less away
+LAG_PAYS = (
+    0.995  # of the error without a lag, that a correction must reach: friction at reversals looks like a lag
+)
 
 
 @dataclass(frozen=True)
@@ -90,11 +94,27 @@ def choose(
                 Plain(law, signals[0].cutoff, each, _error(watched, *used, folds))
                 for law, used in columns.items()
             ]
-    by_spectrum = min(each.error for each in found if each.cutoff == wanted[0])
-    best = min(found, key=lambda each: each.error)
-    if best.error > BETTER * by_spectrum:
-        best = min((each for each in found if each.cutoff == wanted[0]), key=lambda each: each.error)
+    best = _best(found, wanted[0], lag is not None)
     return (best, *sorted((each for each in found if each is not best), key=lambda each: each.error))
+
+
+def _best(found: Sequence[Plain], by_spectrum: float, lag_given: bool) -> Plain:
+    """Of every cut-off the best law, with a lag only where that pays; then the best cut-off."""
+    each_best = {}
+    for frequency in dict.fromkeys(each.cutoff for each in found):
+        here = [each for each in found if each.cutoff == frequency]
+        least = min(here, key=lambda each: each.error)
+        plain = min((each for each in here if not each.lag.corrected), key=lambda e: e.error, default=least)
+        pays = lag_given or least.error < LAG_PAYS * plain.error
+        each_best[frequency] = least if pays else plain
+    best = min(each_best.values(), key=lambda each: each.error)
+    first = each_best[by_spectrum]
+    if first.error * BETTER <= best.error:
+        return first
+    return max(
+        (e for e in each_best.values() if e is not first and e.error <= TIED * best.error),
+        key=lambda each: each.cutoff,
+    )
 
 
 def _lags(observer: Observer) -> list[Lag]:

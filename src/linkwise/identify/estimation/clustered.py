@@ -11,8 +11,9 @@ in which the root gives back what the fit has absorbed of the residuals of its o
 McCaffrey 2002). With B_g = M^½ W_gᵀW_g M^½ this is v_g = M^½ (1 − B_g)^(−½) M^½ W_gᵀ e_g: no matrix is as large as the
 recording.
 
-Ten motions say little about one parameter, but much about all of them together: if these deviations are larger than
-those of the noise (``coloured``) for most parameters, all intervals are widened by the median ratio.
+Ten motions say little about one parameter, but much about many of them together: the deviations of the noise
+(``coloured``) of all parameters of a kind (links, rotors, friction) are multiplied with the median ratio of both. Where
+residuals are errors of the model, their spectrum is no noise, and its deviations may be too small or too large.
 """
 
 from __future__ import annotations
@@ -25,16 +26,36 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 ALL = 0.999  # share of what is known about a direction, that one motion may have
+ENOUGH = 5  # motions from which their differences are a measure
+LEAST = 0.3  # smallest factor
 RESOLVED = 1e-12  # of the largest eigenvalue: directions with less have no information
 
 
-def widened(covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The covariance of noise, larger where motions show that the model is wrong."""
+def rescaled(
+    covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray
+) -> np.ndarray:
+    """The covariance of noise, larger or smaller by as much as motions differ in what they ask for."""
     found = clustered_deviations(regression, weights, x)
-    if found is None:
+    if found is None or regression.observer is None or motions(regression.observer).max() + 1 < ENOUGH:
         return covariance
-    ratio = float(np.median(found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))))
-    return covariance * max(1.0, ratio) ** 2
+    ratio = found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    kinds = np.array([kind_of(label) for label in regression.labels])
+    factors = np.ones(len(x))
+    for kind in set(kinds.tolist()):
+        factors[kinds == kind] = max(LEAST, float(np.median(ratio[kinds == kind])))
+    return covariance * np.outer(factors, factors)
+
+
+def kind_of(label: str) -> str:
+    """Whether a parameter belongs to rotors, friction or links.
+
+    Args:
+        label: of the parameter.
+    """
+    name = label.rpartition(".")[2]
+    if name == "rotor_inertia":
+        return "rotors"
+    return "friction" if "friction" in name or name == "torque_offset" else "links"
 
 
 def clustered_deviations(regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray | None:

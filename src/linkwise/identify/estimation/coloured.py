@@ -84,7 +84,7 @@ class _Joint:
 
     def covariance(self) -> np.ndarray:
         """Aᵀ Γ A."""
-        return np.sum([product(part.T, _smeared(part, self.correlation)) for part in self.A], axis=0)
+        return np.sum([product(part.T, _toeplitz_product(part, self.correlation)) for part in self.A], axis=0)
 
     def give_back(self, covariance: np.ndarray) -> None:
         """The spectrum of the errors from that of the residuals and what an estimate with this covariance has
@@ -145,7 +145,7 @@ def _spectrum(correlation: np.ndarray, n: int, full: bool = False) -> np.ndarray
     return np.maximum((np.fft.fft if full else np.fft.rfft)(around).real, 0.0)
 
 
-def _smeared(Z: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+def _toeplitz_product(Z: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     """Γ Z for the Toeplitz matrix Γ of these autocovariances, by FFT."""
     n = len(Z)
     k = min(len(correlation), n)

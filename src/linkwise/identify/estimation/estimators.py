@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.identify.estimation.clustered import widened
+from linkwise.identify.estimation.clustered import rescaled
 from linkwise.identify.estimation.coloured import uncertainty
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.regression import Regression
@@ -34,7 +34,7 @@ def ordinary(regression: Regression, *, solver: str = "qr") -> Estimate:
         solver: "qr", "svd" or "pinv".
     """
     weights = np.ones(regression.dof)
-    return _finished("ordinary", regression, solve(*regression.compressed(weights), solver), weights)
+    return _with_covariance("ordinary", regression, solve(*regression.compressed(weights), solver), weights)
 
 
 def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20) -> Estimate:
@@ -45,7 +45,7 @@ def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20
         solver: "qr", "svd" or "pinv".
         iterations: most iterations.
     """
-    return _finished("weighted", regression, *iterated_weights(regression, solver, iterations))
+    return _with_covariance("weighted", regression, *iterated_weights(regression, solver, iterations))
 
 
 def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
@@ -64,7 +64,7 @@ def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
     told = np.flatnonzero(np.abs(Vt[:, -1]) > GENERIC)
     last = Vt[told[-1] :]  # one direction, or several where columns hardly differ: then the shortest x of all
     x = -product(last[:, -1], last[:, :-1]) / linear.dot(last[:, -1], last[:, -1])
-    return _finished("total", regression, x / scale, weights)
+    return _with_covariance("total", regression, x / scale, weights)
 
 
 def robust(regression: Regression, *, threshold: float = HUBER, iterations: int = 50) -> Estimate:
@@ -91,7 +91,7 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
         if linear.dot(x - before, x - before) <= 1e-14 * linear.dot(x, x):
             break
     note = f"{100 * np.mean(share < 1):.1f} % of the samples beyond {threshold:g} standard deviations"
-    return _finished("robust", regression, x, 1.0 / sigma, (note,))
+    return _with_covariance("robust", regression, x, 1.0 / sigma, (note,))
 
 
 def ridge(
@@ -127,7 +127,7 @@ def ridge(
         strength = float(candidates[int(np.argmin(scores))])
     x = towards + product(Vt.T, s / (s**2 + strength) * coordinates) / length
     note = f"strength {strength:.3g}, {strength / s[-1] ** 2:.2g} times the smallest squared singular value"
-    return _finished("ridge", regression, x, weights, (note,))
+    return _with_covariance("ridge", regression, x, weights, (note,))
 
 
 def idim_iv(regression: Regression, **options) -> Estimate:
@@ -159,7 +159,7 @@ def estimator_named(name: str) -> Estimator:
     return ESTIMATORS[name]
 
 
-def _finished(
+def _with_covariance(
     method: str, regression: Regression, x: np.ndarray, weights: np.ndarray, notes: tuple[str, ...] = ()
 ) -> Estimate:
     """The estimate with its covariance."""
@@ -167,7 +167,7 @@ def _finished(
     length = column_lengths(W)
     half = linear.pseudo_inverse(linear.triangle(W / length)) / length[:, None]
     covariance, spare = uncertainty(regression, weights, x, product(half, half.T))
-    covariance = widened(covariance, regression, weights, x)
+    covariance = rescaled(covariance, regression, weights, x)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
     return Estimate(

@@ -25,7 +25,10 @@ from linkwise.identify.recordings.signals import Signals
 from linkwise.solve import linear
 from linkwise.solve.linear import product
 
-REACH = 0.2  # [s] largest lag that is looked for
+REACH = 0.2  # [s] largest lag that is looked for at first
+WIDE = 1.0  # [s] the same where residuals still fall there
+OTHER = 0.05  # [s] steps in which lags of single joints are tried, up to ``REACH``
+HALF = 0.5  # part of a joint's squared residual that a lag of its own must leave at most
 IMPLAUSIBLE = 0.03  # [s] from which drives and filters do not explain a lag
 SIGNIFICANT = 2.5  # deviations from zero beyond which a lag is corrected
 SLOW = 0.2  # of an axis' usual speed, below which its samples do not count
@@ -72,8 +75,8 @@ class Lag:
 
 def as_given(seconds: float) -> Lag:
     """A lag that is known."""
-    if not (isinstance(seconds, (int, float, np.number)) and abs(seconds) <= REACH):
-        raise ValueError(f"lag: expected at most {REACH:g} s, positive or negative, got {seconds!r}")
+    if not (isinstance(seconds, (int, float, np.number)) and abs(seconds) <= WIDE):
+        raise ValueError(f"lag: expected at most {WIDE:g} s, positive or negative, got {seconds!r}")
     note = f"lag of the torques: {1e3 * seconds:.3g} ms as given" if seconds else ""
     return Lag(float(seconds), None, float(seconds), note)
 
@@ -97,9 +100,34 @@ def estimate_lag(observer: Observer) -> Lag:
         return Lag(
             lag, deviation, 0.0, f"{shown}, not corrected: the torques are not explained by this robot"
         )
-    if abs(lag) <= SIGNIFICANT * deviation or abs(lag) >= REACH:
+    if abs(lag) <= SIGNIFICANT * deviation or abs(lag) >= WIDE:
         return Lag(lag, deviation, 0.0, f"{shown}, not corrected: not distinguishable from none")
     return Lag(lag, deviation, lag, f"{shown}, corrected (positive: recorded later than positions)")
+
+
+def lags_of_joints(observer: Observer) -> str:
+    """A finding where torques of single joints are those of another time than the others; "" where none are.
+
+    Args:
+        observer: recordings whose common lag is corrected.
+    """
+    profile = _Profile.of(observer)
+    if profile is None or observer.robot.dof < 2:
+        return ""
+    together = (profile.residuals(0.0) ** 2).sum(axis=0)
+    said = []
+    for j, name in enumerate(observer.robot.joint_names):
+        tried = {}
+        for lag in np.arange(-REACH, REACH + 1e-9, OTHER):
+            own = np.zeros(observer.robot.dof)
+            own[j] = lag
+            tried[float(lag)] = (profile.residuals(own) ** 2).sum(axis=0)
+        best = min(tried, key=lambda lag: float(tried[lag].sum()))
+        if abs(best) > OTHER / 2 and tried[best][j] < HALF * together[j]:
+            said.append(f"{name} about {1e3 * abs(best):.0f} ms {'later' if best > 0 else 'earlier'}")
+    if not said or len(said) > observer.robot.dof // 2:
+        return ""
+    return f"torques of single joints are of another time than those of the others: {', '.join(said)}"
 
 
 def shifted(signals: Signals, lag: Lag) -> Signals:
@@ -157,8 +185,8 @@ class _Profile:
         samples = sum(float(part.counts.sum()) for part in parts)
         return cls(parts) if samples >= ENOUGH * Y.shape[2] else None
 
-    def residuals(self, lag: float) -> np.ndarray:
-        """Weighted residuals (rows, n)."""
+    def residuals(self, lag: float | np.ndarray) -> np.ndarray:
+        """Weighted residuals (rows, n); one lag for all joints, or one for each (n,)."""
         tau = np.concatenate([part.torques(lag) for part in self.parts])
         right = np.stack(
             [product(self.columns[:, j].T, (self.counts * tau)[:, j]) for j in range(tau.shape[1])]
@@ -176,18 +204,22 @@ class _Profile:
         """The lag with the smallest residuals, and its standard deviation [s]."""
         grid = np.linspace(-REACH, REACH, 41)
         errors = [float((self.residuals(lag) ** 2).sum()) for lag in grid]
-        lag = float(grid[int(np.argmin(errors))])
+        lag, reach = float(grid[int(np.argmin(errors))]), REACH
+        if abs(lag) >= REACH:
+            further = np.arange(REACH, WIDE + 1e-9, 2 * REACH / 20) * math.copysign(1.0, lag)
+            errors = [float((self.residuals(lag) ** 2).sum()) for lag in further]
+            lag, reach = float(further[int(np.argmin(errors))]), WIDE
         self._weigh(lag)
         step = float(grid[1] - grid[0])
         for _ in range(4):
             slope, bend, _ = self._derivatives(lag, step)
             if bend <= 0:
                 break
-            lag = float(np.clip(lag - np.clip(slope / bend, -step, step), -REACH, REACH))
+            lag = float(np.clip(lag - np.clip(slope / bend, -step, step), -reach, reach))
             step = max(step / 4, 2e-4)
         slope, bend, scores = self._derivatives(lag, step)
         if bend <= 0:
-            return lag, REACH
+            return lag, reach
         blocks = [block for part in self._split(scores) for block in np.array_split(part, BLOCKS)]
         times = np.array([block.sum() for block in blocks])
         joints = scores.sum(axis=0)
@@ -243,5 +275,10 @@ class _Part:
         spline = needed("scipy.interpolate", "identify").CubicSpline(signals.t, smooth, axis=0)
         return cls(t[inside], columns[inside], counts[inside].astype(float), spline)
 
-    def torques(self, lag: float) -> np.ndarray:
-        return self.spline(self.t + lag)
+    def torques(self, lag: float | np.ndarray) -> np.ndarray:
+        if isinstance(lag, np.ndarray):
+            found = self.torques(0.0).copy()
+            for j in np.flatnonzero(lag):
+                found[:, j] = self.torques(float(lag[j]))[:, j]
+            return found
+        return self.spline(np.clip(self.t + lag, self.spline.x[0], self.spline.x[-1]))

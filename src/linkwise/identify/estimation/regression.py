@@ -214,14 +214,8 @@ class Observer:
             friction: friction terms of every axis.
             carried: what the axes carry, for load friction; nothing by default.
         """
-        used = list(dict.fromkeys(term for terms in friction for term in terms))
         placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
-        columns = [self.link_columns]
-        if used:
-            values = self.term_columns(used, carried)
-            columns.append(
-                np.stack([values[:, a, used.index(term), None] * self.axes[a] for a, term in placed], axis=-1)
-            )
+        columns = [self.link_columns, *([self.placed_columns(placed, carried)] if placed else [])]
         lengths = np.cumsum([len(part) for part in self._filtered])
         return Regression(
             np.concatenate(columns, axis=-1),
@@ -233,3 +227,16 @@ class Observer:
             self,
             carried,
         )
+
+    def placed_columns(
+        self, placed: Sequence[tuple[int, Term]], carried: Carried | None = None
+    ) -> np.ndarray:
+        """Columns of (axis, term), (N, n, p).
+
+        Args:
+            placed: terms of axes.
+            carried: as above.
+        """
+        used = list(dict.fromkeys(term for _, term in placed))
+        values = self.term_columns(used, carried)
+        return np.stack([values[:, a, used.index(term), None] * self.axes[a] for a, term in placed], axis=-1)

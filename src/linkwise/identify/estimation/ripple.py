@@ -3,7 +3,8 @@
 Ripple is above the cut-off of most fits (240 periods per turn at 1 rad/s are 38 Hz), so torques are taken as they were
 recorded. A line is sought where the spectrum of the residual, weighted with functions of the speed, is largest. It is
 accepted by prediction: without each motion in turn the line is sought again, fitted and used to predict that motion;
-lines of noise predict nothing. See ``joint_laws.ripple`` for the law.
+lines of noise predict nothing. Joints that stick show no ripple, so lines vanish at rest unless a part that does not
+depend on the speed clearly helps to predict. See ``joint_laws.ripple`` for the law.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ PER_TURN, PER_METRE = 1000.0, 2000.0 * np.pi  # highest line of joints that turn
 PHASES = 16  # bins of the position per period of the highest line
 FINE = 4.0  # points of the spectrum per line width
 WORTH = 0.005  # smallest reduction of the squared error of left-out motions
-RIDGE = 1e-6  # of unit columns
+AT_REST_WORTH = 0.1  # the same by the part of all lines that does not depend on the speed, and acts at rest
+RIDGE = 1e-2  # of unit columns: functions of the speed are nearly the same over a small range of speeds
 
 
 @dataclass(frozen=True)
@@ -100,16 +102,38 @@ class Search:
         self.q, self.rest, self.turns = q, rest, turns
         self.speed = float(np.sqrt((qd**2).mean()))
         w = qd / np.sqrt(qd**2 + self.speed**2)
-        self.powers = np.stack([w**k for k in range(POWERS)], axis=1)
+        self._all_powers = np.stack([w**k for k in range(POWERS)], axis=1)
+        self.first = 1
+        """The lowest power of the speed: with 0, lines act at rest as well."""
         self.folds = [motion == k for k in np.unique(motion)]
         self.counts: list[float] = []
         self.gains: list[float] = []
         self._columns: dict[float, np.ndarray] = {}
 
+    @property
+    def powers(self) -> np.ndarray:
+        """Functions of the speed, (N, POWERS − first)."""
+        return self._all_powers[:, self.first :]
+
+    @property
+    def _width(self) -> int:
+        """Columns of a line."""
+        return 2 * (POWERS - self.first)
+
     def run(self) -> None:
-        """Add lines as long as each lowers the error on left-out motions by more than its standard error."""
+        """Add lines as long as each lowers the error on left-out motions by more than its standard error; then the
+        part that does not depend on the speed, in the same way."""
         if len(self.folds) < 2:
             return
+        self._add_lines()
+        if not self.counts:
+            return
+        moving, self.first, self._columns = self._left_out([self.counts for _ in self.folds]), 0, {}
+        better = moving - self._left_out([self.counts for _ in self.folds])
+        if better.sum() < max(_doubt(better), AT_REST_WORTH * float(moving.sum())):
+            self.first, self._columns = 1, {}
+
+    def _add_lines(self) -> None:
         error = self._left_out([[] for _ in self.folds])
         while len(self.counts) < LINES:
             spectra = self._spectra()
@@ -119,8 +143,7 @@ class Search:
             whole = each.sum(axis=0)
             found = [self._highest(frequencies, whole - one) for one in each]
             better = error - self._left_out([[*self.counts, n] for n in found])
-            doubt = np.sqrt(len(better)) * better.std(ddof=1)
-            if better.sum() < max(float(doubt), WORTH * float(error.sum())):
+            if better.sum() < max(_doubt(better), WORTH * float(error.sum())):
                 return
             self.counts.append(self._highest(frequencies, whole))
             before, error = error, self._left_out([self.counts for _ in self.folds])
@@ -128,7 +151,7 @@ class Search:
 
     def sizes(self) -> list[float]:
         """Root mean square of the torque of each line."""
-        x = self._solution(self.counts, np.ones(len(self.q), bool)).reshape(len(self.counts), 2 * POWERS)
+        x = self._solution(self.counts, np.ones(len(self.q), bool)).reshape(-1, self._width)
         return [
             float(np.sqrt((product(self._line(n), own) ** 2).mean()))
             for n, own in zip(self.counts, x, strict=True)
@@ -138,12 +161,12 @@ class Search:
         """Those of the joint, by the names of the law."""
         if not self.counts:
             return {}
-        x = self._solution(self.counts, np.ones(len(self.q), bool)).reshape(len(self.counts), 2, POWERS)
+        x = self._solution(self.counts, np.ones(len(self.q), bool)).reshape(len(self.counts), 2, -1)
         found = {SPEED: self.speed}
         for line, (n, waves) in enumerate(zip(self.counts, x, strict=True), 1):
             found[count(line)] = n
             for wave, own in zip(("cos", "sin"), waves.tolist(), strict=True):
-                found |= {amplitude(line, wave, power): value for power, value in enumerate(own)}
+                found |= {amplitude(line, wave, k): value for k, value in enumerate(own, self.first)}
         return found
 
     # -- the spectrum -------------------------------------------------------------------------------------------------
@@ -180,7 +203,7 @@ class Search:
     # -- fits ---------------------------------------------------------------------------------------------------------
 
     def _line(self, n: float) -> np.ndarray:
-        """Columns of a line, cosine first, (N, 2 · powers)."""
+        """Columns of a line, cosine first, (N, 2 · functions of the speed)."""
         if n not in self._columns:
             sine, cosine = linear.sine_and_cosine(n * self.q)
             self._columns[n] = np.concatenate(
@@ -190,7 +213,7 @@ class Search:
 
     def _predicted(self, counts: Sequence[float], x: np.ndarray, where: np.ndarray) -> np.ndarray:
         total = np.zeros(int(where.sum()))
-        for n, own in zip(counts, x.reshape(-1, 2 * POWERS), strict=True):
+        for n, own in zip(counts, x.reshape(-1, self._width), strict=True):
             total = total + product(self._line(n)[where], own)
         return total
 
@@ -212,6 +235,11 @@ class Search:
                 for inside, own in zip(self.folds, counts, strict=True)
             ]
         )
+
+
+def _doubt(better: np.ndarray) -> float:
+    """Standard error of the sum of what motions gain."""
+    return float(np.sqrt(len(better)) * better.std(ddof=1))
 
 
 __all__ = ["Line", "Ripple", "find_ripple"]

@@ -23,6 +23,7 @@ from linkwise.identify.estimation.weights import FINEST, combined, solved
 from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
 from linkwise.identify.judging.samples import sample_faults
 from linkwise.identify.judging.screening import Agreement, Screen, thinned, torque_sizes
+from linkwise.identify.judging.searched import searched
 from linkwise.identify.recordings.layout import Layout
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.signals import Signals
@@ -32,7 +33,7 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 GOOD = 0.03  # relative residual of every joint under which no other cause is sought
-UNLIKE_ANY = 0.6  # the same where no hypothesis helps: another robot
+UNLIKE_ANY = 0.5  # the same where no hypothesis helps: another robot
 UNLIKE = 0.3  # agreement with the file's masses under which they contradict the recording
 PROMISING = (
     1.1  # times that residuals fall by least squares, from which a hypothesis is fitted by possible bodies
@@ -45,12 +46,14 @@ LOWER, MUCH_LOWER = (
     1.3,
     1.6,
 )  # times that residuals fall on average, and that of one joint, where a cause is reported
+FAR_LOWER = 2.0  # times that the residual of a joint falls whose torque alone is corrected
 AS_GOOD = 0.95  # the same where the file's masses decide
-SMALL = 0.05  # torques under this part of the largest count less
+SMALL = 0.05  # torques under this part of the largest but one count less
 RISE = 0.85  # the same for a joint whose residual rises: more is only accepted where others fall far
 CONVINCED = 0.5  # rise of the agreement with the file's masses from which it decides
 TRIED = 5  # hypotheses that are fitted by possible bodies, for each of the reasons to do so
 CAUSES = 3  # at most so many together
+MOST_EQUALS = 3  # hypotheses that explain as much as the best: of more, none is reported
 CLEAR = 1.1  # times that residuals fall more than with every other hypothesis, where one alone is reported
 SURER = 0.2  # or by how much the file's masses agree better
 AGREES = 0.7  # agreement with the file's masses that a cause leads to,
@@ -99,10 +102,11 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         screen = Screen(robot, signals[0].log.axes)
         search = Search(screen, thinned(signals, np.asarray(robot.gravity, dtype=float)))
         found = search.causes() if search.suspicious else []
-    if found:
-        return Diagnosis(tuple(found))
-    other = search.suspicious and screen.trusted and search.start.agreement < UNLIKE_ANY
     sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
+    if found and not (sizes and search.of_drives):
+        return Diagnosis(tuple(found))
+    unlike = screen.trusted and search.start.agreement < UNLIKE_ANY
+    other = search.suspicious and unlike and not search.explained
     limits = _limits(robot, signals) if search.suspicious else []
     if other and not limits:
         return Diagnosis(remarks=(_another(robot),))
@@ -131,10 +135,16 @@ class Search:
         self.screen, self.recording = screen, recording
         self.robot = screen.robot
         size = torque_sizes(recording.tau)
-        self.weights = np.minimum(1.0, size / (SMALL * size.max()))
+        # of the largest but one: a single column may be in another unit
+        usual = float(np.sort(size)[-2:].min())
+        self.weights = np.minimum(1.0, size / (SMALL * usual))
         Y = screen.columns(recording)
         self.start_agreement = screen.agreement(recording, Y)
         self.start = self._fitted(Hypothesis("", "", recording), Y)
+        self.of_drives = False
+        """Whether the causes are torques of single joints alone: with other gains of all drives some stand out."""
+        self.explained = False
+        """Whether a hypothesis was accepted, told from others or not."""
 
     @property
     def suspicious(self) -> bool:
@@ -146,18 +156,25 @@ class Search:
 
     def causes(self) -> list[str]:
         """What was wrong, in one sentence for all causes together."""
-        now, said, clear = self.start, [], True
+        now, said, equals = self.start, [], []
         for number in range(CAUSES):
             better, rivals = self._better(now)
             if better is None:
                 break
-            # of several causes each may be found first
-            clear = number > 0 or all(self._clearer(now, better, rival) for rival in rivals)
+            self.explained = True
+            if number == 0:  # of several causes each may be found first
+                equals = [rival for rival in rivals if not self._clearer(now, better, rival)]
             said.append(better.hypothesis)
             now = better
-        if not said or not clear or not self._convincing(now):
+        if not said or not self._convincing(now):
             return []
-        return [_sentence(self.robot, said, self.start, now)]
+        self.of_drives = all(each.drive is not None for each in said)
+        if not equals:
+            return [_sentence(self.robot, said, self.start, now)]
+        if len(said) > 1 or len(equals) >= MOST_EQUALS:
+            return []
+        each = [_sentence(self.robot, [one.hypothesis], self.start, one) for one in (now, *equals)]
+        return [f"one of these, which torques do not distinguish: {'; or '.join(each)}"]
 
     def _clearer(self, now: Fitted, best: Fitted, rival: Fitted) -> bool:
         """Whether a hypothesis is better than another one by the stated margin, or means the same."""
@@ -170,6 +187,9 @@ class Search:
     def _convincing(self, last: Fitted) -> bool:
         """Whether the file's masses, where there are some, agree with the corrected recording."""
         if not self.screen.trusted or last.agreement >= AGREES:
+            return True
+        drive = last.hypothesis.drive
+        if drive is not None and self._falls(self.start.residuals, last.residuals)[drive] >= DECISIVE:
             return True
         return self._fall(self.start, last) >= DECISIVE
 
@@ -187,6 +207,9 @@ class Search:
             return False
         if self._fall(now, other) >= LOWER and fall.max() >= MUCH_LOWER:
             return True
+        drive = other.hypothesis.drive
+        if drive is not None and fall[drive] >= FAR_LOWER:
+            return True
         surer = self.screen.trusted and other.agreement - now.agreement >= CONVINCED
         return surer and self._fall(now, other) >= AS_GOOD
 
@@ -202,7 +225,9 @@ class Search:
         recording, screen = now.hypothesis.corrected, self.screen
         squares = by_channel(recording, screen.least_squares(recording, now.Y))
         ranked = []
-        for h in itertools.chain(hypotheses(self.robot, recording), self._gravities(now)):
+        for h in itertools.chain(
+            hypotheses(self.robot, recording), searched(screen, recording, now.Y), self._gravities(now)
+        ):
             Y = screen.columns(h.corrected) if h.moves else now.Y
             residuals = by_channel(h.corrected, screen.least_squares(h.corrected, Y))
             ranked.append((_mean(self._falls(squares, residuals)), h, Y))
@@ -337,9 +362,7 @@ def _sizes(robot: Robot, found: Agreement) -> list[str]:
     alike = (found.correlation > 0.9) & (found.share > 0.25)
     if not alike.any():
         return []
-    size = math.exp(
-        linear.dot(found.share[alike], linear.logarithm(found.scale[alike])) / float(found.share[alike].sum())
-    )
+    size = float(np.median(found.scale[alike]))  # one joint in another unit is a cause of its own
     if 1 / OTHER_SIZE < size < OTHER_SIZE:
         return []
     each = ", ".join(

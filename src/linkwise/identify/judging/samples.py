@@ -1,10 +1,12 @@
-"""Faults that samples of a recording show by themselves, before any model: columns without a signal, torques that are
-held or cut off, rows that repeat, velocities that are not the slopes of positions.
+"""Faults that samples of a recording show by themselves, before any model: columns without a signal or of another one,
+signals that are held, cut off or have no sign, rows that repeat or jump, velocities that are no slopes of positions.
 
 Each has a margin that correct recordings keep away from: encoders and currents that are rounded repeat values as well.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
@@ -20,6 +22,19 @@ CUT_OFF = 0.02  # share of samples at the largest torque, one after the other, f
 RUN = 3  # samples one after the other that make a stretch
 REPEATED = 0.2  # share of moving samples in which a whole row repeats the one before
 HELD = 0.35  # share of moving samples in which no torque changes, from which torques are held
+STEPS = 3  # rows in which a held signal stays the same, at least
+IN_STEP = 0.95  # share of its changes that are this many rows apart, or a multiple
+CHANGES = 50  # that make a rhythm
+JUMP = 5.0  # times the largest step of a joint around it, and
+FAR = 0.05  # part of the joint's range, from which a step of positions is a jump
+SPIKE = 10.0  # times the bend that 95 % of the samples have, and
+TALL = 0.5  # part of the range of 98 % of the torques, from which a single sample is a spike
+OFTEN = 1e-3  # share of the samples from which spikes matter
+TOUCHES = 4  # times that a torque without a sign comes near zero
+NEAR_ZERO = 0.03  # part of its largest value that counts as near
+COPIED = 0.99999  # correlation from which two columns are the same signal
+LATE = 0.015  # [s] that velocities are later than the slopes of positions, from which they are called late
+LESS = 0.5  # part of the difference that is left after shifting them
 LEVELS = 200  # different torques of a joint from which it is no coarse converter
 
 
@@ -30,15 +45,38 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
         robot: for names of joints.
         log: the recording.
     """
-    faults = [*_empty(robot, log), *_velocities(robot, log)]
-    return faults or [*_repeated(log), *_cut_off(robot, log)]
+    for check in (_empty, _repeated, _held, _jumps, _velocities, _late):
+        faults = check(robot, log)
+        if faults:
+            return faults
+    return [*_unsigned(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
 
 
 def _empty(robot: Robot, log: Log) -> list[str]:
-    still = [name for name, tau in zip(robot.joint_names, log.tau.T, strict=True) if np.ptp(tau) == 0.0]
-    if not still:
-        return []
-    return [f"torques of {', '.join(still)} never change: nothing was recorded in this column"]
+    """Columns without a signal, and columns of torques that are those of something else."""
+    names = robot.joint_names
+    still = [name for name, tau in zip(names, log.tau.T, strict=True) if np.ptp(tau) == 0.0]
+    if still:
+        return [f"torques of {', '.join(still)} never change: nothing was recorded in this column"]
+    still = [name for name, q in zip(names, log.q.T, strict=True) if np.ptp(q) == 0.0]
+    if still:
+        said = "was locked (lock it in the robot as well, --lock)" if len(still) < log.dof else "did not move"
+        return [f"positions of {', '.join(still)} never change: it {said}, or nothing was recorded"]
+    for j, k in itertools.combinations(range(log.dof), 2):
+        if np.array_equal(log.tau[:, j], log.tau[:, k]):
+            return [f"torques of {names[j]} and {names[k]} are the same numbers: one column was taken twice"]
+    for j, name in enumerate(names):
+        others = {"positions": log.q[:, j], "velocities": None if log.qd is None else log.qd[:, j]}
+        for what, x in others.items():
+            if x is not None and _alike(log.tau[:, j], x) > COPIED:
+                return [f"torques of {name} are its {what}: this column holds something else than torques"]
+    return []
+
+
+def _alike(x: np.ndarray, y: np.ndarray) -> float:
+    """Magnitude of the correlation."""
+    x, y = x - x.mean(), y - y.mean()
+    return abs(linear.dot(x, y)) / max(float(np.sqrt((x**2).sum() * (y**2).sum())), 1e-300)
 
 
 def _velocities(robot: Robot, log: Log) -> list[str]:
@@ -85,7 +123,7 @@ def _moving(log: Log) -> np.ndarray:
     return wide > MOVES
 
 
-def _repeated(log: Log) -> list[str]:
+def _repeated(_: Robot, log: Log) -> list[str]:
     moving = _moving(log)
     if moving.sum() < 50:
         return []
@@ -103,6 +141,129 @@ def _repeated(log: Log) -> list[str]:
             "were held, because they are recorded at a lower rate or the recording stopped"
         ]
     return []
+
+
+def _held(robot: Robot, log: Log) -> list[str]:
+    """Signals that change only once in several rows, always after the same number of rows."""
+    moving = _moving(log)
+    said = []
+    for what, values in (("positions", log.q), ("torques", log.tau)):
+        rows = {
+            name: rows
+            for name, x in zip(robot.joint_names, values.T, strict=True)
+            if (rows := _rhythm((np.diff(x) != 0.0) & moving))
+        }
+        if rows:
+            who = "all joints" if len(rows) == log.dof else ", ".join(rows)
+            said.append(
+                f"{what} of {who} change only once in {max(rows.values())} rows: they were held, because they are "
+                "recorded at a lower rate; use the rows in which they change"
+            )
+    return said
+
+
+def _rhythm(changes: np.ndarray) -> int:
+    """Number of rows in which a held signal stays the same; 0 where its changes have no rhythm."""
+    rows = np.flatnonzero(changes)
+    if len(rows) < CHANGES:
+        return 0
+    step = int(np.median(np.diff(rows)))
+    if step < STEPS:
+        return 0
+    # a clock that slips moves the rhythm: changes are compared with the one before
+    return step if float((np.diff(rows) % step == 0).mean()) > IN_STEP else 0
+
+
+def _jumps(robot: Robot, log: Log) -> list[str]:
+    """Steps of positions that are far larger than those before and after."""
+    steps = np.abs(np.diff(log.q, axis=0))
+    gaps = np.diff(log.t)
+    usual = float(np.median(gaps))
+    steps /= np.maximum(gaps / max(usual, 1e-300), 1.0)[:, None]  # a gap in the stamps explains a large step
+    reach = 10
+    said = []
+    for name, step, q in zip(robot.joint_names, steps.T, log.q.T, strict=True):
+        padded = np.pad(step, reach, mode="edge")
+        windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1).copy()
+        windows[:, reach - 1 : reach + 2] = 0.0
+        far = FAR * float(np.quantile(q, 0.99) - np.quantile(q, 0.01))
+        rows = np.flatnonzero((step > JUMP * windows.max(axis=1)) & (step > far))
+        if len(rows):
+            count = f", and {len(rows) - 1} times more" if len(rows) > 1 else ""
+            said.append(f"{name} by {q[rows[0] + 1] - q[rows[0]]:.3g} after row {rows[0] + 1}{count}")
+    if not said:
+        return []
+    return [
+        f"positions jump ({'; '.join(said)}): rows are missing though the stamps go on, recordings were joined, an "
+        "encoder counts from zero again after a turn, or single samples are wrong; cut the recording there"
+    ]
+
+
+def _late(robot: Robot, log: Log) -> list[str]:
+    """Velocities that are those of an earlier time."""
+    if log.qd is None or len(log) < 50:
+        return []
+    step = log.duration / (len(log) - 1)
+    reach = min(round(0.3 / step), len(log) // 10)
+    slope = np.gradient(log.q, log.t, axis=0)
+    found = []
+    for v, s in zip(log.qd.T, slope.T, strict=True):
+        if np.ptp(s) == 0.0:
+            continue
+        inside = v[reach : len(v) - reach]
+        left = []
+        for shift in range(-reach, reach + 1, max(1, round(0.005 / step))):
+            x = s[reach - shift : len(s) - reach - shift]
+            factor = linear.dot(x, inside) / max(float((x**2).sum()), 1e-300)
+            left.append((float(((inside - factor * x) ** 2).sum()), abs(shift), shift))
+        now = next(error for error, _, shift in left if abs(shift) < max(1, round(0.005 / step)))
+        error, _, shift = min(left)
+        if error < LESS * now:
+            found.append(shift * step)
+    if len(found) <= log.dof // 2 or abs(float(np.median(found))) < LATE:
+        return []
+    late = float(np.median(found))
+    when = "earlier" if late > 0 else "later"
+    return [
+        f"recorded velocities are those of positions about {1e3 * abs(late):.2g} ms {when}: they were filtered or are "
+        "of another clock; leave the column out"
+    ]
+
+
+def _unsigned(robot: Robot, log: Log) -> list[str]:
+    """Torques that come down to zero again and again and never go through it."""
+    bare = []
+    for name, tau in zip(robot.joint_names, log.tau.T, strict=True):
+        near = np.abs(tau) < NEAR_ZERO * float(np.abs(tau).max())
+        times = int((np.diff(near.astype(int)) == 1).sum())
+        if (tau.min() >= 0.0 or tau.max() <= 0.0) and times >= TOUCHES:
+            bare.append(name)
+    if not bare:
+        return []
+    return [
+        f"torques of {', '.join(bare)} come down to zero again and again and never change their sign: only their size "
+        "was recorded"
+    ]
+
+
+def _spikes(robot: Robot, log: Log) -> list[str]:
+    """Single samples of torques that are far from both neighbours."""
+    said = []
+    for name, tau in zip(robot.joint_names, log.tau.T, strict=True):
+        bend = np.abs(tau[1:-1] - 0.5 * (tau[2:] + tau[:-2]))
+        alone = np.minimum(np.abs(np.diff(tau))[1:], np.abs(np.diff(tau))[:-1])
+        low, high = np.quantile(tau, [0.01, 0.99])
+        size = max(SPIKE * float(np.quantile(bend, 0.95)), TALL * float(high - low))
+        outside = (tau[1:-1] > high + TALL * (high - low)) | (tau[1:-1] < low - TALL * (high - low))
+        count = int(((alone > size) & outside).sum())
+        if count > OFTEN * len(tau):
+            said.append(f"{name} {count}")
+    if not said:
+        return []
+    return [
+        f"torques have single samples far from their neighbours ({', '.join(said)}): messages were damaged; leave "
+        "these rows out, or use the robust estimator"
+    ]
 
 
 def _cut_off(robot: Robot, log: Log) -> list[str]:

@@ -14,7 +14,7 @@ from linkwise.identify.estimation.regression import Carried, axes_of
 from linkwise.identify.recordings.derivatives import Motion, low_pass
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.signals import Signals
-from linkwise.robot.directions import torques_along
+from linkwise.robot.directions import torque_range, torques_along
 from linkwise.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class Validation(Summarised):
 
     All figures are per joint, shape (n,). ``relative`` is 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded; ``in_band`` the
     same with both sides low-passed at ``band`` [Hz], without one period of it at either end; ``moving`` as
-    ``relative`` without samples at which the joint stands still. ``motion`` is (q, q̇, q̈) at these times.
+    ``relative`` without samples at which the joint stands still. ``motion`` is (q, q̇, q̈) at these times. ``lower`` and
+    ``upper`` (N, n), where known, are the torques with which a joint at rest may be held: static friction is any torque
+    up to its limit, so no model predicts one number there.
     """
 
     log: Log
@@ -39,6 +41,8 @@ class Validation(Summarised):
     predicted: np.ndarray
     band: float
     motion: Motion | None = None
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
 
     def _summary(self) -> Summary:
         cells = zip(self.rms, self.relative, self.in_band, strict=True)
@@ -105,8 +109,31 @@ class Validation(Summarised):
         return self._part(np.abs(self.qd) <= AT_REST)
 
     def _part(self, which: np.ndarray) -> float:
+        return self._share(self.residuals, which)
+
+    def _share(self, wrong: np.ndarray, which: np.ndarray) -> float:
         size = np.linalg.norm(self.measured[which])
-        return float(100 * np.linalg.norm(self.residuals[which]) / size) if size > 0 else float("nan")
+        return float(100 * np.linalg.norm(wrong[which]) / size) if size > 0 else float("nan")
+
+    @property
+    def beyond(self) -> np.ndarray:
+        """How far a torque is outside of its range at rest [N·m or N], (N, n); 0 within it; NaN where none is known."""
+        if self.lower is None or self.upper is None:
+            return np.full_like(self.measured, np.nan)
+        return np.maximum(self.measured - self.upper, 0.0) - np.maximum(self.lower - self.measured, 0.0)
+
+    @property
+    def total_beyond(self) -> float:
+        """[%] of all joints together, each where it stands: what the range at rest does not explain."""
+        return self._share(self.beyond, np.abs(self.qd) <= AT_REST)
+
+    @property
+    def held(self) -> np.ndarray:
+        """[%] of the samples at rest whose torque is within its range, (n,); NaN where the joint always moves."""
+        rests = np.abs(self.qd) <= AT_REST
+        inside = np.where(rests, self.beyond == 0.0, False).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.isnan(self.beyond).any(axis=0), np.nan, 100.0 * inside / rests.sum(axis=0))
 
     @property
     def total(self) -> float:
@@ -127,9 +154,12 @@ class Validation(Summarised):
 
     @property
     def explained(self) -> np.ndarray:
-        """1 − variance of the residuals / variance of the torques: 0 is no better than their mean."""
+        """1 − variance of the residuals / variance of the torques: 0 is no better than their mean. At rest, a torque
+        within its range is explained."""
         spread = self.measured.var(axis=0)
-        return 1.0 - self.residuals.var(axis=0) / np.where(spread > 0, spread, 1.0)
+        rests = (np.abs(self.qd) <= AT_REST) & ~np.isnan(self.beyond)
+        wrong = np.where(rests, self.beyond, self.residuals)
+        return 1.0 - wrong.var(axis=0) / np.where(spread > 0, spread, 1.0)
 
 
 def relative(residuals: np.ndarray, measured: np.ndarray) -> np.ndarray:
@@ -170,4 +200,5 @@ def validate(robot: Robot, signals: Signals, band: float | None = None) -> Valid
     """
     t, (q, qd, qdd) = signals.at_stamps()
     tau = torques_along(robot, q, qd, qdd)
-    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff, (q, qd, qdd))
+    ends = torque_range(robot, q, qd, qdd, AT_REST, in_order=True)
+    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff, (q, qd, qdd), *ends)

@@ -141,7 +141,7 @@ def didim(
             if done:
                 break
         problem.check_end(x)
-        return _finished(problem, "didim", x, history, done, validation, strength)
+        return _loop_estimate(problem, "didim", x, history, done, validation, strength)
 
 
 def cloe(
@@ -179,10 +179,10 @@ def cloe(
         x, history, linear, weights, done = gauss_newton(problem, iterations, tolerance)
         problem.check_end(x)
         estimate = estimate_of(problem, x, linear, weights, len(history))
-        return _finished(problem, "cloe", x, history, done, validation, strength, estimate)
+        return _loop_estimate(problem, "cloe", x, history, done, validation, strength, estimate)
 
 
-def _finished(
+def _loop_estimate(
     problem: LoopProblem,
     method: str,
     x: np.ndarray,

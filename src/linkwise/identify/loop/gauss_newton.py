@@ -46,7 +46,7 @@ def gauss_newton(
     for number in range(1, iterations + 1):
         _, followed = problem.followed(x, number)
         residual = problem.recorded.tau - problem.torques(followed)
-        linear = _linearised(problem, x, columns, residual)
+        linear = _linear_model(problem, x, columns, residual)
         weights = 1.0 / np.maximum(norms(residual), EXACT * size)
         W, y = linear.compressed(weights)
         step = _bounded_step(problem, W, y, x, columns)
@@ -62,7 +62,7 @@ def gauss_newton(
                 f"step {number}: no step lowers the error of the torques, {history[-1].residual:.3g} % of them; the "
                 "parameters to start from are too far away, or controller and reference are not those of the recording"
             )
-        x = _stepped(problem, x, columns, share * step)
+        x = _parameters_after(problem, x, columns, share * step)
     return x, history, linear, weights, False
 
 
@@ -114,7 +114,9 @@ def _bounded_step(
     return solve(W / length, y, bounds=(np.minimum(lower * length, -1e-300), np.inf)).x / length
 
 
-def _linearised(problem: LoopProblem, x: np.ndarray, columns: list[int], residual: np.ndarray) -> Regression:
+def _linear_model(
+    problem: LoopProblem, x: np.ndarray, columns: list[int], residual: np.ndarray
+) -> Regression:
     """How simulated torques depend on the base parameters, by central differences: all robots at once.
 
     A parameter is changed so that torques change by ``CHANGE`` of them; less where the robot is then lost.
@@ -168,7 +170,9 @@ def _robot_labels(problem: LoopProblem, whole: Regression, column: int) -> list[
     return [f"{problem.robot.joint_names[axis]}.{name}" for name in term_numbers(term)]
 
 
-def _stepped(problem: LoopProblem, x: np.ndarray, columns: list[int], step: np.ndarray) -> np.ndarray:
+def _parameters_after(
+    problem: LoopProblem, x: np.ndarray, columns: list[int], step: np.ndarray
+) -> np.ndarray:
     """The parameters after a step, as far as a robot can have them."""
     found = x.copy()
     found[columns] += step
@@ -190,7 +194,7 @@ def _best_share(
     """The part of a step with the smallest error; 0 where all are worse than no step."""
     labels = problem.loops[0].labels
     tried = [
-        values_of(problem.robot_of(_stepped(problem, x, columns, share * step)), labels)
+        values_of(problem.robot_of(_parameters_after(problem, x, columns, share * step)), labels)
         for share in FRACTIONS
     ]
     lanes = {label: np.array([values[label] for values in tried]) for label in labels}

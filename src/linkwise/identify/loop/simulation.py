@@ -121,13 +121,13 @@ class RecordedLoop:
                 name: np.broadcast_to(value, (count, np.shape(value)[-1]))[first : first + size]
                 for name, value in gains.items()
             }
-            parts.append(self._simulated(vary))
+            parts.append(self._simulation(vary))
         q, qd, tau = (np.concatenate([getattr(part, name) for part in parts]) for name in ("q", "qd", "tau"))
         lost = self._lost(q, qd)
         tau[lost] = np.nan
         return Followed(q, qd, tau)
 
-    def _simulated(self, vary: dict[str, Any]) -> Result:
+    def _simulation(self, vary: dict[str, Any]) -> Result:
         period = 1.0 / self.signals.rate
         fine = max(1, math.ceil(period / STEP - 1e-9))
         start = first_state(self.signals, self.reference)
@@ -186,7 +186,7 @@ def reference_samples(signals: Signals, reference: Any) -> Samples:
                 f"reference: a trajectory of {reference.dof} joints; {signals.log.name} has {signals.dof}"
             )
         return Samples(t, *reference.at(signals.t))
-    return _differentiated(t, _at_grid(signals, reference), signals.rate)
+    return _samples_of_positions(t, _at_grid(signals, reference), signals.rate)
 
 
 def smoothed_reference(signals: Signals, smooth: Signals) -> Samples:
@@ -199,7 +199,7 @@ def smoothed_reference(signals: Signals, smooth: Signals) -> Samples:
     q = low_pass(smooth.q, smooth.rate, smooth.cutoff / SMOOTHER)
     where = np.clip(signals.t, smooth.t[0], smooth.t[-1])
     q = needed("scipy.interpolate", "identify").CubicSpline(smooth.t, q, axis=0)(where)
-    return _differentiated(np.arange(len(signals)) / signals.rate, q, signals.rate)
+    return _samples_of_positions(np.arange(len(signals)) / signals.rate, q, signals.rate)
 
 
 def first_state(signals: Signals, reference: Samples) -> tuple[np.ndarray, np.ndarray]:
@@ -225,7 +225,7 @@ def _longer(samples: Samples) -> Samples:
     )
 
 
-def _differentiated(t: np.ndarray, q: np.ndarray, rate: float) -> Samples:
+def _samples_of_positions(t: np.ndarray, q: np.ndarray, rate: float) -> Samples:
     from linkwise.identify.recordings.derivatives import central_difference
 
     qd = central_difference(q, rate)

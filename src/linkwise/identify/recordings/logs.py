@@ -16,6 +16,7 @@ from linkwise.files.tables.naming import is_planned, left_out, plain
 from linkwise.files.tables.units import FACTORS
 from linkwise.identify.errors import LogError
 from linkwise.identify.recordings import units
+from linkwise.identify.recordings.flattened import unflattened
 from linkwise.identify.recordings.layout import BASE_QUANTITIES, QUANTITIES, Layout
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.rows import checked_rows
@@ -120,7 +121,10 @@ def _table(
     source: Source, rows: tuple[int, int] | None, joints: Sequence[str] = (), topic: str | None = None
 ) -> NumberTable:
     """The rows that are used of a table: what is wrong with others does not matter."""
-    table = read(source, tolerant=True, joints=joints, topic=topic)
+    return _cut(read(source, tolerant=True, joints=joints, topic=topic), rows)
+
+
+def _cut(table: NumberTable, rows: tuple[int, int] | None) -> NumberTable:
     if rows is None:
         return table
     note = f"rows {rows[0]} to {rows[1]} of {len(table.values)}"
@@ -278,8 +282,11 @@ def _from_several(
     for quantity, path in files.items():
         if quantity not in QUANTITIES:
             raise LogError(f"files: no quantity {quantity!r}; valid: {', '.join(QUANTITIES)}")
-        table = _table(path, rows)
         count = 1 if quantity == "time" else robot.dof
+        table = _table(path, None)
+        if count > 1 and table.values.shape[1] == 1 and quantity not in layout.columns:
+            table = unflattened(table, count, quantity)
+        table = _cut(table, rows)
         columns = list(range(count))
         if quantity in layout.columns:
             columns = find_columns(table, quantity, robot.joint_names, layout.columns[quantity]) or columns

@@ -54,7 +54,7 @@ def read_poses(path: str | os.PathLike[str], robot: Robot) -> tuple[np.ndarray, 
     where = _group(places, POSITIONS, "xyz")
     if where is None:
         raise LogError(f"{table.path}: no columns of measured positions{table.listed()}; expected x, y and z")
-    positions = _scaled(table, where, {"m": 1.0, "mm": 1e-3})
+    positions = _in_units(table, where, {"m": 1.0, "mm": 1e-3})
     rotations = _rotations(table, places)
     _check_rows(table, q, positions, rotations)
     if np.abs(positions).max() > TOO_FAR:
@@ -81,7 +81,7 @@ def _group(places: dict[str, int], patterns: Sequence[str], letters: str) -> lis
     return None
 
 
-def _scaled(table: NumberTable, columns: Sequence[int], factors: dict[str, float]) -> np.ndarray:
+def _in_units(table: NumberTable, columns: Sequence[int], factors: dict[str, float]) -> np.ndarray:
     """Columns (N, k) times the factors of the units that the header names."""
     found = np.array(table.values[:, list(columns)])
     for place, k in enumerate(columns):
@@ -107,12 +107,12 @@ def _rotations(table: NumberTable, places: dict[str, int]) -> np.ndarray | None:
         return found
     columns = _group(places, VECTORS, "xyz")
     if columns is not None:
-        vectors = _scaled(table, columns, angles)
+        vectors = _in_units(table, columns, angles)
         found = turn_about(np.nan_to_num(vectors))
         found[~np.isfinite(vectors).all(axis=1)] = np.nan
         return found
     if all(name in places for name in ANGLES):
-        rpy = _scaled(table, [places[name] for name in ANGLES], angles)
+        rpy = _in_units(table, [places[name] for name in ANGLES], angles)
         found = np.stack([Transform.from_rpy((0, 0, 0), row).rotation for row in np.nan_to_num(rpy)])
         found[~np.isfinite(rpy).all(axis=1)] = np.nan
         return found

@@ -32,7 +32,7 @@ def checked_rows(
         if not drop:
             column = int(np.argmin(usable(origin.values[row])))
             raise LogError(f"{origin.fault(row, column)}{ADVICE}")
-        notes += _counted(origin, good)
+        notes += _notes_on_rows(origin, good)
     if "time" in found:
         stamps = found["time"][:, 0]
         rows = np.flatnonzero(good)
@@ -60,7 +60,7 @@ def _rows(count: int) -> str:
     return f"{count} row{'s' if count != 1 else ''}"
 
 
-def _counted(origin: NumberTable, good: np.ndarray) -> list[str]:
+def _notes_on_rows(origin: NumberTable, good: np.ndarray) -> list[str]:
     """Notes that count rows which cannot be used, by their reason."""
     broken = {row for row, column in origin.faults if column is None}
     missing = int((~good).sum()) - len(broken)

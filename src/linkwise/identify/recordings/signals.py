@@ -60,15 +60,15 @@ class Signals(Summarised):
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """A signal (N, …) low-passed at the cut-off, without its ends and thinned for the regression."""
-        return low_pass(x, self.rate, self.cutoff)[self._kept]
+        return low_pass(x, self.rate, self.cutoff)[self._inner_samples]
 
     @property
     def filtered_times(self) -> np.ndarray:
         """The times of the samples of ``filtered`` [s]."""
-        return self.t[self._kept]
+        return self.t[self._inner_samples]
 
     @property
-    def _kept(self) -> slice:
+    def _inner_samples(self) -> slice:
         margin = min(int(self.rate / self.cutoff), len(self) // 10)
         return slice(margin, len(self) - margin, self.thinning)
 
@@ -81,7 +81,7 @@ class Signals(Summarised):
         """
         if self.speeds is None:
             return None
-        return _thinned(np.sign(product(self.speeds, axes.T)), self.rate * self.step, self.step)
+        return _every_sample(np.sign(product(self.speeds, axes.T)), self.rate * self.step, self.step)
 
     @property
     def thinning(self) -> int:
@@ -130,9 +130,9 @@ def condition(
     if not clock.regular:
         steps = max(len(clock.t) - 1, round(float(clock.t[-1] - clock.t[0]) / clock.step))
         t = np.linspace(clock.t[0], clock.t[-1], steps + 1)
-        q = _resampled(clock.t, q, t, "CubicSpline")
-        qd = None if qd is None else _resampled(clock.t, qd, t, "CubicSpline")
-        tau = _resampled(
+        q = _interpolation(clock.t, q, t, "CubicSpline")
+        qd = None if qd is None else _interpolation(clock.t, qd, t, "CubicSpline")
+        tau = _interpolation(
             clock.t, tau, t, "PchipInterpolator"
         )  # which does not overshoot where samples are missing
         record.append(
@@ -158,17 +158,17 @@ def condition(
     step = max(1, int(rate / (FINE * cutoff)))
     if step > 1:
         record.append(f"thinned: one sample of {step} is kept")
-    speeds, tau = qd_used, _thinned(tau, rate, step)
+    speeds, tau = qd_used, _every_sample(tau, rate, step)
     t, q, qd_used, qdd = (x[::step] for x in (t, q, qd_used, qdd))
     signals = Signals(t, q, qd_used, qdd, tau, rate / step, cutoff, log, (), decimation, speeds, step)
     signals = replace(signals, stamps=clock.t)
     return replace(signals, record=(*record, f"regression on one sample of {signals.thinning}"))
 
 
-def _thinned(x: np.ndarray, rate: float, step: int) -> np.ndarray:
+def _every_sample(x: np.ndarray, rate: float, step: int) -> np.ndarray:
     """Every ``step``-th sample, low-passed for the lower rate."""
     return x if step == 1 else low_pass(x, rate, 0.4 * rate / step)[::step]
 
 
-def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray, kind: str) -> np.ndarray:
+def _interpolation(t: np.ndarray, x: np.ndarray, at: np.ndarray, kind: str) -> np.ndarray:
     return getattr(needed("scipy.interpolate", "identify"), kind)(t, x, axis=0)(at)

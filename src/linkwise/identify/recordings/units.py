@@ -72,7 +72,7 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
         ratio = vector_length(qd[:, k]) / moved
         likeness = linear.dot(qd[:, k], slope[:, k]) / max(ratio * moved**2, 1e-300)
         if abs(likeness) < ALIKE:
-            _not_exchanged(qd[:, k], slope, k, robot, path)
+            _refuse_exchanged_joints(qd[:, k], slope, k, robot, path)
             continue
         if likeness < 0:
             raise LogError(
@@ -95,7 +95,7 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
             )
 
 
-def _not_exchanged(qd: np.ndarray, slope: np.ndarray, k: int, robot: Robot, path: str) -> None:
+def _refuse_exchanged_joints(qd: np.ndarray, slope: np.ndarray, k: int, robot: Robot, path: str) -> None:
     """Raise where velocities recorded for joint k are the slopes of another joint's positions."""
     sizes = np.maximum(np.linalg.norm(slope, axis=0) * np.linalg.norm(qd), 1e-300)
     likeness = qd @ slope / sizes

@@ -113,7 +113,7 @@ class WalkingObserver(Observer):
         ``rows`` gives those of a part; ``ready``: they are scaled and without forces.
         """
         s, Q = self.signals[k], self._bases[k]
-        kept = np.arange(len(s))[s._kept]
+        kept = np.arange(len(s))[s._inner_samples]
         reach = int(np.ceil(REACH * s.rate / s.cutoff))
         parts = []
         for first in range(0, len(s), CHUNK):
@@ -156,18 +156,25 @@ class WalkingObserver(Observer):
         """
         if axis is None:
             raise ValueError("axis: expected a number")
-        return self._placed([(axis, term) for term in terms])
+        return self.placed_columns([(axis, term) for term in terms])
 
-    def _placed(self, placed: Sequence[tuple[int, Term]]) -> np.ndarray:
-        """Columns of (axis, term), (N, rows, p)."""
+    def placed_columns(
+        self, placed: Sequence[tuple[int, Term]], carried: Carried | None = None
+    ) -> np.ndarray:
+        """Columns of (axis, term), (N, rows, p).
+
+        Args:
+            placed: terms of joints.
+            carried: not used here.
+        """
         parts = []
         for k, motion in enumerate(self._motions):
             values = {term: column(motion, term) for term in dict.fromkeys(term for _, term in placed)}
 
             def rows(part: slice, values=values, Q=self._bases[k]) -> np.ndarray:
                 units = {axis: self._unit(Q[part], axis) for axis, _ in placed}
-                found = [units[axis] * values[term][part, axis, None] for axis, term in placed]
-                return np.stack(found, axis=-1)
+                columns = [units[axis] * values[term][part, axis, None] for axis, term in placed]
+                return np.stack(columns, axis=-1)
 
             parts.append(self._reduced(k, rows, ready=True))
         return np.concatenate(parts)
@@ -178,26 +185,6 @@ class WalkingObserver(Observer):
         left = -(Q * Q[:, row, None, :]).sum(axis=2)
         left[:, row] += 1.0
         return left / self.scale[row]
-
-    def regression(self, friction: Friction, carried: Carried | None = None) -> Regression:
-        """All columns for a friction model.
-
-        Args:
-            friction: friction terms of every joint.
-            carried: not used here.
-        """
-        placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
-        columns = [self.link_columns, *([self._placed(placed)] if placed else [])]
-        lengths = np.cumsum([len(part) for part in self._filtered])
-        return Regression(
-            np.concatenate(columns, axis=-1),
-            self.tau,
-            (*self.link_labels, *(f"{self.names[a]}.{term.label}" for a, term in placed)),
-            len(self.link_labels),
-            tuple(placed),
-            tuple(int(k) for k in lengths[:-1]),
-            self,
-        )
 
     def ranks(self) -> np.ndarray:
         """Mean of the projection's diagonal, (rows,): the share of each row that is left."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.model.contacts import Contact, Shape
 from linkwise.model.coordinates import position_coordinates
 from linkwise.model.link import Frame
 from linkwise.model.transform import Transform
@@ -67,7 +68,7 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
         raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
     if robot.coordinate_joints[0].type != "floating":
         raise ProblemError(f"{robot.name} has no floating base; load it with base='floating'")
-    touching = [contact for contact in robot.contacts or () if contact.other is None]
+    touching = _points_of([contact for contact in robot.contacts or () if contact.other is None])
     q = _upright(robot, stand)
     corners: list[np.ndarray] = []
     if feet is None:
@@ -88,6 +89,22 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     names = tuple(feet[k] for k in order)
     places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names])
     return Feet(robot, names, radius, q, places, np.array([corners[k] for k in order]) if corners else None)
+
+
+def _points_of(contacts: Sequence[Contact]) -> list[Contact]:
+    """Contacts with the ground that may be feet. Those of a file have shapes: one sphere is a foot, and what else may
+    touch, such as the trunk of a robot that falls, is none."""
+    found = []
+    for contact in contacts:
+        match contact.shapes:
+            case ():
+                found.append(contact)
+            case (Shape(kind="sphere") as ball,):
+                options = {"radius": ball.sizes[0], "offset": ball.offset, "friction": contact.friction}
+                found.append(Contact(ball.frame, name=contact.name, **options))
+            case _:
+                pass
+    return found
 
 
 def _upright(robot: Robot, stand: Any) -> np.ndarray:

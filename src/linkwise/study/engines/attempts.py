@@ -112,7 +112,7 @@ class Attempts:
         self.before(step.name, first, first + start, stop - start)
         try:
             for name, array in step.computed(arguments, first + start).items():
-                out[name][start:stop] = _shaped(array, out[name][start:stop], name)
+                out[name][start:stop] = _in_shape_of(array, out[name][start:stop], name)
         except Exception as error:
             if isinstance(error, OSError) and error.errno in NO_SPACE:
                 raise
@@ -120,7 +120,7 @@ class Attempts:
         return None
 
 
-def _shaped(array: np.ndarray, like: np.ndarray, name: str) -> np.ndarray:
+def _in_shape_of(array: np.ndarray, like: np.ndarray, name: str) -> np.ndarray:
     """A result, checked: broadcasting would hide a wrong shape."""
     if array.size != like.size:
         raise ValueError(f"{name}: expected shape {like.shape}, got {array.shape}")

@@ -48,7 +48,7 @@ class Worker:
         shards = self.store.shards(chunk)
         failed, wrong = _Failures(self.plan), _Errors(self.plan)
         try:
-            arrays = self._computed(chunk, shards, failed, wrong)
+            arrays = self._reductions_of(chunk, shards, failed, wrong)
         except BaseException:
             _drop(shards)
             raise
@@ -66,7 +66,7 @@ class Worker:
 
         return self._writers.submit(written).result if shards else written
 
-    def _computed(
+    def _reductions_of(
         self, chunk: Chunk, shards: dict[str, Shard], failed: _Failures, wrong: _Errors
     ) -> dict[str, np.ndarray]:
         """The reductions of a chunk, by name; its raw values go to the shards."""
@@ -119,10 +119,10 @@ class _Failures:
         for k, (_, flag, _, rows) in enumerate(self._sets):
             flags = values[flag, :count]
             self.unknown[k] += int(np.count_nonzero(np.isnan(flags)))
-            found = np.flatnonzero((flags != 0.0) & (flags == flags))
-            if found.size:
-                self._points[k].append(first + found)
-                self._values[k].append(values[rows][:, found])
+            flagged = np.flatnonzero((flags != 0.0) & (flags == flags))
+            if flagged.size:
+                self._points[k].append(first + flagged)
+                self._values[k].append(values[rows][:, flagged])
 
     @property
     def counts(self) -> list[int]:

@@ -131,10 +131,10 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[ChunkOutcome], flo
     worker = _worker(job)
     start = time.perf_counter()
     if any(isinstance(step, CallStep) for step in worker.plan.later):
-        found = [_watched(job, worker, chunk) for chunk in chunks]
+        chunk_outcomes = [_outcome_with_marker(job, worker, chunk) for chunk in chunks]
     else:
-        found = list(outcomes(worker, chunks))
-    return found, time.perf_counter() - start
+        chunk_outcomes = list(outcomes(worker, chunks))
+    return chunk_outcomes, time.perf_counter() - start
 
 
 def _worker(job: Job) -> Worker:
@@ -157,7 +157,7 @@ def worker_for(job: Job) -> Worker:
     return Worker(plan, Store(job.path, plan))
 
 
-def _watched(job: Job, worker: Worker, chunk: int) -> ChunkOutcome:
+def _outcome_with_marker(job: Job, worker: Worker, chunk: int) -> ChunkOutcome:
     """What becomes of a chunk with functions of the user, which may end the process: a marker file exists while it is
     computed, and a worker that finds one computes the chunk in separate processes."""
     mark = files.mark(worker.store.path, f"chunk-{chunk}")
@@ -252,7 +252,7 @@ class ClusterEngine(Engine):
                 while todo and len(flying) < self._room():
                     send([todo.pop() for _ in range(min(size, len(todo)))])
                 future = self._next(landed)
-                for stranded in self._stranded(flying):
+                for stranded in self._tasks_without_worker(flying):
                     send(flying.pop(stranded).chunks)
                     stranded.cancel()
                 task = flying.pop(future, None)
@@ -261,18 +261,18 @@ class ClusterEngine(Engine):
                 part = task.chunks
                 result = self._result(future)
                 if result is _LOST or (future.status == "error" and self._was_unfit(future, task)):
-                    found = []
+                    outcomes = []
                     send(part)
                 elif result is not None:
-                    found, seconds = result
+                    outcomes, seconds = result
                     size = _task_size(seconds / len(part))
                 elif future.status != "error" or (len(part) == 1 and not _was_killed(future, part, tried)):
-                    found = [self._failed(future, part[0])]
+                    outcomes = [self._failure(future, part[0])]
                 else:
-                    found = []
+                    outcomes = []
                     for chunk in part:  # find out which of them it was
                         send([chunk])
-            yield from found
+            yield from outcomes
 
     def _result(self, future: Any) -> Any:
         """What a task returned; None where it failed, ``_LOST`` where the worker that held its result died since."""
@@ -336,7 +336,7 @@ class ClusterEngine(Engine):
         self._asked = (-ASKING_SECONDS, frozenset(), 0)
         return len(self._unfit) > task.unfit_before
 
-    def _stranded(self, flying: dict[Any, _Task]) -> list[Any]:
+    def _tasks_without_worker(self, flying: dict[Any, _Task]) -> list[Any]:
         """Tasks that none of the present workers may take."""
         fit = self._fit() if self._unfit else frozenset()
         return [
@@ -372,7 +372,7 @@ class ClusterEngine(Engine):
                 ) from None
             return None
 
-    def _failed(self, future: Any, chunk: int) -> ChunkOutcome:
+    def _failure(self, future: Any, chunk: int) -> ChunkOutcome:
         if future.status != "error":
             raise StoppedError(f"cluster {self._address}: the scheduler is gone")
         error = future.exception()

@@ -70,9 +70,9 @@ class DeviceProgram:
             for size in self._sizes:
                 rows.append(self._cupy.ascontiguousarray(columns[start : start + size].T))
                 start += size
-            found = self._kernel(*rows)
-            found = found if isinstance(found, tuple) else (found,)
-            flat = [array.reshape(count, -1) for array in found]
+            outputs = self._kernel(*rows)
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            flat = [array.reshape(count, -1) for array in outputs]
             return self._cupy.asnumpy(self._cupy.concatenate(flat, axis=1).T)
 
     def _inputs(self, first: int, count: int) -> Any:

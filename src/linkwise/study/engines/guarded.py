@@ -73,17 +73,17 @@ def _run(task: WorkerTask) -> tuple[tuple[str, int, int, int] | None, Any, str]:
         with process.stdout as reports:
             while True:
                 try:
-                    found = pickle.load(reports)
+                    report = pickle.load(reports)
                 except (EOFError, pickle.UnpicklingError):
                     break
-                if isinstance(found, tuple):
-                    last = found
+                if isinstance(report, tuple):
+                    last = report
                 else:
-                    result = found
-    return last, result, _told(process.returncode)
+                    result = report
+    return last, result, _how_it_ended(process.returncode)
 
 
-def _told(status: int) -> str:
+def _how_it_ended(status: int) -> str:
     if status < 0:
         return f"died of {signal.Signals(-status).name}"
     return f"ended with status {status}"

@@ -49,7 +49,7 @@ def outcomes(worker: Worker, chunks: Iterable[int]) -> Iterator[ChunkOutcome]:
     """What becomes of chunks, in their order; a chunk is computed while the files of the one before are written."""
     ready: Callable[[], ChunkOutcome] | None = None
     for chunk in chunks:
-        following = _begun(worker, chunk)
+        following = _begin(worker, chunk)
         if ready is not None:
             yield ready()
         ready = following
@@ -57,7 +57,7 @@ def outcomes(worker: Worker, chunks: Iterable[int]) -> Iterator[ChunkOutcome]:
         yield ready()
 
 
-def _begun(worker: Worker, chunk: int) -> Callable[[], ChunkOutcome]:
+def _begin(worker: Worker, chunk: int) -> Callable[[], ChunkOutcome]:
     """A chunk that has been computed: call to wait for its files. What failed is tried again, from the beginning."""
     try:
         waiting = worker.begin(chunk)

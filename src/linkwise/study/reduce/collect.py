@@ -60,9 +60,9 @@ class Collection:
             key, _, part = name.rpartition("/")
             parts.setdefault(key, {})[part] = array
         for key, reduction in self.plan.reductions.items():
-            self._put(key, reduction, number, parts[key])
+            self._add_part(key, reduction, number, parts[key])
 
-    def _put(self, key: str, reduction: Reduction, number: int, part: Partial | None) -> None:
+    def _add_part(self, key: str, reduction: Reduction, number: int, part: Partial | None) -> None:
         if key in self._whole:
             self._whole[key].add(number, part)
             return
@@ -79,7 +79,7 @@ class Collection:
                 lost = self.plan.axes.chunk(number).count
                 self.unknown = [count + lost for count in self.unknown]
                 for key, reduction in self.plan.reductions.items():
-                    self._put(key, reduction, number, None)
+                    self._add_part(key, reduction, number, None)
 
     @property
     def complete(self) -> bool:
@@ -93,7 +93,7 @@ class Collection:
     def by_cell(self, key: str, part: str) -> np.ndarray:
         """A reduction at each combination of the grids, (cells, ...); NaN where there is none."""
         axes = self.plan.axes
-        found: np.ndarray | None = None
+        table: np.ndarray | None = None
         place = 0
         rows = axes.chunks // self._per_row
         for row in range(rows):
@@ -102,10 +102,10 @@ class Collection:
             tree = self._cells[key].get(row)
             partial = tree.result() if tree is not None and tree.complete else None
             if partial is not None:
-                if found is None:
-                    found = np.full((axes.cells, *partial[part].shape[1:]), np.nan)
-                found[place : place + cells] = partial[part]
+                if table is None:
+                    table = np.full((axes.cells, *partial[part].shape[1:]), np.nan)
+                table[place : place + cells] = partial[part]
             place += cells
-        if found is None:
+        if table is None:
             raise LookupError(key)
-        return found
+        return table

@@ -37,22 +37,24 @@ class Quantile:
 
 def quantiles(read: Callable[[], Iterator[np.ndarray]], targets: Sequence[Quantile]) -> list[float]:
     """The values of targets; ``read`` begins a pass over the data: arrays (points, elements)."""
-    found = list(targets)
-    while not all(target.small for target in found):
-        large = {(t.element, t.prefix, t.bits) for t in found if not t.small}
+    narrower = list(targets)
+    while not all(target.small for target in narrower):
+        large = {(t.element, t.prefix, t.bits) for t in narrower if not t.small}
         counts = {group: np.zeros(1 << STEP_BITS, np.int64) for group in large}
         for group, inside in _members(read(), large):
             shift = np.uint64(64 - group[2] - STEP_BITS)
             parts = (inside >> shift) & np.uint64((1 << STEP_BITS) - 1)
             counts[group] += np.bincount(parts.astype(np.intp), minlength=1 << STEP_BITS)
-        found = [t if t.small else _narrowed(t, counts[t.element, t.prefix, t.bits]) for t in found]
-    groups = {(t.element, t.prefix, t.bits) for t in found if t.bits < 64}
+        narrower = [
+            t if t.small else _part_of_class(t, counts[t.element, t.prefix, t.bits]) for t in narrower
+        ]
+    groups = {(t.element, t.prefix, t.bits) for t in narrower if t.bits < 64}
     gathered: dict[tuple[int, int, int], list[np.ndarray]] = {group: [] for group in groups}
     for group, inside in _members(read(), groups) if groups else ():
         gathered[group].append(inside)
     values = {group: np.sort(np.concatenate(parts)) for group, parts in gathered.items()}
     keys = [
-        values[t.element, t.prefix, t.bits][t.place] if t.bits < 64 else np.uint64(t.prefix) for t in found
+        values[t.element, t.prefix, t.bits][t.place] if t.bits < 64 else np.uint64(t.prefix) for t in narrower
     ]
     return [sketch.number(int(key)) for key in keys]
 
@@ -73,7 +75,7 @@ def _members(chunks: Iterator[np.ndarray], groups: set[Group]) -> Iterator[tuple
                     yield group, keys[keys >> np.uint64(64 - group[2]) == np.uint64(group[1])]
 
 
-def _narrowed(target: Quantile, counts: np.ndarray) -> Quantile:
+def _part_of_class(target: Quantile, counts: np.ndarray) -> Quantile:
     """The part of a class in which the quantile lies."""
     sums = np.cumsum(counts)
     part = int(np.searchsorted(sums, target.place, side="right"))

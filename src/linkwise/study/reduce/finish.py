@@ -77,7 +77,7 @@ def _statistics(
     count = leaves[..., 0]
     shape = (*outer, *quantity.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = {
+        statistics = {
             "count": count,
             "mean": np.where(count > 0, leaves[..., 1], np.nan),
             "variance": np.where(count > 1, leaves[..., 2] / (count - 1), np.nan),
@@ -85,10 +85,10 @@ def _statistics(
     rows: list[dict[str, Any]] = []
     for statistic in keep.statistics:
         text = f"{_TEXT[statistic]} of {keep.name} over {span.text}"
-        if statistic in found:
+        if statistic in statistics:
             values, unit = (
-                found[statistic],
-                {"variance": _squared(quantity.unit), "count": "1"}.get(statistic, quantity.unit),
+                statistics[statistic],
+                {"variance": _square_of_unit(quantity.unit), "count": "1"}.get(statistic, quantity.unit),
             )
             if statistic == "count":
                 values = np.nan_to_num(values).astype(np.int64)
@@ -127,7 +127,7 @@ def _rows(
     plan: Plan, quantity: Quantity, statistic: str, values: np.ndarray, at: np.ndarray, span: Span
 ) -> list[dict[str, Any]]:
     labels = quantity.labels(plan.robot)
-    found = zip(values.ravel().tolist(), at.ravel().tolist(), span.left_out.ravel().tolist(), strict=True)
+    entries = zip(values.ravel().tolist(), at.ravel().tolist(), span.left_out.ravel().tolist(), strict=True)
     return [
         {
             "quantity": labels[place % quantity.size],
@@ -136,7 +136,7 @@ def _rows(
             "point": point,
             "points_left_out": left_out,
         }
-        for place, (value, point, left_out) in enumerate(found)
+        for place, (value, point, left_out) in enumerate(entries)
         if point >= 0
     ]
 
@@ -148,7 +148,7 @@ def _with_arguments(plan: Plan, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return columns | plan.variables_at(columns["point"])
 
 
-def _squared(unit: str) -> str:
+def _square_of_unit(unit: str) -> str:
     return f"({unit})²" if unit else ""
 
 
@@ -165,29 +165,29 @@ def _quantiles(
     if keep.by_cell:
         key, rows = plan.reduced(keep.name, "cell_quantiles")
         try:
-            found = collection.by_cell(key, "quantiles")[:, rows, : len(levels)]
+            quantiles = collection.by_cell(key, "quantiles")[:, rows, : len(levels)]
         except LookupError:
-            found = np.full((plan.axes.cells, quantity.size, len(levels)), np.nan)
+            quantiles = np.full((plan.axes.cells, quantity.size, len(levels)), np.nan)
         shape = (*(n for _, n in plan.axes.grid), *quantity.shape, len(levels))
         axes = (*(name for name, _ in plan.axes.grid), *quantity.axes, level)
     else:
-        found, facts["exact"] = _whole_quantiles(plan, store, collection, keep)
+        quantiles, facts["exact"] = _whole_quantiles(plan, store, collection, keep)
         shape, axes = (*quantity.shape, len(levels)), (*quantity.axes, level)
         if not facts["exact"]:
             facts["relative_error"] = sketch.ERROR
     arrays.add(level, levels, (level,), "1", f"levels of the quantiles of {keep.name}")
     name, text = f"{keep.name}_quantiles", f"quantiles of {keep.name} over {span.text}"
-    arrays.add(name, found.reshape(shape), axes, quantity.unit, text, **facts, **span.facts)
+    arrays.add(name, quantiles.reshape(shape), axes, quantity.unit, text, **facts, **span.facts)
 
 
 def _whole_quantiles(plan: Plan, store: Store, collection: Collection, keep: Keep) -> tuple[np.ndarray, bool]:
     """(quantiles (elements, levels), whether they are exact): exact where the raw values are kept."""
     quantity = plan.quantity(keep.name)
-    found = np.full((quantity.size, len(keep.quantiles)), np.nan)
+    levels = np.full((quantity.size, len(keep.quantiles)), np.nan)
     key, rows = plan.reduced(keep.name, "classes")
     whole = collection.whole(key)
     if whole is None:
-        return found, False
+        return levels, False
     places = {
         (element, k): sketch.located(whole["keys"], whole["counts"], rows.start + element, level)
         for element in range(quantity.size)
@@ -198,11 +198,11 @@ def _whole_quantiles(plan: Plan, store: Store, collection: Collection, keep: Kee
     if exact:
         targets = [Quantile(element, *place) for (element, _), place in known.items()]
         for key, value in zip(known, quantiles(lambda: _raw_chunks(plan, keep, store), targets), strict=True):
-            found[key] = value
+            levels[key] = value
     else:
         for key, (rank, _, _) in known.items():
-            found[key] = sketch.middle(rank)
-    return found, exact
+            levels[key] = sketch.middle(rank)
+    return levels, exact
 
 
 def _raw_chunks(plan: Plan, keep: Keep, store: Store) -> Iterator[np.ndarray]:
@@ -266,7 +266,7 @@ class Span:
     @classmethod
     def of(cls, plan: Plan, collection: Collection, keep: Keep) -> Span:
         total = plan.axes.per_cell if keep.by_cell else plan.axes.points
-        used = np.nan_to_num(_used(plan, collection, keep)).astype(np.int64)
+        used = np.nan_to_num(_point_counts(plan, collection, keep)).astype(np.int64)
         return cls(total, total - used, keep.by_cell)
 
     @property
@@ -294,7 +294,7 @@ class Span:
         arrays.add(f"{keep.name}_left_out", self.left_out.reshape(shape), axes, "1", text)
 
 
-def _used(plan: Plan, collection: Collection, keep: Keep) -> np.ndarray:
+def _point_counts(plan: Plan, collection: Collection, keep: Keep) -> np.ndarray:
     """Points that count, (..., elements)."""
     quantity = plan.quantity(keep.name)
     if keep.statistics:

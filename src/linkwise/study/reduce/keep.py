@@ -78,7 +78,7 @@ def _one(name: str, value: Any) -> Keep:
     for entry in statistics:
         if entry not in STATISTICS:
             raise table.fail("", f"no statistic {entry!r}; {suggest(str(entry), ('raw', *STATISTICS))}")
-    found = Keep(
+    keep = Keep(
         name,
         table.get("raw", bool, False),
         table.choice("dtype", DTYPES, "float64"),
@@ -88,11 +88,11 @@ def _one(name: str, value: Any) -> Keep:
         table.choice("over", OVER, "all"),
     )
     table.finish()
-    if not (found.raw or found.statistics or found.quantiles or found.histogram):
+    if not (keep.raw or keep.statistics or keep.quantiles or keep.histogram):
         raise StudyError(f"{path}: nothing is kept; give raw, statistics, quantiles or histogram")
-    if found.by_cell and found.histogram:
+    if keep.by_cell and keep.histogram:
         raise table.fail("histogram", 'a histogram is taken over all points; use over = "all"')
-    return found
+    return keep
 
 
 def _quantiles(table: StudySettings) -> tuple[float, ...]:
@@ -118,11 +118,11 @@ def _histogram(table: StudySettings) -> tuple[float, float, int] | None:
 
 def read_failures(table: Mapping[str, Any], everything: Iterable[str]) -> list[Failure]:
     """The table ``failures``; without ``keep`` the values of all variables are kept."""
-    found = []
+    names = []
     for name, value in table.items():
         file_name(name, f"failures.{name}")
         inner = StudySettings({"when": value} if isinstance(value, str) else value, f"failures.{name}")
         keep = tuple(str(entry) for entry in inner.get("keep", list, list(everything)))
-        found.append(Failure(name, inner.get("when", str), keep))
+        names.append(Failure(name, inner.get("when", str), keep))
         inner.finish()
-    return found
+    return names

@@ -191,14 +191,14 @@ class CellQuantiles(Reduction):
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         chunk, per_cell = state["chunk"], self._axes.per_cell
-        found = np.full((chunk.count // per_cell, self.rows, self._most), np.nan)
+        values = np.full((chunk.count // per_cell, self.rows, self._most), np.nan)
         ascending = np.sort(state["values"].reshape(self.rows, -1, per_cell), axis=-1)  # NaN last
         valid = np.count_nonzero(ascending == ascending, axis=-1)
         for row, levels in enumerate(self._levels):
             for k, level in enumerate(levels):
                 place = np.maximum(np.ceil(level * valid[row]).astype(np.intp) - 1, 0)
-                found[:, row, k] = np.take_along_axis(ascending[row], place[:, np.newaxis], axis=-1)[:, 0]
-        return {"quantiles": found, "counts": valid.T}
+                values[:, row, k] = np.take_along_axis(ascending[row], place[:, np.newaxis], axis=-1)[:, 0]
+        return {"quantiles": values, "counts": valid.T}
 
     def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
         raise AssertionError("a cell lies in one chunk")

@@ -22,12 +22,12 @@ def harvested(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     keys, counts = [], []
     for column, table in enumerate(tables):
-        found = np.flatnonzero(table)
-        order = _rank(found)
+        places = np.flatnonzero(table)
+        order = _rank(places)
         sorting = np.argsort(order, kind="stable")
         keys.append((column << BITS) + order[sorting])
-        counts.append(table[found][sorting].astype(np.int64))
-        table[found] = 0
+        counts.append(table[places][sorting].astype(np.int64))
+        table[places] = 0
     return np.concatenate(keys), np.concatenate(counts)
 
 

@@ -53,20 +53,22 @@ def _triangular(u: Scalar, low: float, mode: float, high: float) -> Scalar:
     return where(u < split, rising, falling)
 
 
-def _ordered(low: float, high: float) -> str | None:
+def _order_error(low: float, high: float) -> str | None:
     return None if low < high else f"expected low < high, got {low:g} and {high:g}"
 
 
-def _positive_and_ordered(low: float, high: float) -> str | None:
-    return _ordered(low, high) if low > 0 else f"expected positive bounds, got {low:g}"
+def _log_range_error(low: float, high: float) -> str | None:
+    return _order_error(low, high) if low > 0 else f"expected positive bounds, got {low:g}"
 
 
-def _spread(_middle: float, deviation: float) -> str | None:
+def _deviation_error(_middle: float, deviation: float) -> str | None:
     return None if deviation >= 0 else f"expected a deviation that is not negative, got {deviation:g}"
 
 
-def _median_and_spread(median: float, deviation: float) -> str | None:
-    return _spread(median, deviation) if median > 0 else f"expected a positive median, got {median:g}"
+def _median_error(median: float, deviation: float) -> str | None:
+    return (
+        _deviation_error(median, deviation) if median > 0 else f"expected a positive median, got {median:g}"
+    )
 
 
 def _mode_between(low: float, mode: float, high: float) -> str | None:
@@ -78,10 +80,10 @@ def _mode_between(low: float, mode: float, high: float) -> str | None:
 DISTRIBUTIONS = {
     row.name: row
     for row in (
-        Distribution("uniform", ("low", "high"), _uniform, _ordered, bits=32),
-        Distribution("log_uniform", ("low", "high"), _log_uniform, _positive_and_ordered),
-        Distribution("normal", ("mean", "deviation"), _normal, _spread),
-        Distribution("lognormal", ("median", "deviation"), _lognormal, _median_and_spread),
+        Distribution("uniform", ("low", "high"), _uniform, _order_error, bits=32),
+        Distribution("log_uniform", ("low", "high"), _log_uniform, _log_range_error),
+        Distribution("normal", ("mean", "deviation"), _normal, _deviation_error),
+        Distribution("lognormal", ("median", "deviation"), _lognormal, _median_error),
         Distribution("triangular", ("low", "mode", "high"), _triangular, _mode_between),
     )
 }

@@ -22,23 +22,23 @@ def permuted(index: np.ndarray, n: int, key: Key) -> np.ndarray:
     columns = math.isqrt(n - 1) + 1
     rows = -(-n // columns)
     keys = _round_keys(key)
-    place = _shuffled(index.astype(np.uint64), rows, columns, keys)
+    place = _shuffle(index.astype(np.uint64), rows, columns, keys)
     outside = np.flatnonzero(place >= n)
     while outside.size:
-        place[outside] = _shuffled(place[outside], rows, columns, keys)
+        place[outside] = _shuffle(place[outside], rows, columns, keys)
         outside = outside[place[outside] >= n]
     return place
 
 
-def _shuffled(x: np.ndarray, rows: int, columns: int, keys: list[int]) -> np.ndarray:
+def _shuffle(x: np.ndarray, rows: int, columns: int, keys: list[int]) -> np.ndarray:
     row, column = x // columns, x % columns
     for turn in range(0, ROUNDS, 2):
-        row = _shifted(row, column, rows, keys[turn])
-        column = _shifted(column, row, columns, keys[turn + 1])
+        row = _shift(row, column, rows, keys[turn])
+        column = _shift(column, row, columns, keys[turn + 1])
     return row * columns + column
 
 
-def _shifted(x: np.ndarray, other: np.ndarray, size: int, key: int) -> np.ndarray:
+def _shift(x: np.ndarray, other: np.ndarray, size: int, key: int) -> np.ndarray:
     """(x + a number under ``size`` that depends on ``other`` and the key) mod size."""
     mixed = (other ^ key) * 0x9E3779B97F4A7C15  # modulo 2^64
     mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93

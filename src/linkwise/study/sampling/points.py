@@ -89,7 +89,7 @@ class Sampler:
         if self.columns:
             if self.axes.per_cell <= self.block:
                 samples = (np.arange(first, first + count) % self.axes.per_cell).astype(np.intp)
-                columns[self._drawn, :count] = self._all_samples()[:, samples]
+                columns[self._drawn_rows, :count] = self._all_samples()[:, samples]
             else:
                 self._draw(first, count, columns)
         for row, values, period in self.grids:
@@ -106,7 +106,7 @@ class Sampler:
             columns[row : row + values.shape[1], : len(points)] = values[entries].T
 
     @once
-    def _drawn(self) -> np.ndarray:
+    def _drawn_rows(self) -> np.ndarray:
         return np.array([column.row for column in self.columns])
 
     def _all_samples(self) -> np.ndarray:
@@ -115,7 +115,7 @@ class Sampler:
             if self._repeated is None:
                 room = np.zeros((max(self.rows, 1), self.stride))
                 self._draw(0, self.axes.per_cell, room)
-                self._repeated = room[self._drawn, : self.axes.per_cell]
+                self._repeated = room[self._drawn_rows, : self.axes.per_cell]
             return self._repeated
 
     def _draw(self, first: int, count: int, columns: np.ndarray) -> None:

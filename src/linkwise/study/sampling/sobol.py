@@ -67,13 +67,13 @@ def _upper(high: np.ndarray, dimension: int) -> np.ndarray | int:
     """What the other bits contribute; neighbours share them."""
     if high.size and (high == high[0]).all():
         return _contribution(int(high[0]), dimension)
-    found, where = np.unique(high, return_inverse=True)
-    return np.array([_contribution(int(part), dimension) for part in found], np.uint64)[where]
+    distinct, where = np.unique(high, return_inverse=True)
+    return np.array([_contribution(int(part), dimension) for part in distinct], np.uint64)[where]
 
 
 def _contribution(bits: int, dimension: int) -> int:
-    found = 0
+    mixed = 0
     for j, direction in enumerate(directions(dimension)[_LOW:]):
         if bits >> j & 1:
-            found ^= direction
-    return found
+            mixed ^= direction
+    return mixed

@@ -77,25 +77,26 @@ class Variable:
         """Its elements, for the numbers it takes: between 0 and 1 if it is drawn, entries of a grid if it has one."""
         match self.kind:
             case "value":
-                found: Sequence[Scalar] = self.values[0]
+                elements: Sequence[Scalar] = self.values[0]
             case "grid":
-                found = given
+                elements = given
             case "choice":
-                found = chosen(given[0], self.values)
+                elements = chosen(given[0], self.values)
             case _:
                 quantile = DISTRIBUTIONS[self.kind].quantile
-                found = [quantile(u, *p) for u, p in zip(given, self.parameters, strict=True)]
+                elements = [quantile(u, *p) for u, p in zip(given, self.parameters, strict=True)]
         return [
-            f * found[g] if f != 1.0 else found[g] for g, f in zip(self.groups, self.factors, strict=True)
+            f * elements[g] if f != 1.0 else elements[g]
+            for g, f in zip(self.groups, self.factors, strict=True)
         ]
 
 
 def read(table: Mapping[str, Any], robot: Robot, design: str) -> list[Variable]:
     """All variables; ``design`` is that of the study, which a variable may override."""
-    found = [_Reader(name, value, robot, design).variable() for name, value in table.items()]
-    _check_elements(found, robot)
-    _check_labels(found)
-    return found
+    variables = [_Reader(name, value, robot, design).variable() for name, value in table.items()]
+    _check_elements(variables, robot)
+    _check_labels(variables)
+    return variables
 
 
 class _Reader:
@@ -141,15 +142,15 @@ class _Reader:
             return (self.name,) if self.name in known else ()
         wanted = self.table.raw("labels")
         patterns = [wanted] if isinstance(wanted, str) else list(wanted)
-        found: dict[str, None] = {}
+        labels: dict[str, None] = {}
         for pattern in patterns:
             matched = fnmatch.filter(known, str(pattern))
             if not matched:
                 raise self.table.fail(
                     "labels", f"no parameter matches {pattern!r}; {suggest(str(pattern), known)}"
                 )
-            found.update(dict.fromkeys(matched))
-        return tuple(found)
+            labels.update(dict.fromkeys(matched))
+        return tuple(labels)
 
     def _size(self, kind: str) -> tuple[int, bool]:
         """(number of elements, whether it is a single number rather than a vector)."""
@@ -219,13 +220,13 @@ class _Reader:
             self._broadcast(numbers(part, f"{self.table.where(kind)}, {name}"), drawn, kind)
             for name, part in zip(names, given, strict=True)
         ]
-        found = tuple(zip(*columns, strict=True))
-        for k, parameters in enumerate(found):
+        rows = tuple(zip(*columns, strict=True))
+        for k, parameters in enumerate(rows):
             wrong = fault(kind, parameters)
             if wrong:
                 place = f"element {k}: " if drawn > 1 else ""
                 raise self.table.fail(kind, place + wrong)
-        return found
+        return rows
 
     def _limits(self, kind: str) -> list[list[float]]:
         """The joints' limits as the ends of a distribution."""
@@ -251,14 +252,14 @@ class _Reader:
         if kind == "value":
             return (tuple(self._broadcast(numbers(given, where), drawn, kind)),)
         if kind == "grid" and isinstance(given, Mapping):
-            given = self._spaced(given)
+            given = self._spaced_values(given)
         if not isinstance(given, (list, tuple, np.ndarray)) or len(given) == 0:
             raise self.table.fail(kind, f"expected a list of values, got {given!r}")
         if kind == "choice" and len(given) > MOST_CHOICES:
             raise self.table.fail(kind, f"expected at most {MOST_CHOICES} values, got {len(given)}")
         return tuple(tuple(self._broadcast(numbers(entry, where), drawn, kind)) for entry in given)
 
-    def _spaced(self, given: Mapping[str, Any]) -> list[list[float]]:
+    def _spaced_values(self, given: Mapping[str, Any]) -> list[list[float]]:
         inner = StudySettings(given, self.table.where("grid"))
         first, last = (numbers(inner.raw(end), inner.where(end)) for end in ("from", "to"))
         points = inner.whole("points", 1)

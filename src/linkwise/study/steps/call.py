@@ -42,13 +42,15 @@ class CallStep(Step):
         count = len(next(iter(values.values())))
         if isinstance(self.function, (Kernel, ParametricKernel)):
             rows = [values[name].reshape(count, -1) for name, _ in self.function.inputs]
-            found = self.function(*rows, threads=1)
+            outputs = self.function(*rows, threads=1)
         else:
-            found = self.function(**values)
-        if isinstance(found, Mapping):
-            results = [np.asarray(found[output], dtype=float) for output in self.outputs]
+            outputs = self.function(**values)
+        if isinstance(outputs, Mapping):
+            results = [np.asarray(outputs[output], dtype=float) for output in self.outputs]
         else:
-            results = [np.asarray(x, dtype=float) for x in (found if isinstance(found, tuple) else (found,))]
+            results = [
+                np.asarray(x, dtype=float) for x in (outputs if isinstance(outputs, tuple) else (outputs,))
+            ]
         for name, result in zip(self.gives(), results, strict=True):
             if result.shape[:1] != (count,):
                 raise StudyError(f"compute.{name}: expected shape ({count}, …), got {result.shape}")

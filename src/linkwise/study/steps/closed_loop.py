@@ -81,24 +81,24 @@ class ClosedLoopStep(Step):
         vary = dict(self.parameters.arrays(given))
         vary |= {gain: np.broadcast_to(given[gain].reshape(count, -1), (count, n)) for gain in self.gains}
         state = {key: self._rows(source, given, count, n) for key, source in self.initial.items()}
-        found = simulate(
+        simulation = simulate(
             self.plant,
             self.controller,
             Moves(ends["from"], ends["to"], ends["duration"][:, 0]),
             vary=vary,
             threads=1,
             warn=False,
-            **self._numbered(first),
+            **self._first_number(first),
             **state,
             **self.options,
         )
-        error = np.broadcast_to(found.error, (count, *found.error.shape[-2:]))
-        largest, torque = np.abs(error).max(axis=-2), np.abs(found.tau).max(axis=-2)
+        error = np.broadcast_to(simulation.error, (count, *simulation.error.shape[-2:]))
+        largest, torque = np.abs(error).max(axis=-2), np.abs(simulation.tau).max(axis=-2)
         mean = np.add.reduce(np.square(error), axis=-2) * (1.0 / error.shape[-2])
         results = (largest, np.sqrt(mean), error[:, -1], torque)
         return {name: np.broadcast_to(x, (count, n)) for name, x in zip(self.gives(), results, strict=True)}
 
-    def _numbered(self, first: int) -> dict[str, Any]:
+    def _first_number(self, first: int) -> dict[str, Any]:
         """Noise belongs to the number of the point, not to its place in a block."""
         return {"first": first} if self._noisy else {}
 
@@ -198,10 +198,10 @@ def _source(table: StudySettings, key: str, size: int, default: tuple[float, ...
         raise table.fail(key, "missing; expected numbers or the name of a variable")
     if isinstance(value, str):
         return value
-    found = numbers(value, table.where(key))
-    if len(found) not in (1, size):
-        raise table.fail(key, f"expected 1 or {size} numbers, got {len(found)}")
-    return tuple(found * size if len(found) == 1 else found)
+    values = numbers(value, table.where(key))
+    if len(values) not in (1, size):
+        raise table.fail(key, f"expected 1 or {size} numbers, got {len(values)}")
+    return tuple(values * size if len(values) == 1 else values)
 
 
 def _options(table: StudySettings, key: str) -> dict[str, Any]:

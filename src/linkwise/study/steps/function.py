@@ -66,10 +66,10 @@ class FunctionStep(Step):
             inputs[argument] = list(np.ravel(np.asarray(value, dtype=object)))
         inputs |= self.parameters.scalars(known)
         chosen = kernels.cheapest(self.function, self.setting, self.algorithm)
-        found = outputs_of(self.function, chosen, self.algorithm, **inputs)
+        outputs = outputs_of(self.function, chosen, self.algorithm, **inputs)
         shapes = self.function.shapes(self.robot)
         return {
-            name: np.array(found[kind], dtype=object) if shapes[kind] else found[kind]
+            name: np.array(outputs[kind], dtype=object) if shapes[kind] else outputs[kind]
             for name, kind in self._outputs.items()
         }
 
@@ -80,12 +80,12 @@ class FunctionStep(Step):
             for argument, source in self.sources.items()
         } | self.parameters.arrays(given)
         kernel = kernels.kernel(self.function, self.setting, self.algorithm)
-        found = kernel(*(values[name] for name, _ in kernel.inputs), threads=1)
-        found = found if isinstance(found, tuple) else (found,)
+        outputs = kernel(*(values[name] for name, _ in kernel.inputs), threads=1)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         shapes = self.function.shapes(self.robot).values()
         return {
             name: np.broadcast_to(array, (count, *shape))
-            for name, array, shape in zip(self._outputs, found, shapes, strict=True)
+            for name, array, shape in zip(self._outputs, outputs, shapes, strict=True)
         }
 
 

@@ -53,20 +53,20 @@ class PipelineStep(IdentificationStep):
 
     def computed(self, given: Arrays, first: int) -> dict[str, np.ndarray]:
         """NaN at points that were refused."""
-        found = [
+        rows = [
             (np.full(self.robot.dof, np.nan), np.nan) if isinstance(one, LinkwiseError) else one
-            for one in self._identified(given, first)
+            for one in self._identifications(given, first)
         ]
-        errors, conditions = zip(*found, strict=True)
+        errors, conditions = zip(*rows, strict=True)
         return dict(zip(self.gives(), (np.array(errors), np.array(conditions)), strict=True))
 
     def tried(self, given: Arrays) -> dict[str, np.ndarray]:
-        found = self._identified(given, 0)
-        if all(isinstance(one, LinkwiseError) for one in found):
-            raise StudyError(f"compute.{self.name}: {found[0]}")
+        identifications = self._identifications(given, 0)
+        if all(isinstance(one, LinkwiseError) for one in identifications):
+            raise StudyError(f"compute.{self.name}: {identifications[0]}")
         return self.computed(given, 0)
 
-    def _identified(self, given: Arrays, first: int) -> list[Found | LinkwiseError]:
+    def _identifications(self, given: Arrays, first: int) -> list[Found | LinkwiseError]:
         exact, noise = self.measurements(given, first)
         shaken = self.position_noise * self.normal(first, len(exact), "position")
         return [self._one(*parts) for parts in zip(exact, exact + noise, shaken, strict=True)]
@@ -79,8 +79,10 @@ class PipelineStep(IdentificationStep):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = identify(self.robot, Log(t, q + shaken, measured), friction=self.friction)
+                identified = identify(self.robot, Log(t, q + shaken, measured), friction=self.friction)
         except LinkwiseError as error:
             return error
-        wrong = found.robot.inverse_dynamics(q, qd, qdd, threads=1) - exact
-        return 100.0 * np.linalg.norm(wrong, axis=0) / np.linalg.norm(exact, axis=0), found.estimate.condition
+        wrong = identified.robot.inverse_dynamics(q, qd, qdd, threads=1) - exact
+        return 100.0 * np.linalg.norm(wrong, axis=0) / np.linalg.norm(
+            exact, axis=0
+        ), identified.estimate.condition

@@ -75,9 +75,9 @@ class PlanStep(Step):
         return dict(zip(self.gives(), (solved, duration, np.array(kept)), strict=True))
 
     def tried(self, given: Arrays) -> dict[str, np.ndarray]:
-        found = self._one(given, 0)
-        if isinstance(found, LinkwiseError) and not self.takes:
-            raise StudyError(f"compute.{self.name}: {found}")
+        result = self._one(given, 0)
+        if isinstance(result, LinkwiseError) and not self.takes:
+            raise StudyError(f"compute.{self.name}: {result}")
         return self.computed(given, 0)
 
     def _one(self, given: Arrays, k: int) -> MotionPlan | LinkwiseError:

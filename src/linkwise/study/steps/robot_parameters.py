@@ -53,19 +53,19 @@ class RobotParameters:
         }
 
     def _from(self, columns: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
-        found: dict[str, list[Scalar]] = {}
+        elements: dict[str, list[Scalar]] = {}
         for variable in self.variables:
             for label, column in zip(variable.labels, columns[variable.name], strict=False):
-                found[label] = [column]
+                elements[label] = [column]
         if PAYLOAD in columns:
-            found[PAYLOAD] = list(columns[PAYLOAD])
+            elements[PAYLOAD] = list(columns[PAYLOAD])
         elif f"{PAYLOAD}.mass" in columns:
-            found[PAYLOAD] = _ten_numbers(
+            elements[PAYLOAD] = _ten_numbers(
                 columns[f"{PAYLOAD}.mass"][0],
                 columns.get(f"{PAYLOAD}.com", (0.0,) * 3),
                 columns.get(f"{PAYLOAD}.inertia", (0.0,) * 6),
             )
-        return found
+        return elements
 
 
 def _ten_numbers(mass: Scalar, com: Sequence[Scalar], inertia: Sequence[Scalar]) -> list[Scalar]:

@@ -78,9 +78,9 @@ def size(entry: Entry) -> int:
 def problem(path: Path, entry: Entry) -> str | None:
     """How a file differs from its entry, in a few words; None: it does not."""
     try:
-        found = path.stat().st_size
-        if found != size(entry):
-            return f"has {found} bytes instead of {size(entry)}"
+        present = path.stat().st_size
+        if present != size(entry):
+            return f"has {present} bytes instead of {size(entry)}"
         with path.open("rb") as file:
             if "pieces" in entry:
                 return _problem_of_pieces(file, entry)
@@ -99,9 +99,9 @@ def quick_problem(path: Path, entry: Entry) -> str | None:
     if "pieces" not in entry:
         return problem(path, entry)
     try:
-        found = path.stat().st_size
-        if found != size(entry):
-            return f"has {found} bytes instead of {size(entry)}"
+        present = path.stat().st_size
+        if present != size(entry):
+            return f"has {present} bytes instead of {size(entry)}"
         with path.open("rb", buffering=0) as file:
             end = 0
             for number, (length, expected) in enumerate(entry["pieces"]):

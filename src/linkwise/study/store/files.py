@@ -213,13 +213,13 @@ class NewFolder:
 def sweep_new_folders(path: Path) -> None:
     """Remove folders for this path that were left by processes that died while they made them."""
     parts = len(path.name) + 1
-    for found in path.absolute().parent.glob(f".{_literal(path.name)}-*-*"):
-        process, _, number = found.name[parts + 1 :].partition("-")
-        if not (process.isdigit() and len(number) == 12 and found.is_dir()):
+    for folder in path.absolute().parent.glob(f".{_literal(path.name)}-*-*"):
+        process, _, number = folder.name[parts + 1 :].partition("-")
+        if not (process.isdigit() and len(number) == 12 and folder.is_dir()):
             continue
         with contextlib.suppress(OSError):  # it is being made, or its state is unknown
-            lock = _lock(found)
-            shutil.rmtree(found, ignore_errors=True)
+            lock = _lock(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
 
 

@@ -150,7 +150,7 @@ class Store:
     def arrays(self, **attributes: Any) -> ArrayFiles:
         """What is known of the arrays before anything is computed: raw arrays without values, and coordinates."""
         description = self.plan.description
-        found = ArrayFiles(
+        files = ArrayFiles(
             {
                 "title": description.name,
                 "linkwise": __version__,
@@ -163,7 +163,7 @@ class Store:
         for name, layout in self.layouts.items():
             quantity = self.plan.quantity(name)
             outer = (SAMPLE,) if self.plan.by_sample(name) else self.plan.axes.names
-            found.add_empty(
+            files.add_empty(
                 name,
                 layout.metadata(),
                 (*outer, *quantity.axes),
@@ -174,13 +174,13 @@ class Store:
                 scalar = len(variable.values[0]) == 1
                 values = np.array(variable.values)[:, 0] if scalar else np.array(variable.values)
                 names = (variable.name,) if scalar else (variable.name, *variable.quantity.axes)
-                found.add(variable.name, values, names, variable.quantity.unit, variable.quantity.text)
+                files.add(variable.name, values, names, variable.quantity.unit, variable.quantity.text)
         labelled = [slot.quantity for slot in self.plan.slots.values() if slot.quantity.entries]
         for axis, entries in {quantity.axes[0]: quantity.entries for quantity in labelled}.items():
-            found.add(axis, np.array(entries, dtype=object), (axis,), "", "parameter")
+            files.add(axis, np.array(entries, dtype=object), (axis,), "", "parameter")
         if self.plan.robot.dof:
-            found.add(JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint")
-        return found
+            files.add(JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint")
+        return files
 
     def raw(self, name: str) -> Any:
         """A raw array, for reading."""
@@ -188,12 +188,12 @@ class Store:
 
     def shards(self, chunk: Chunk) -> dict[str, Shard]:
         """Room for the raw values of a chunk, by quantity."""
-        found = {}
+        shards = {}
         for name, layout in self.layouts.items():
             place = self._place(name, chunk)
             if place is not None:
-                found[name] = layout.shard(self.folder, f"{DATA}/{name}", place)
-        return found
+                shards[name] = layout.shard(self.folder, f"{DATA}/{name}", place)
+        return shards
 
     def shard_path(self, name: str, chunk: Chunk) -> str:
         """The file of a shard, in the store."""
@@ -217,9 +217,9 @@ class Store:
     def problem(self, entries: Entries) -> str | None:
         """The first of these files whose bytes are not those of its entry, and how it differs; None: all are right."""
         for name, entry in entries.items():
-            found = digests.problem(self.path / name, entry)
-            if found:
-                return f"{name} {found}"
+            difference = digests.problem(self.path / name, entry)
+            if difference:
+                return f"{name} {difference}"
         return None
 
 
@@ -309,16 +309,16 @@ def read_study(path: Path) -> dict[str, Any]:
             raise ValueError
     except (ValueError, TypeError, RecursionError):
         if any(word in data for word in (b'"sha256"', b'"digest"')):  # one of them may be what is damaged
-            raise _damaged(path) from None
+            raise _damage_error(path) from None
         raise StudyError(f"{path}: not the folder of a study") from None
     digest = known.pop(_OWN_DIGEST, None)
     before_digests = digest is None and known["study"].get("format") == 1
     if not before_digests and study_text(known).encode() != data:
-        raise _damaged(path)
+        raise _damage_error(path)
     return known
 
 
-def _damaged(path: Path) -> StudyError:
+def _damage_error(path: Path) -> StudyError:
     return StudyError(f"{path}: {STUDY} has other bytes than were written; restore it from a copy")
 
 

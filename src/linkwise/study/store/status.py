@@ -70,12 +70,12 @@ def status(path: str | os.PathLike[str]) -> Status:
         raise StudyError(f"{path}: made by a version of linkwise that did not keep what --status needs")
     axes = Axes.of(known["axes"])
     sets = list(known["study"].get("failures", {}))
-    found = Status(str(path), True, running(path / JOURNAL), axes.points, chunks=axes.chunks)
-    found.created = _time(path / STUDY)
-    found.accepted_changes = known.get("accepted_changes", [])
+    state = Status(str(path), True, running(path / JOURNAL), axes.points, chunks=axes.chunks)
+    state.created = _time(path / STUDY)
+    state.accepted_changes = known.get("accepted_changes", [])
     made_by = known.get("identity") or {}
-    found.changed_since = identity.changed_files(made_by)
-    found.identity = {
+    state.changed_since = identity.changed_files(made_by)
+    state.identity = {
         "linkwise": known["linkwise"],
         "source": package.tree_digest(made_by.get("package", {})),
         **{key: made_by[key] for key in ("robot", "functions", "python") if key in made_by},
@@ -84,14 +84,14 @@ def status(path: str | os.PathLike[str]) -> Status:
     if listed is not None and listed.damage and not (path / JOURNAL).exists():
         raise StudyError(f"{path}: {listed.damage[0]}; linkwise study {path} --resume computes it again")
     try:
-        _of_journal(found, path / JOURNAL, axes, sets)
+        _of_journal(state, path / JOURNAL, axes, sets)
     except FileNotFoundError:
-        _of_results(found, path, axes)
+        _of_results(state, path, axes)
     if listed is not None:
         damage = [*listed.damage, *quick_problems(path, listed)]
-        found.damage = [str(one) for one in (*damage, *(strays(path, listed) if found.complete else ()))]
-        found.complete = found.complete and not damage
-    return found
+        state.damage = [str(one) for one in (*damage, *(strays(path, listed) if state.complete else ()))]
+        state.complete = state.complete and not damage
+    return state
 
 
 def _of_journal(found: Status, path: Path, axes: Axes, sets: list[str]) -> None:

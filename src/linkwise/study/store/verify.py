@@ -70,10 +70,10 @@ class ExpectedFiles:
             return None
         told = ""
         for entry in self.entries[name]:
-            found = compare(path / name, entry)
-            if found is None:
+            difference = compare(path / name, entry)
+            if difference is None:
                 return None
-            told = told or found
+            told = told or difference
         return Damage(name, told)
 
 
@@ -95,40 +95,40 @@ def known(path: Path, study: str | None = None) -> ExpectedFiles:
         path: the store.
         study: digest of its study, which a journal must belong to; None: not compared.
     """
-    found = ExpectedFiles()
+    expected = ExpectedFiles()
     if not (path / JOURNAL).exists():
         if not (path / digests.NAME).exists():
-            found.damage.append(Damage(JOURNAL, f"and {digests.NAME} are missing: {UNKNOWN}"))
-            return found
+            expected.damage.append(Damage(JOURNAL, f"and {digests.NAME} are missing: {UNKNOWN}"))
+            return expected
         try:
-            found.add(digests.read(path), required=True)  # type: ignore[arg-type]
+            expected.add(digests.read(path), required=True)  # type: ignore[arg-type]
         except StudyError as error:
-            found.damage.append(Damage(digests.NAME, str(error).partition(f"{digests.NAME} ")[2]))
-        return found
+            expected.damage.append(Damage(digests.NAME, str(error).partition(f"{digests.NAME} ")[2]))
+        return expected
     chunks: dict[int, dict[str, Entry]] = {}
     begun = False
     last: dict[str, Entry] = {}
     with (path / JOURNAL).open("rb") as file:
         for place, record in scan(file):
             if record is None:
-                found.damage.append(Damage(JOURNAL, f"is damaged at byte {place}"))
+                expected.damage.append(Damage(JOURNAL, f"is damaged at byte {place}"))
             elif isinstance(record, Torn):
-                found.torn = True
+                expected.torn = True
             else:
                 facts = facts_of(record)
                 if "chunk" in facts:  # the last record of a chunk counts
                     chunks[facts["chunk"]] = facts.get("files", {})
                 if study is not None and facts.get("study", study) != study:
-                    found.damage.append(Damage(JOURNAL, "belongs to another study"))
+                    expected.damage.append(Damage(JOURNAL, "belongs to another study"))
                 begun = begun or "finished" in facts or "created" in facts
                 last = facts.get("finished") or facts.get("created") or last
-                found.add(facts.get("finishing", {}), required=False)
-    if not begun and not found.damage:
-        found.damage.append(Damage(JOURNAL, "does not begin with the files of the study"))
-    found.add(last, required=True)
+                expected.add(facts.get("finishing", {}), required=False)
+    if not begun and not expected.damage:
+        expected.damage.append(Damage(JOURNAL, "does not begin with the files of the study"))
+    expected.add(last, required=True)
     for entries in chunks.values():
-        found.add(entries, required=True)
-    return found
+        expected.add(entries, required=True)
+    return expected
 
 
 def verify(path: Path) -> Verification:
@@ -174,16 +174,16 @@ def strays(path: Path, listed: ExpectedFiles) -> list[Damage]:
 def problems(path: Path, listed: ExpectedFiles, names: Iterable[str]) -> list[Damage]:
     """What is wrong with some files."""
     with ThreadPoolExecutor(READERS, "linkwise-study-reader") as readers:
-        found = readers.map(lambda name: listed.problem(path, name), sorted(names))
-        return [damage for damage in found if damage is not None]
+        differences = readers.map(lambda name: listed.problem(path, name), sorted(names))
+        return [damage for damage in differences if damage is not None]
 
 
 def files_of(path: Path) -> list[str]:
     """Every file among the arrays and tables, but temporary ones, by its name in the store."""
-    found = []
+    listed = []
     for part in (DATA, TABLES):
         for here, _, names in os.walk(path / part):
             for name in names:
                 if not files.is_aside(name):
-                    found.append(Path(os.path.relpath(os.path.join(here, name), path)).as_posix())
-    return sorted(found)
+                    listed.append(Path(os.path.relpath(os.path.join(here, name), path)).as_posix())
+    return sorted(listed)
