@@ -2,8 +2,7 @@
 
 Candidates are the largest spheres inside the solid that touch its surface from within (its medial axis): enlarged by
 the excess they reach no farther beyond the surface. Of these the one that covers most triangles is taken, until all are
-covered. What is inside is found on a grid: cells that cannot be reached from outside through cells without surface, or
-that have surface in nearly all directions: meshes of files are often open.
+covered. What is inside is found on a grid: cells that cannot be reached from outside through cells without surface.
 Surfaces inside a solid, as of screws and nested shells, do not make the spheres smaller.
 """
 
@@ -23,7 +22,6 @@ CHOSEN = 700  # triangles of a body by which spheres are chosen at first
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
 _ROUNDS = 8  # in which triangles that are not covered yet are added to the chosen ones
 _ADDED = 160  # of them in a round
-_ENCLOSED = 5  # of six directions with surface: inside, though an open mesh can be entered
 _SURFACE = 1500  # points by which spheres inside are bounded
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
@@ -274,17 +272,7 @@ def _outside(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
             for way in (1, -1):
                 _sweep(reached, free, axis, way)
         if int(reached.sum()) == before:
-            return reached & (_sides(surface) < _ENCLOSED), low, cell
-
-
-def _sides(surface: np.ndarray) -> np.ndarray:
-    """For each cell: along how many of the six directions of the grid there is surface."""
-    found = np.zeros(surface.shape, int)
-    for axis in range(3):
-        for way in (1, -1):
-            cells = np.moveaxis(surface, axis, 0)[::way]
-            np.moveaxis(found, axis, 0)[::way] += np.logical_or.accumulate(cells, axis=0)
-    return found
+            return reached, low, cell
 
 
 def _sweep(reached: np.ndarray, free: np.ndarray, axis: int, way: int) -> None:
