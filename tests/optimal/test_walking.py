@@ -351,6 +351,25 @@ def test_soles_are_level_and_the_law_keeps_the_centre_of_pressure_inside():
     assert abs(forces[:, 2].sum() / weight - 1.0) < 0.3
 
 
+def test_a_biped_walks_on_its_soles():
+    robot, stand = biped()
+    gait = optimal.Gait([[0], [1]], swing=0.36, stance=0.1)
+    walk = optimal.Walking(robot, gait, (0.15, 0.0, 0.0), stand=stand, begin=0.4, horizon=36)
+    start = walk.feet.stand
+    result = simulate(
+        Plant(robot), lambda t, q, qd, _: walk(t, q, qd), start, duration=2.0, step=0.002, every=10, q=start
+    )
+    q = result.q
+    assert (1.0 - 2.0 * (q[:, 3] ** 2 + q[:, 4] ** 2)).min() > 0.9
+    assert q[:, 2].min() > 0.9 * start[2]
+    assert 0.1 < q[-1, 0] < 0.35
+    heights = np.array(
+        [[np.asarray(walk.feet.robot.pose(x, foot))[2, 3] for foot in walk.feet.names] for x in q]
+    )
+    assert (heights.max(axis=0) > 0.02).all()  # both feet were lifted
+    assert np.abs(result.tau[:, 6:]).max() <= robot.effort_limits[6:].max()
+
+
 def test_soles_must_have_the_same_number_of_corners():
     robot, stand = biped()
     first, second = robot.contacts

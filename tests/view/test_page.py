@@ -244,6 +244,27 @@ def test_a_force_on_a_link_changes_the_torques(page):
     np.testing.assert_allclose(torques(page), page.robot.gravity_torques(q), rtol=1e-4, atol=1e-5)
 
 
+def test_one_handle_at_a_time(page):
+    """Handles of the tip and of a force on the last link would be at the same place."""
+    joints = tab(page, "Joints")
+    joints.drag.value = True
+    joints.show_handle()
+    assert joints.handle is not None
+    joints.push.drag.value = True
+    joints.push.show()
+    assert joints.push.handle is not None
+    assert joints.handle is None
+    assert not joints.drag.value
+    joints.drag.value = True
+    joints.show_handle()
+    assert joints.handle is not None
+    assert joints.push.handle is None
+    assert page.live.pushed is None
+    assert len(page.handles) >= 2
+    joints.drag.value = False
+    joints.show_handle()
+
+
 def test_robots_side_by_side():
     arm = lw.load("two_link")
     heavier = arm.with_payload(2.0)

@@ -84,6 +84,7 @@ class Page:
         self.lock = threading.RLock()
         self._floor: Any = None
         self.followers: list[Any] = []  # called with the position after every change
+        self.handles: list[tuple[Any, Any]] = []  # (checkbox of a handle in the scene, what it calls)
         self.up = up_of(robot)
         self._prepare(dark)
         self.shade(shadows)
@@ -196,6 +197,13 @@ class Page:
         scene.add_light_hemisphere(
             "/sky", sky_color=SKY, ground_color=GROUND, intensity=2.0, visible=not shadows
         )
+
+    def only_handle(self, shown: Any) -> None:
+        """Remove the handles of all other checkboxes: handles at the same place could not be told apart."""
+        for switch, changed in self.handles:
+            if switch is not shown and switch.value:
+                switch.value = False
+                changed()
 
     def refresh(self, torques: np.ndarray | None = None) -> None:
         """Update scene, bars and controls to the present state."""

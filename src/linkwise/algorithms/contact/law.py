@@ -175,8 +175,8 @@ def step(
             v,
             torques,
             lambda pushed, halves: _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h),
-            lambda delassus, c, start: solve(
-                Problem(delassus, c, given.friction, joints), effort, start, given.smoothing
+            lambda delassus, c, free, start: solve(
+                Problem(delassus, c, given.friction, joints, free), effort, start, given.smoothing
             ),
             None if given.start is None else [*given.start, *([0.0] * len(joints))],
         )
@@ -216,7 +216,9 @@ def _by_delassus(
     v: Sequence[Scalar],
     torques: Sequence[Scalar],
     reaction: Callable[[list[Scalar], Rows], _Reaction | None],
-    solve: Callable[[Rows, list[Scalar], list[Scalar] | None], tuple[list[Scalar], list[Scalar]]],
+    solve: Callable[
+        [Rows, list[Scalar], list[Scalar], list[Scalar] | None], tuple[list[Scalar], list[Scalar]]
+    ],
     start: list[Scalar] | None,
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar], Scalar]:
     """(p, velocities after the step, those of contacts, residual) with the Delassus matrix."""
@@ -236,7 +238,7 @@ def _by_delassus(
         [x + normals[i] if i == j and i in normals else x for j, x in enumerate(row)]
         for i, row in enumerate(delassus)
     ]
-    p, residuals = solve(softer, c, start)
+    p, residuals = solve(softer, c, free, start)
     with stage("velocities after the step"):
         total = [a + dense.dot(column, p) for a, column in zip(pushed, dense.transposed(halves), strict=True)]
         if held is not None:

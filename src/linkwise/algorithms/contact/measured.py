@@ -19,15 +19,13 @@ from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.model.mechanism import Mechanism
 
 SAMPLES = 256
-REACHED = 0.97
-"""Share of the samples that must have the residual; of states of simulations it is 99.9 % then."""
 SPEED = 0.5  # [rad/s or m/s]
 GAP = 0.003  # [m]
 STEP = 0.002  # [s]
 
 
 def least_effort(
-    model: Any, links: Mechanism, scene: law.Scene, efforts: Sequence[Effort], residual: float
+    model: Any, links: Mechanism, scene: law.Scene, efforts: Sequence[Effort], residual: float, share: float
 ) -> Effort | None:
     """The first of the efforts with which the robot's problems have this residual, else the last one.
 
@@ -39,6 +37,7 @@ def least_effort(
         scene: what may touch what.
         efforts: in the order of their cost.
         residual: relative to velocities without impulses.
+        share: of the samples that must have it.
     """
     with constraints.computed_in("float64"), np.errstate(all="ignore"):
         problem, size = _problem(model, links, scene)
@@ -47,7 +46,7 @@ def least_effort(
         for effort in efforts:
             _, residuals = solver.solve(problem, effort)
             worst = np.max([np.abs(np.broadcast_to(_numbers(x), SAMPLES)) for x in residuals], axis=0)
-            if np.mean(worst <= residual * size) >= REACHED:
+            if np.mean(worst <= residual * size) >= share:
                 return effort
     return efforts[-1]
 

@@ -38,10 +38,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.algorithms import dense
-from linkwise.algorithms.constrained.constraints import softening
+from linkwise.algorithms.constrained.constraints import round_off, softening
 from linkwise.algorithms.contact import derivatives
 from linkwise.algorithms.contact.point import TINY, JointRow, Point, inverse_above, on_disk, selected
-from linkwise.scalar import Condition, Scalar, all_of, like, like_all, maximum, minimum, sqrt, stage, where
+from linkwise.scalar import (
+    Condition,
+    Scalar,
+    all_of,
+    like,
+    like_all,
+    maximum,
+    minimum,
+    sqrt,
+    stage,
+    where,
+    while_loop,
+)
 
 Rows = list[list[Scalar]]
 SLIDING_STEPS = 2
@@ -50,6 +62,8 @@ LEAST_SLIDING = 0.02
 """a at which these begin at least, relative to the scale of the tangents."""
 NO_IMPULSE = 1e-15
 """[N·s]: limits of friction below it are none."""
+MOST_ROUNDS = 12
+"""Of a sweep and a step, for states that are not solved; few states need any."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
 
@@ -63,6 +77,8 @@ class Problem:
     friction: Sequence[Scalar]
     """μ of every contact."""
     joints: Sequence[JointRow] = ()
+    free: Sequence[Scalar] | None = None
+    """Velocities without impulses and bias, what residuals are relative to; None: c."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,8 @@ class Effort:
         shorter: parts of a step that are tried besides the whole one.
         proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
             keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
+        goal: residual relative to the velocities without impulses, above which a state gets further rounds of a sweep
+            and a step, at most ``MOST_ROUNDS``; None: none.
         filtered: the schedule of ``filtered``, which solves it in place of all this.
     """
 
@@ -86,6 +104,7 @@ class Effort:
     sweeps_between: int = 0
     shorter: tuple[float, ...] = ()
     proximal: tuple[float, ...] = (1e-6, 1e-9)
+    goal: float | None = None
     filtered: Any = None
 
 
@@ -112,30 +131,61 @@ def solve(
             p = _swept(problem, scales, p)
     at = _evaluated(problem, scales, p)
     for k in range(effort.newton_steps):
-        with stage("contact Newton steps"):
-            near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
-            matrix, right = _linearised(problem, scales, at, near)
-            factors, chosen = _factorised(matrix, at.pressed), at
-            whole = _solved(factors, right)
-            new = _evaluated(problem, scales, whole)
-            best = at.unless(new.merit < at.merit, new)
-            if effort.shorter:
-                w = _velocities(problem, whole)
-                for part in effort.shorter:
-                    new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
-                    best = best.unless(new.merit < best.merit, new)
-            at = best
-            for _ in range(effort.repeats):
-                change = _solved(factors, _missing(problem, scales, chosen, at))
-                new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
-                at = at.unless(new.merit < at.merit, new)
+        near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
+        at = _newton_step(problem, scales, at, near, effort)
         if effort.sweeps_between:
             with stage("contact sweeps"):
                 p = at.p
                 for _ in range(effort.sweeps_between):
                     p = _swept(problem, scales, p)
             at = _evaluated(problem, scales, p)
+    if effort.goal is not None:
+        at = _finished(problem, scales, at, effort)
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
+
+
+def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort) -> Point:
+    """The best of this point, the one after a step, after parts of it, and after repeats with its matrix."""
+    with stage("contact Newton steps"):
+        matrix, right = _linearised(problem, scales, at, near)
+        factors, chosen = _factorised(matrix, at.pressed), at
+        whole = _solved(factors, right)
+        new = _evaluated(problem, scales, whole)
+        best = at.unless(new.merit < at.merit, new)
+        if effort.shorter:
+            w = _velocities(problem, whole)
+            for part in effort.shorter:
+                new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
+                best = best.unless(new.merit < best.merit, new)
+        at = best
+        for _ in range(effort.repeats):
+            change = _solved(factors, _missing(problem, scales, chosen, at))
+            new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
+            at = at.unless(new.merit < at.merit, new)
+        return at
+
+
+def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
+    """Further rounds for states that are not solved: a sweep from where the last one ended, and a step. The best point
+    of all rounds is the result."""
+    n, free = len(at.p), problem.c if problem.free is None else problem.free
+    reached = max(effort.goal or 0.0, 100.0 * round_off())
+    goal = (reached * reached) * dense.dot(free, free)
+    near = max(softening(), effort.proximal[-1]) * scales.mean
+
+    def body(count: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+        swept = _evaluated(problem, scales, _swept(problem, scales, state[:n]))
+        new = _newton_step(problem, scales, swept, near, effort)
+        better = new.merit < best
+        return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
+
+    def active(count: Scalar, best: Scalar, *_: Scalar) -> Condition:
+        return all_of(best > goal, count < float(MOST_ROUNDS))
+
+    p = [like(x, 0.0) for x in at.p]
+    first = (0.0 * at.merit, at.merit, *p, *p)
+    found = while_loop(active, body, first, uneven=True)
+    return _evaluated(problem, scales, [like(x, 0.0) for x in found[2 + n :]])
 
 
 def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: Scalar) -> list[Scalar]:

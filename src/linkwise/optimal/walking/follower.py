@@ -25,9 +25,6 @@ NEAR = 0.03  # of the standing height: a foot that should stand and is lower tha
 SMOOTH = 0.02  # [s]: dry friction that is compensated changes its direction as in steps of this duration
 SOLVED = 1e-6  # residual of the law above which its torques are not used
 FADED = 0.95  # of the torques of the last sample, where this one has none
-OF_SOLES = 16
-"""Iterations of the interior-point method for every level of a robot with soles: the active-set method often does not
-find how corners share a wrench."""
 SHARE = 1e-6  # weight of equal shares of the robot's weight
 
 
@@ -46,26 +43,23 @@ class Follower:
         self.feet, self.robot = feet, robot
         mass = sum(link.inertia.mass for link in robot.links)
         self.weight = 9.81 * mass
-        level = 1 if feet.corners is None else 2
         foot = PointTask if feet.corners is None else PoseTask
         corners = [((0.0, 0.0, 0.0),)] * len(feet.names) if feet.corners is None else feet.corners.tolist()
+        least = 0.01 * self.weight if feet.corners is None else 0.0  # soles push inside cones of wrenches
         self.law = WholeBody(
             robot,
             [
                 PoseTask(base, weight=1.0, frequency=8.0, name="trunk"),
                 *(foot(name, weight=1.0, frequency=25.0) for name in feet.names),
-                PostureTask(weight=1e-3 if level == 1 else 1.0, frequency=8.0, level=level),
-                ForceTask(weight=SHARE / mass**2, level=level),
+                PostureTask(weight=1e-3, frequency=8.0),
+                ForceTask(weight=SHARE / mass**2),
             ],
             MotionLimits(torque=torque_limits, period=0.005),
             supports=[
-                Support(
-                    name, own, radius=feet.radius, friction=friction, smallest=0.01 * self.weight / len(own)
-                )
+                Support(name, own, radius=feet.radius, friction=friction, smallest=least)
                 for name, own in zip(feet.names, corners, strict=True)
             ],
             damping=10.0,
-            iterations=None if level == 1 else OF_SOLES,
         )
         self._limits = limits_of_torque(robot, torque_limits)
         self._slices = self.law.target_slices()

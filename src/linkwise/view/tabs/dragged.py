@@ -42,6 +42,7 @@ class DraggedTarget:
             )
             self.says = self.gui.add_html("")
         self.on.on_update(lambda _event: self.switch())
+        self.page.handles.append((self.on, self.switch))
         self.law: Predictive | None = None
         self.handle: Any = None
         self._running = threading.Event()
@@ -52,6 +53,7 @@ class DraggedTarget:
         if not self.on.value:
             self.stop()
             return
+        self.page.only_handle(self.on)
         try:
             self.start()
         except (LinkwiseError, ValueError) as error:

@@ -77,6 +77,7 @@ class JointsTab(Tab):
                 self.turns = self.gui.add_checkbox("turn it, too", initial_value=True)
         self.drag.on_update(lambda _event: self.show_handle())
         self.turns.on_update(lambda _event: self.show_handle())
+        self.page.handles.append((self.drag, self.show_handle))
         buttons = self.gui.add_button_group("position", ("zero", "random", "stretched"))
         buttons.on_click(lambda event: self.go(event.target.value))
         self.push = Push(page, self.gui)
@@ -147,6 +148,7 @@ class JointsTab(Tab):
             self.handle = None
         if not self.drag.value:
             return
+        self.page.only_handle(self.drag)
         self.handle = self.page.server.scene.add_transform_controls(
             "/tip",
             scale=0.28 * self.page.scene.bones.reach,

@@ -39,6 +39,7 @@ class PlannedTarget:
             )
             self.says = self.gui.add_html("")
         self.on.on_update(lambda _event: self.switch())
+        self.page.handles.append((self.on, self.switch))
         self.handle: Any = None
         self.line: Any = None
         self.found: MotionPlan | None = None
@@ -64,6 +65,7 @@ class PlannedTarget:
         self.says.content = ""
         if not self.on.value:
             return
+        self.page.only_handle(self.on)
         pose = self.page.live.tip_pose(self.page.live.q)
         self.handle = self.page.server.scene.add_transform_controls(
             "/planned", scale=0.28 * self.page.scene.bones.reach, depth_test=False

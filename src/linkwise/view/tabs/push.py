@@ -45,6 +45,7 @@ class Push:
         self.drag.on_update(lambda _event: self.show())
         self.strength.on_update(lambda _event: self.pulled())
         page.followers.append(self.follow)
+        page.handles.append((self.drag, self.show))
 
     def show(self) -> None:
         """Add or remove the handle; without it there is no force."""
@@ -56,6 +57,7 @@ class Push:
         live.pushed, live.force = (self.link.value if self.drag.value else None), np.zeros(3)
         self.result.content = ""
         if self.drag.value:
+            self.page.only_handle(self.drag)
             self.handle = self.page.server.scene.add_transform_controls(
                 "/push", scale=0.2 * self.page.scene.bones.reach, disable_rotations=True, depth_test=False
             )
