@@ -24,7 +24,7 @@ from linkwise import evidence
 from linkwise.compiler.ir.graph import CONDITIONS
 from linkwise.embedded import Options
 from linkwise.embedded.entries import entries
-from linkwise.evidence import precise
+from linkwise.evidence import patterns, precise
 from linkwise.evidence.certified_bounds import straight_line
 
 FUNCTIONS = ("inverse_dynamics", "gravity_torques", "computed_torque", "mass_matrix", "jacobian")
@@ -73,6 +73,7 @@ def wrong_sub_boxes(
     function = certificate.function
     entry = next(e for e in entries(robot, (function,), Options(dtype=dtype)) if e.name == function)
     program = straight_line(entry.program)
+    turns = patterns.find(program)
     ranges = {node: (low, high) for node, low, high in certificate.nodes}
     outputs = [node for nodes in program.values for node in nodes]
     rows = list(zip(outputs, certificate.outputs, strict=True))
@@ -88,7 +89,7 @@ def wrong_sub_boxes(
                     np.maximum(drawn[name][k] - half, low),
                     np.minimum(drawn[name][k] + half, high),
                 )
-            found = precise.over(program, evidence.Box(sides))
+            found = precise.over(program, evidence.Box(sides), turns)
             inside = all(
                 ranges[n.index][0] <= float(v.a) and float(v.b) <= ranges[n.index][1]
                 for n, v in found.items()

@@ -13,13 +13,14 @@ def states(n, count=4, seed=0):
 
 
 def test_every_algorithm_has_the_same_derivatives():
-    robot = lw.random_robot(3, 4, tree=True, joints="RP")
     q, qd, qdd = states(4)
-    reference = robot.inverse_dynamics_derivatives(q, qd, qdd)
-    for algorithm in ALGORITHMS[1:]:
-        found = robot.inverse_dynamics_derivatives(q, qd, qdd, algorithm=algorithm)
-        for a, b in zip(found, reference, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(b).max()))
+    for tree in (False, True):  # of the tree most links are on the base
+        robot = lw.random_robot(3, 4, tree=tree, joints="RP")
+        reference = robot.inverse_dynamics_derivatives(q, qd, qdd)
+        for algorithm in ALGORITHMS[1:] if tree else ("recursion", "compound_link"):
+            matrices = robot.inverse_dynamics_derivatives(q, qd, qdd, algorithm=algorithm)
+            for a, b in zip(matrices, reference, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(b).max()))
     tau = robot.inverse_dynamics(q, qd, qdd)
     reference = robot.forward_dynamics_derivatives(q, qd, tau)
     for algorithm in ("compound_link", "conjugate_gradient", "preconditioned_conjugate_gradient"):

@@ -29,10 +29,12 @@ def robots() -> list[lw.Robot]:
     tree = lw.random_robot(3, 6, tree=True)
     springs = {f"{tree.joint_names[1]}.stiffness": 3.0, f"{tree.joint_names[2]}.rotor_inertia": 0.4}
     names = tree.joint_names
+    chain = lw.random_robot(2, 4)
     return [
         _floating(),
         tree.with_parameters(springs),
         tree.with_constraints([lw.Coupling(names[3], names[1], 1.5), lw.Coupling(names[5], names[1], -0.7)]),
+        chain.with_constraints([lw.Coupling(chain.joint_names[3], chain.joint_names[1], 0.6)]),
     ]
 
 

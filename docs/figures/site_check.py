@@ -33,7 +33,7 @@ PHRASES = {  # what users look for in several words, and the pages of which one 
     "floating base": ("constraints",),
     "wrong inertia": ("your_own_robot",),
     "forward kinematics": ("which_library", "cheat_sheet", "motion"),
-    "center of mass": ("constraints", "whole_body", "cheat_sheet"),
+    "center of mass": ("constraints", "whole_body", "cheat_sheet", "theory/estimation"),
 }
 
 

@@ -12,6 +12,26 @@ def test_bounds_as_a_table_and_as_json(linkwise):
     assert all(row["low"] <= row["lowest"]["value"] <= row["high"] for row in found["outputs"])
 
 
+def test_parts_that_are_not_shown_are_listed(linkwise):
+    shown = linkwise("certify", "two_link", "forward_dynamics", "--around", 0.3, "--divide", 4)
+    assert shown.status == 0
+    assert "% of the volume" in shown.out
+    arguments = ("certify", "ur10e", "forward_dynamics", "--around", 1.5, "--divide", 1, "--json")
+    (found,) = json.loads(linkwise(*arguments).out)
+    assert len(found["left"]) == 1
+    assert all("what" in row for row in found["left"])
+
+
+def test_a_range_of_payloads(linkwise):
+    (heavy,), (light,) = (
+        json.loads(linkwise("certify", "two_link", "gravity_torques", "--payload", kg, "--json").out)
+        for kg in ("3,0.1", "0.5,0.1")
+    )
+    assert heavy["box"]["payload"][1][0] == 3.0
+    assert heavy["outputs"][0]["high"] > light["outputs"][0]["high"] + 20
+    assert all(row["low"] <= row["lowest"]["value"] <= row["high"] for row in heavy["outputs"])
+
+
 def test_bad_input_is_one_line(linkwise):
     for arguments in (
         ("certify", "two_link"),

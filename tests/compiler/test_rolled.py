@@ -335,6 +335,53 @@ def test_tables_of_whole_numbers_on_random_trees(tmp_path, monkeypatch):
             assert kernel.source("python") == family(seed, n)[0].source("python")
 
 
+SHIFTS = (0, 4, 2, 0)
+
+
+def substituted(A, x, turns, sums_of, places):
+    """A row reads places that later turns write: not those of its earlier turns, though loops look so."""
+    for j in turns(len(x), parallel=True):
+        for i in span(4):
+            total = sums_of(x[j])
+            for k in span(i):
+                total += A[j, k + places[i]]
+            A[j, i + places[i]] = total
+    return A
+
+
+def test_turns_whose_places_come_from_tables_are_not_repeated(monkeypatch):
+    """Turns side by side may be computed twice at the end of a loop only if they read nothing that they change: two
+    places that differ by a constant are not the same loop's places where a table stands between them."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 0)
+    for n in (5, 7, 11):
+
+        @lw.kernel(A=(n, 5), x=n)
+        def sums(A, x, n=n):
+            B, y, table = lw.empty(n, 5), lw.zeros(n), lw.whole_numbers(range(3))
+            B[:] = A
+            for j in span(n, parallel=True):
+                total = variable(0.0)
+                for k in span(3):
+                    B[j, table[k] + k] = x[j]
+                    total += B[j, table[k] + 2]
+                y[j] = total
+            return y
+
+        A, x = np.random.default_rng(n).normal(size=(n, 5)), np.arange(n) + 0.5
+        np.testing.assert_allclose(sums(A, x), A[:, 2] + A[:, 3] + x, atol=1e-13)
+
+        @lw.kernel(A=(n, 6), x=n)
+        def substitution(A, x, n=n):
+            B = lw.empty(n, 6)
+            B[:] = A
+            return substituted(B, x, span, variable, lw.whole_numbers(SHIFTS))
+
+        A = np.random.default_rng(n).normal(size=(n, 6))
+        wanted = substituted(A.copy(), x, lambda count, parallel: range(count), float, SHIFTS)
+        np.testing.assert_allclose(substitution(A, x), wanted, atol=1e-13)
+
+
 def test_random_programs_are_the_same_with_loops_and_without(monkeypatch):
     """Assignments to rows, columns and single elements in nested loops, in an order that a generator draws."""
     for seed in range(12):

@@ -37,7 +37,7 @@ def violations(program, box, seed=0, states=8, extra=()):
     for state in [*states, *extra]:
         state = {n: np.clip(x.astype(program.dtype).astype(float), *box.bounds[n]) for n, x in state.items()}
         try:
-            exact = precise.at(program, state)
+            exact = precise.at(program, state, forms.patterns)
         except ZeroDivisionError:
             if not forms.problems:
                 yield "a division by 0 is not named"

@@ -16,8 +16,9 @@ import pytest
 import linkwise as lw
 from linkwise.compiler.emit import c
 from linkwise.compiler.ir.program import trace
-from linkwise.embedded import Options
-from linkwise.evidence import CertifiedPackage, objects
+from linkwise.embedded import Options, stack
+from linkwise.embedded.package_files import support_file
+from linkwise.evidence import CertifiedPackage, certified_bounds, objects, search
 from linkwise.evidence.recomputed import RecomputeError, recompute
 from linkwise.evidence.sheet import CERTIFICATE, CHECKER, MODEL, PAGE
 
@@ -35,11 +36,15 @@ def package(request):
     )
 
 
+def read_checker(text: str) -> ModuleType:
+    module = ModuleType("checker")
+    exec(compile(text, CHECKER, "exec"), module.__dict__)
+    return module
+
+
 @pytest.fixture(scope="module")
 def checker(package) -> ModuleType:
-    module = ModuleType("checker")
-    exec(compile(package.files[CHECKER], CHECKER, "exec"), module.__dict__)
-    return module
+    return read_checker(package.files[CHECKER])
 
 
 def test_the_certificate_of_a_package_holds(package, tmp_path):
@@ -118,6 +123,30 @@ def test_wrong_bounds_are_found(package, checker):
         assert list(checker.check(wrong, text)), kind
 
 
+def test_a_package_whose_code_has_loops(tmp_path, monkeypatch):
+    checker = read_checker(support_file("check_certificate.py.in", "linkwise.evidence"))
+    monkeypatch.setattr(objects, "measured", lambda sources, functions: [])
+    for module, name, value in ((search, "_WIDTH", 2), (search, "_ROUNDS", 1), (search, "_MANY", 10**9)):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(certified_bounds, "_RANDOM", 20)
+    monkeypatch.setattr(certified_bounds, "_STARTS", 1)
+    robot = lw.planar_chain(40)
+    made = CertifiedPackage(robot, ["gravity_torques"], bounds={"given": {"q": (-0.1, 0.1)}, "seconds": 0.1})
+    folder = tmp_path / "chain"
+    made.write(folder)
+    assert "for (" in (folder / "src" / f"{made.functions[0].name}.c").read_text(encoding="utf-8")
+    assert checker.main(folder) == 0
+    certified = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["functions"][0]
+    text = (folder / certified["file"]).read_text(encoding="utf-8")
+    place = next(m for m in re.finditer(r"\d\.\d{6,}", text) if m.start() > text.index("\n{"))
+    changed = text[: place.start()] + repr(float(place[0]) * 1.01) + text[place.end() :]
+    wrong = {**certified, "sha256": checker.hashlib.sha256(changed.encode()).hexdigest()}
+    assert list(checker.check(wrong, changed))
+    code = folder / certified["code_with_loops"]["file"]
+    code.write_text(code.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert checker.main(folder) == 1
+
+
 def test_a_package_is_computed_again(package, tmp_path):
     folder = package.write(tmp_path / "arm") and tmp_path / "arm"
     assert recompute(folder) == []
@@ -142,7 +171,7 @@ def test_a_package_is_computed_again(package, tmp_path):
 def test_instructions_and_stack_are_those_of_the_objects(package):
     certified = json.loads(package.files[CERTIFICATE])["functions"][0]
     here = certified["objects"][0]
-    assert here["stack"] <= certified["stack_bound"]
+    assert here["stack"] <= here["depth"] <= certified["stack_bound"]
     assert here["instructions"] is None or here["instructions"] > 50
     assert (here["instructions"] is not None) == package.constant_time
     looped = (
@@ -153,3 +182,22 @@ def test_instructions_and_stack_are_those_of_the_objects(package):
     counted = {r["function"]: r for r in objects.measured({"f.c": looped, "g.c": straight}, ("f", "g"))}
     assert counted["f"]["instructions"] is None
     assert 4 <= counted["g"]["instructions"] <= 12
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_the_stack_of_calls_is_that_of_the_deepest_chain():
+    keep = "__attribute__((noinline)) "
+    source = f"""
+    double outside(double x);
+    static {keep}double small(double x) {{ volatile double a[4]; a[0] = x; return a[0] + outside(x); }}
+    static {keep}double large(double x) {{ volatile double a[100]; a[0] = x; return a[0] + 1.0; }}
+    double f(double x) {{ return small(x) + large(x) * 2.0; }}
+    double g(double x) {{ return x > 1.0 ? g(x * 0.5) * x + f(x) : x; }}
+    """
+    found = stack.depths({"f.c": source}, flags=("-O1",))
+    own = stack.measured({"f.c": source}, flags=("-O1",))
+    assert found["large"].bytes == found["large"].own == own["large"] >= 600
+    assert found["f"].bytes == own["f"] + own["large"]
+    assert found["f"].outside == ("outside",)
+    assert not found["f"].open
+    assert found["g"].open

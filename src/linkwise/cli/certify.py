@@ -10,12 +10,20 @@ import click
 import numpy as np
 
 from linkwise.cli.support import headings
-from linkwise.cli.support.options import POSITIVE, Numbers, OneOf, json_option, load_robot, robot_argument
+from linkwise.cli.support.options import (
+    POSITIVE,
+    Numbers,
+    OneOf,
+    WholeNumber,
+    json_option,
+    load_robot,
+    robot_argument,
+)
 from linkwise.cli.support.output import Table, number, progress, say, say_json, show
 
 _HEADINGS = {
     "Code": "dtype no-fma algorithm no-friction",
-    "Box": "velocity acceleration around",
+    "Box": "velocity acceleration payload around divide",
     "Bounds": "tolerance seconds constants",
 }
 
@@ -44,6 +52,19 @@ _HEADINGS = {
     type=POSITIVE,
     metavar="RADIANS",
     help="Joint positions within this distance of the middle of their limits (0 without limits), not all of them.",
+)
+@click.option(
+    "--payload",
+    type=Numbers(count=2, each=POSITIVE),
+    metavar="KG,METRES",
+    help="Code with a payload as an argument: at most this mass, within this distance of its frame.",
+)
+@click.option(
+    "--divide",
+    type=WholeNumber(1, 100_000),
+    metavar="PARTS",
+    help="Cut the box of positions into at most so many parts, and list those where a NaN, an infinity or a division "
+    "by 0 cannot be excluded.",
 )
 @click.option(
     "--tolerance",
@@ -76,6 +97,7 @@ def command(
     Example:
       linkwise certify puma560 gravity_torques
       linkwise certify ur10e inverse_dynamics --dtype float32 --acceleration 5
+      linkwise certify puma560 forward_dynamics --around 0.2 --divide 64
       linkwise certify two_link --constants
       linkwise certify certified_arm
     """
@@ -84,6 +106,7 @@ def command(
         return
     loaded = load_robot(robot, gravity, lock, base, mimic)
     box = {name: _one_or_all(options[name]) for name in ("velocity", "acceleration")}
+    box |= {"payload": options["payload"], "given": _around(loaded, options["around"])}
     if options["constants"]:
         if functions:
             raise click.UsageError("--constants takes no FUNCTION")
@@ -91,7 +114,11 @@ def command(
         return
     if not functions:
         raise click.UsageError("Missing argument 'FUNCTION…'")
-    _show_bounds(loaded, functions, box, options, as_json)
+    chosen = _code(options)
+    if options["divide"] is not None:
+        _show_parts(loaded, functions, chosen, box, options, as_json)
+        return
+    _show_bounds(loaded, functions, chosen, box, options, as_json)
 
 
 def _compute_again(folder: str, functions: tuple[str, ...]) -> None:
@@ -112,20 +139,73 @@ def _one_or_all(values: Any) -> Any:
     return None if not values else values[0] if len(values) == 1 else values
 
 
-def _show_bounds(robot: Any, functions: tuple[str, ...], box: Any, options: Any, as_json: bool) -> None:
+def _code(options: Any) -> Any:
+    """Choices of the generated code."""
     from linkwise.embedded import Options
+
+    return Options(
+        dtype=options["dtype"],
+        algorithm=options["algorithm"],
+        friction=not options["no_friction"],
+        payload=options["payload"] is not None,
+    )
+
+
+def _around(robot: Any, distance: float | None) -> Any:
+    """Positions within a distance of the middle of their limits; None: all."""
+    if distance is None:
+        return None
+    low, high = robot.limits.lower, robot.limits.upper
+    limited = np.isfinite(low) & np.isfinite(high)
+    middle = np.where(limited, np.nan_to_num(low) / 2 + np.nan_to_num(high) / 2, 0.0)
+    return {"q": (middle - distance, middle + distance)}
+
+
+def _show_parts(
+    robot: Any, functions: tuple[str, ...], chosen: Any, box: Any, options: Any, as_json: bool
+) -> None:
+    """Parts of the box of positions: shown, and not."""
+    from linkwise.embedded.entries import entries
+    from linkwise.evidence import divide
+    from linkwise.evidence.certified_bounds import program_and_box
+
+    found = {}
+    with progress("dividing", len(functions)) as advance:
+        for function in functions:
+            entry = next(e for e in entries(robot, (function,), chosen) if e.name == function)
+            program, whole = program_and_box(robot, entry, fma=not options["no_fma"], **box)
+            found[function] = divide(program, whole, most=options["divide"])
+            advance()
+    if as_json:
+        say_json(
+            [
+                {
+                    "function": name,
+                    "shown": [part.json() for part in d.shown],
+                    "left": [{"box": part.json(), "node": p.node, "what": p.what} for part, p in d.left],
+                }
+                for name, d in found.items()
+            ]
+        )
+        return
+    for name, d in found.items():
+        rows = [[_positions(part), f"v{p.node}: {p.what}"] for part, p in d.left]
+        notes = [
+            f"{len(d.shown)} of {len(d.shown) + len(d.left)} parts are shown, {100 * d.share:.3g} % of the volume: all "
+            "values are finite numbers there"
+        ]
+        show(Table(f"{name} of {robot.name}: parts that are not shown", ["q", "not excluded"], rows, notes))
+
+
+def _positions(part: Any) -> str:
+    return ", ".join(f"{a:.3g}…{b:.3g}" for a, b in zip(*part.bounds["q"], strict=True))
+
+
+def _show_bounds(
+    robot: Any, functions: tuple[str, ...], chosen: Any, box: Any, options: Any, as_json: bool
+) -> None:
     from linkwise.evidence import certify
 
-    chosen = Options(
-        dtype=options["dtype"], algorithm=options["algorithm"], friction=not options["no_friction"]
-    )
-    given = None
-    if options["around"] is not None:
-        low, high = robot.limits.lower, robot.limits.upper
-        middle = np.where(
-            np.isfinite(low) & np.isfinite(high), np.nan_to_num(low) / 2 + np.nan_to_num(high) / 2, 0.0
-        )
-        given = {"q": (middle - options["around"], middle + options["around"])}
     found = []
     with progress("bounding", len(functions)) as advance:
         for function in functions:
@@ -135,7 +215,6 @@ def _show_bounds(robot: Any, functions: tuple[str, ...], box: Any, options: Any,
                     function,
                     options=chosen,
                     fma=not options["no_fma"],
-                    given=given,
                     tolerance=options["tolerance"],
                     seconds=options["seconds"],
                     **box,

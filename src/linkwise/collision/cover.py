@@ -23,6 +23,7 @@ _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres ins
 _ROUNDS = 8  # in which triangles that are not covered yet are added to the chosen ones
 _ADDED = 160  # of them in a round
 _SURFACE = 1500  # points by which spheres inside are bounded
+_ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
 
 
@@ -92,11 +93,12 @@ class Cover:
     def _covering(self, triangles: np.ndarray, candidates: _Candidates, excess: float) -> Covering:
         """Spheres that contain all triangles: those that a choice leaves out are added to what it is made by."""
         owner, chosen = np.zeros(0, int), np.zeros(0, int)
-        middle, around = _own(triangles)
+        middle, around = (each.astype(np.float32) for each in _own(triangles))
         for _ in range(_ROUNDS):
             reach = candidates.reach(excess)
             chosen = _chosen(candidates.far <= reach)
-            beyond = _distances(middle, candidates.centre[chosen]) + around[:, None] - reach[chosen]
+            beyond = _distances(middle, candidates.centre[chosen])
+            beyond += around[:, None] - reach[chosen]
             owner = beyond.argmin(axis=1)
             unsure = np.flatnonzero(beyond[np.arange(len(owner)), owner] > 0.0)
             beyond = corner_distances(triangles[unsure], candidates.centre[chosen]) - reach[chosen]
@@ -154,7 +156,7 @@ class _Candidates(NamedTuple):
 
     def reach(self, excess: float) -> np.ndarray:
         """Radii of spheres that reach no farther beyond the surface than the excess [m], or as little as they can."""
-        return np.maximum(self.radius + excess, self.least)
+        return (np.maximum(self.radius + excess, self.least) + _ROUNDING).astype(np.float32)
 
     def with_further(self, more: _Candidates) -> _Candidates:
         """These and others."""
@@ -231,16 +233,16 @@ class _Inside:
         point, normal, sides = self._seen(few)
         shown = sides[0] != sides[1]
         point, inward = point[shown], -normal[shown]
-        others = self._surface
-        along, square = np.zeros((len(point), len(others))), np.zeros((len(point), len(others)))
+        others, place, along_way = (each.astype(np.float32) for each in (self._surface, point, inward))
+        along, square = np.zeros((2, len(point), len(others)), np.float32)
         for axis in range(3):
-            away = others[:, axis] - point[:, axis, None]
-            along += away * inward[:, axis, None]
+            away = others[:, axis] - place[:, axis, None]
+            along += away * along_way[:, axis, None]
             square += away * away
         inside = along > np.maximum(_ROUGH, 1e-3 * np.sqrt(square))
         with np.errstate(divide="ignore", invalid="ignore"):
             radius = np.where(inside, square / (2.0 * along), np.inf).min(axis=1, initial=np.inf)
-        radius = np.minimum(radius, 0.5 * self._extent)
+        radius = np.minimum(radius.astype(float), 0.5 * self._extent)
         return point + radius[:, None] * inward, radius
 
 
@@ -281,27 +283,30 @@ def _sweep(reached: np.ndarray, free: np.ndarray, axis: int, way: int) -> None:
 
 
 def corner_distances(triangles: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Distance of the farthest corner of each triangle to each centre, (triangles, centres).
+    """Distance of the farthest corner of each triangle to each centre in single precision, (triangles, centres).
 
     Args:
         triangles: [m], shape (k, 3, 3).
         centres: [m], shape (m, 3).
     """
-    found = np.zeros((len(triangles), len(centres)))
+    corners, points = triangles.astype(np.float32), centres.astype(np.float32)
+    found = np.zeros((len(triangles), len(centres)), np.float32)
     for corner in range(3):
         square = np.zeros_like(found)
         for axis in range(3):
-            away = triangles[:, corner, axis, None] - centres[:, axis]
-            square += away * away
+            away = corners[:, corner, axis, None] - points[:, axis]
+            away *= away
+            square += away
         np.maximum(found, square, out=found)
-    return np.sqrt(found)
+    return np.sqrt(found, out=found)
 
 
 def _distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Distances of points to centres, (points, centres)."""
-    square = np.zeros((len(points), len(centres)))
+    """Distances of points to centres in single precision, (points, centres)."""
+    ends = points.astype(np.float32), centres.astype(np.float32)
+    square = np.zeros((len(points), len(centres)), np.float32)
     for axis in range(3):
-        away = points[:, axis, None] - centres[:, axis]
+        away = ends[0][:, axis, None] - ends[1][:, axis]
         away *= away
         square += away
     return np.sqrt(square, out=square)

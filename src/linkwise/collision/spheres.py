@@ -232,7 +232,7 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 5 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 6 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
@@ -254,7 +254,7 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
 
 def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 3 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
+    name = b"small spheres 4 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
     return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
 
 

@@ -17,6 +17,8 @@ ACCELERATION = 10.0
 """Of all joints, if none is given [rad/s² or m/s²]."""
 EFFORT = 100.0
 """Of joints for which the model has no limit [N·m or N]."""
+PAYLOAD = (1.0, 0.1)
+"""Largest mass of a payload [kg] and largest distance of its points from the frame that carries it [m]."""
 
 _POSITIONS = ("q", "q_d")
 _VELOCITIES = ("qd", "qd_d")
@@ -71,6 +73,7 @@ def box_of(
     values: Mapping[str, Any] | None = None,
     velocity: Any = None,
     acceleration: Any = None,
+    payload: Sequence[float] | None = None,
     given: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> Box:
     """The box of the inputs of a function.
@@ -82,6 +85,8 @@ def box_of(
         velocity: largest joint velocities [rad/s or m/s], one number or one for each joint; None: the limits of the
             robot.
         acceleration: largest joint accelerations [rad/s² or m/s²], one number or one for each joint.
+        payload: largest mass of the payload [kg] and largest distance of its points from the frame that carries it
+            [m], of functions that take one; every body of at most that mass in that ball is in the box.
         given: (lower, upper) of inputs by name, in place of all others.
 
     Raises:
@@ -121,9 +126,29 @@ def box_of(
             if not np.isfinite(limits.effort).all():
                 assumed.append(f"no effort limit in the model: {EFFORT:.6g} N·m")
             low, high = -effort, effort
+        elif name == "payload" and size == 10:
+            if payload is None:
+                assumed.append(f"payload: at most {PAYLOAD[0]:.6g} kg within {PAYLOAD[1]:.6g} m of its frame")
+            low, high = _payload(*(PAYLOAD if payload is None else payload))
         else:
             raise BoxError(f"{name}: no bounds are known for this input; give lower and upper bounds")
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
             raise BoxError(f"{name}: expected finite lower bounds below the upper ones, got {low} and {high}")
         found[name] = (low, high)
     return Box(found, tuple(assumed))
+
+
+def _payload(mass: float, radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz about the origin, for every body of at most this mass in a ball.
+
+    |h| ≤ m·r, 0 ≤ ∫(y² + z²) ≤ m·r² and |∫xy| ≤ m·r²/2.
+    """
+    if not (mass >= 0.0 and radius >= 0.0):
+        raise BoxError(
+            f"payload: expected a mass and a distance that are not negative, got {mass} and {radius}"
+        )
+    first, second = mass * radius, mass * radius**2
+    high = np.array([mass, *[first] * 3, second, second / 2, second / 2, second, second / 2, second])
+    low = -high
+    low[[0, 4, 7, 9]] = 0.0
+    return low, high

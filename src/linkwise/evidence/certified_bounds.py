@@ -137,6 +137,7 @@ def certify(
     fma: bool = True,
     velocity: Any = None,
     acceleration: Any = None,
+    payload: Sequence[float] | None = None,
     given: Mapping[str, tuple[Any, Any]] | None = None,
     numbers: Mapping[str, int] | None = None,
     tolerance: float = 0.1,
@@ -152,6 +153,7 @@ def certify(
         fma: whether it uses fused multiply-adds.
         velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
         acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
+        payload: largest mass [kg] and distance of its points from its frame [m], of functions that take a payload.
         given: (lower, upper) of inputs by name, in place of all others.
         numbers: whole numbers that a call gives, such as the number of time steps of a loop.
         tolerance: what bounds may add to the largest value, as a part of it.
@@ -173,6 +175,7 @@ def certify(
         fma=fma,
         velocity=velocity,
         acceleration=acceleration,
+        payload=payload,
         given=given,
         numbers=numbers,
         tolerance=tolerance,
@@ -188,6 +191,7 @@ def certify_entry(
     fma: bool = True,
     velocity: Any = None,
     acceleration: Any = None,
+    payload: Sequence[float] | None = None,
     given: Mapping[str, tuple[Any, Any]] | None = None,
     numbers: Mapping[str, int] | None = None,
     tolerance: float = 0.1,
@@ -202,6 +206,7 @@ def certify_entry(
         fma: whether it uses fused multiply-adds.
         velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
         acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
+        payload: largest mass [kg] and distance of its points from its frame [m], of functions that take a payload.
         given: (lower, upper) of inputs by name, in place of all others.
         numbers: whole numbers that a call gives, such as the number of time steps of a loop.
         tolerance: what bounds may add to the largest value, as a part of it.
@@ -209,16 +214,16 @@ def certify_entry(
         seed: of the search.
     """
     begin = time.monotonic()
-    program = straight_line(entry.program if fma else c.unfused(entry.program), numbers)
-    box = box_of(
+    program, box = program_and_box(
         robot,
-        program.inputs,
-        values=entry.settings,
+        entry,
+        fma=fma,
+        numbers=numbers,
         velocity=velocity,
         acceleration=acceleration,
+        payload=payload,
         given=given,
     )
-    box = rounded_box(box, program.dtype)
     forms = analyse(program, box, keep=True)
     errors = rounding.errors(forms)
     ranges = _Ranges(forms, tolerance, seconds)
@@ -244,6 +249,28 @@ def certify_entry(
         table,
         time.monotonic() - begin,
     )
+
+
+def program_and_box(
+    robot: Robot,
+    entry: Entry,
+    *,
+    fma: bool = True,
+    numbers: Mapping[str, int] | None = None,
+    **bounds: Any,
+) -> tuple[Program, Box]:
+    """The operations of one call of a function, and the box of its inputs.
+
+    Args:
+        robot: the robot.
+        entry: the function.
+        fma: whether it uses fused multiply-adds.
+        numbers: whole numbers that a call gives, such as the number of time steps of a loop.
+        bounds: of the inputs, as ``box_of`` takes them: velocity, acceleration, payload, given.
+    """
+    program = straight_line(entry.program if fma else c.unfused(entry.program), numbers)
+    box = box_of(robot, program.inputs, values=entry.settings, **bounds)
+    return program, rounded_box(box, program.dtype)
 
 
 def straight_line(program: c.AnyProgram, numbers: Mapping[str, int] | None = None) -> Program:
@@ -382,7 +409,8 @@ class _Search:
         ]
 
     def errors(self, states: search.States) -> list[np.ndarray]:
-        pairs = zip(self.computed(states), search.exact(self.forms.program, states), strict=True)
+        exact = search.exact(self.forms.program, states, self.forms.patterns)
+        pairs = zip(self.computed(states), exact, strict=True)
         return [np.abs(a.astype(np.longdouble) - b) for a, b in pairs]
 
     def reached(

@@ -22,6 +22,8 @@ _CALLS = re.compile(r"call\w*|bl|blx|jal|jalr")
 def measured(sources: Mapping[str, str], functions: tuple[str, ...]) -> list[dict[str, Any]]:
     """Instructions and bytes of stack of functions, for every compiler that is installed.
 
+    ``stack`` is that of the function itself (``-fstack-usage``), ``depth`` that of the deepest chain of calls in the
+    compiler's call graph (None: there is no bound), and ``outside`` names functions of libraries, which do not count.
     Code without conditional jumps and calls executes each of its instructions once, so that a call takes exactly as
     many as there are. ``instructions`` is None where that is not so.
 
@@ -37,7 +39,7 @@ def measured(sources: Mapping[str, str], functions: tuple[str, ...]) -> list[dic
         if not all(map(shutil.which, (compiler, disassembler))):
             continue
         texts = _disassembled(sources, compiler, disassembler, flags)
-        bytes_ = stack.measured(sources, compiler, flags)
+        depths = stack.depths(sources, compiler, flags)
         for name in functions:
             if name in texts:
                 found.append(
@@ -46,10 +48,16 @@ def measured(sources: Mapping[str, str], functions: tuple[str, ...]) -> list[dic
                         "processor": title,
                         "compiler": f"{stack.version(compiler)}, {' '.join(flags)}",
                         "instructions": _instructions(texts[name]),
-                        "stack": bytes_.get(name),
+                        **_depth(depths.get(name)),
                     }
                 )
     return found
+
+
+def _depth(found: stack.Depth | None) -> dict[str, Any]:
+    if found is None:
+        return {"stack": None, "depth": None, "outside": []}
+    return {"stack": found.own, "depth": None if found.open else found.bytes, "outside": list(found.outside)}
 
 
 def _disassembled(

@@ -29,24 +29,29 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 }
 
 
-def at(program: Program, state: Mapping[str, Sequence[float]]) -> dict[Node, Any]:
+def at(
+    program: Program, state: Mapping[str, Sequence[float]], turns: patterns.Patterns | None = None
+) -> dict[Node, Any]:
     """The exact values at one state, with 50 digits.
 
     Args:
         program: straight-line.
         state: its inputs by name.
+        turns: its sines and cosines, where they are known.
     """
     mpmath = needed("mpmath", "formulas")
     with mpmath.workdps(_DIGITS):
-        return _values(program, lambda name, k: mpmath.mpf(float(state[name][k])), mpmath, mpmath.mpf)
+        found = patterns.find(program) if turns is None else turns
+        return _values(program, lambda name, k: mpmath.mpf(float(state[name][k])), mpmath, mpmath.mpf, found)
 
 
-def over(program: Program, box: Box) -> dict[Node, Any]:
+def over(program: Program, box: Box, turns: patterns.Patterns | None = None) -> dict[Node, Any]:
     """Intervals of mpmath that hold the exact values of a box.
 
     Args:
         program: straight-line.
         box: of its inputs.
+        turns: its sines and cosines, where they are known.
     """
     mpmath = needed("mpmath", "formulas")
     ends = box.bounds
@@ -54,11 +59,17 @@ def over(program: Program, box: Box) -> dict[Node, Any]:
     def given(name: str, k: int) -> Any:
         return mpmath.iv.mpf([float(side[k]) for side in ends[name]])
 
-    return _values(program, given, mpmath.iv, mpmath.iv.mpf)
+    found = patterns.find(program) if turns is None else turns
+    return _values(program, given, mpmath.iv, mpmath.iv.mpf, found)
 
 
-def _values(program: Program, given: Callable[[str, int], Any], real: Any, number: Any) -> dict[Node, Any]:
-    found = patterns.find(program)
+def _values(
+    program: Program,
+    given: Callable[[str, int], Any],
+    real: Any,
+    number: Any,
+    found: patterns.Patterns,
+) -> dict[Node, Any]:
     known: dict[Node, Any] = {}
 
     def value(node: Node) -> Any:

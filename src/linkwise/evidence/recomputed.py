@@ -10,7 +10,7 @@ from typing import Any
 
 from linkwise.embedded.entry import Options
 from linkwise.errors import LinkwiseError
-from linkwise.evidence.sheet import CERTIFICATE, MODEL, CertifiedPackage
+from linkwise.evidence.sheet import CERTIFICATE, MODEL, CertifiedPackage, operations_of
 from linkwise.robot.loading import load
 
 _CLOSE = 1e-6
@@ -54,8 +54,9 @@ def recompute(folder: str | os.PathLike[str]) -> list[str]:
     for f, certificate, row in zip(
         package.functions, package.certificates, written["functions"], strict=True
     ):
-        text = Path(folder, row["file"]).read_text(encoding="utf-8")
-        if text != f.text:
+        place, operations = operations_of(f, package.fma, package.bounds.get("numbers"))
+        same = [Path(folder, name).read_text("utf-8") for name in (place, f"src/{f.name}.c")]
+        if same != [operations, f.text]:
             found.append(f"{f.name}: the code is not what Linkwise generates for this robot")
         found += [f"{f.name}: {sentence}" for sentence in _differences(certificate.json(), row)]
     return found

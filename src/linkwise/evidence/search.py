@@ -37,15 +37,16 @@ _WIDTH, _ROUNDS, _MANY = 64, 4, 1000
 """Of ``climb``: steps, rounds, and from how many coordinates of all states there are fewer."""
 
 
-def exact(program: Program, states: States) -> list[np.ndarray]:
+def exact(program: Program, states: States, turns: patterns.Patterns | None = None) -> list[np.ndarray]:
     """The outputs in long double, of a float32 program in float64: sines are functions, constants not rounded.
 
     Args:
         program: straight-line.
         states: its inputs.
+        turns: its sines and cosines, where they are known; None: they are looked for.
     """
     real = np.longdouble if program.dtype == "float64" else np.float64
-    return _run(program, states, real, patterns.find(program))
+    return _run(program, states, real, patterns.find(program) if turns is None else turns)
 
 
 def without_fusing(program: Program, states: States) -> list[np.ndarray]:

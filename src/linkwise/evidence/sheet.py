@@ -15,6 +15,7 @@ import numpy as np
 from linkwise.compiler.emit import c
 from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.program import Program
+from linkwise.compiler.shapes import nest
 from linkwise.core import foreign
 from linkwise.core.once import once
 from linkwise.embedded import stack
@@ -23,7 +24,7 @@ from linkwise.embedded.entry import Options
 from linkwise.embedded.package import MANIFEST, Package
 from linkwise.embedded.package_files import support_file
 from linkwise.evidence import objects
-from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry
+from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry, straight_line
 from linkwise.formats.toml.reader import write_toml
 from linkwise.version import __version__
 
@@ -37,8 +38,8 @@ _PROBES = 8
 class CertifiedPackage(Package):
     """A C package with bounds of all its functions.
 
-    The arguments are those of ``Package``; ``bounds`` are options of ``certify``: velocity, acceleration, given,
-    tolerance, seconds.
+    The arguments are those of ``Package``; ``bounds`` are options of ``certify``: velocity, acceleration,
+    payload, given, tolerance, seconds.
     """
 
     def __init__(self, *args: Any, bounds: Mapping[str, Any] | None = None, **options: Any):
@@ -54,10 +55,12 @@ class CertifiedPackage(Package):
     def files(self) -> dict[str, str]:
         """The text of every file by its path in the package."""
         found = {name: text for name, text in Package.files.function(self).items() if name != MANIFEST}
-        sheets = [
-            _function(f, certificate, self.fma)
-            for f, certificate in zip(self.functions, self.certificates, strict=True)
-        ]
+        numbers = self.bounds.get("numbers")
+        sheets = []
+        for f, certificate in zip(self.functions, self.certificates, strict=True):
+            place, text = operations_of(f, self.fma, numbers)
+            sheets.append(_function(f, certificate, self.fma, numbers, place, text))
+            found[place] = text
         counted = objects.measured(
             {
                 name.split("/")[1]: text
@@ -90,36 +93,66 @@ class CertifiedPackage(Package):
         return self.with_manifest(found)
 
 
-def _function(f: Coded, certificate: Certificate, fma: bool) -> dict[str, Any]:
+def operations_of(f: Coded, fma: bool, numbers: Mapping[str, int] | None = None) -> tuple[str, str]:
+    """Path and text of the file with the operations of a function, one statement each.
+
+    That is the code itself; of code with loops a file of its own, in which they are written out.
+
+    Args:
+        f: the function.
+        fma: whether it uses fused multiply-adds.
+        numbers: whole numbers that a call gives, such as the number of time steps of a loop.
+    """
+    if not _has_loops(f):
+        return f"src/{f.name}.c", f.text
+    program = straight_line(f.entry.program if fma else c.unfused(f.entry.program), numbers)
+    return f"check/{f.name}_operations.txt", c.source(program, function_name=f.name, fma=fma)
+
+
+def _has_loops(f: Coded) -> bool:
+    program = f.entry.program
+    return straight_line(program) is not program if isinstance(program, Program) else True
+
+
+def _function(
+    f: Coded, certificate: Certificate, fma: bool, numbers: Mapping[str, int] | None, place: str, text: str
+) -> dict[str, Any]:
     """What certificate.json has of one function; of values only those that are statements of the code."""
-    stated = {int(k) for k in re.findall(r"^ +const (?:double|float) v(\d+) =", f.text, re.MULTILINE)}
+    stated = {int(k) for k in re.findall(r"^ +const (?:double|float) v(\d+) =", text, re.MULTILINE)}
     whole = certificate.json()
     whole["nodes"] = [node for node in whole["nodes"] if node[0] in stated]
+    source = {"file": f"src/{f.name}.c", "sha256": _digest(f.text)}
     return {
         "name": f.name,
-        "file": f"src/{f.name}.c",
-        "sha256": hashlib.sha256(f.text.encode()).hexdigest(),
+        "file": place,
+        "sha256": _digest(text),
+        **({"code_with_loops": source} if _has_loops(f) else {}),
         **whole,
         "stack_bound": f.stack_bound,
         "operations": str(f.operations),
-        "probes": _probes(f, certificate, fma),
+        "probes": _probes(f, certificate, fma, numbers),
     }
 
 
-def _probes(f: Coded, certificate: Certificate, fma: bool) -> list[dict[str, Any]]:
-    """Random states of the box with the bits that the code returns there."""
-    program = f.entry.program if fma else c.unfused(f.entry.program)
-    assert isinstance(program, Program)
-    kind = np.dtype(program.dtype)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _probes(
+    f: Coded, certificate: Certificate, fma: bool, numbers: Mapping[str, int] | None
+) -> list[dict[str, Any]]:
+    """Random states of the box with the bits that the code returns there, its loops included."""
+    code = nest(f.entry.program if fma else c.unfused(f.entry.program))
+    kind = np.dtype(certificate.dtype)
     drawn = certificate.box.draw(np.random.default_rng(1), _PROBES, corners=0.2)
     found = []
     for k in range(_PROBES):
         state = {name: x[k].astype(kind) for name, x in drawn.items()}
-        results = interpret.run(program, *(state[name].tolist() for name, _ in program.inputs))
-        outputs = {
-            name: [float(x).hex() for x in np.ravel(values)]
-            for (name, _), values in zip(program.outputs, results, strict=True)
-        }
+        arrays = {a.name: state[a.title] for a in code.arrays if a.kind == "input"}
+        written = [a for a in code.arrays if a.kind == "output"]
+        arrays |= {a.name: np.zeros(int(a.rows) * a.columns, kind) for a in written}
+        interpret.run_nest(code, arrays, **(numbers or {}))
+        outputs = {a.title: [float(x).hex() for x in arrays[a.name]] for a in written}
         found.append({"state": {n: [float(x) for x in v] for n, v in state.items()}, "outputs": outputs})
     return found
 
@@ -166,8 +199,9 @@ ASSUMPTIONS = (
     "the compiler translates the C code as the standard says",
 )
 METHOD = (
-    "Each function is straight-line code: one list of operations, no loops, no branches that leave it. Over the box, "
-    "every value has a normal form, a sum of harmonics of the joint angles times monomials of the other inputs.",
+    "Each function is one list of operations: straight-line code, or loops of known length, which are written out; no "
+    "branch leaves it. Over the box, every value has a normal form, a sum of harmonics of the joint angles times "
+    "monomials of the other inputs.",
     "Its size is bounded between the points of a grid by bounds of its second derivatives, and these by bounds of the "
     "fourth.",
     "The rounding error of an output is the sum over all operations of |∂output/∂operation| times half a unit in the "
@@ -263,12 +297,15 @@ def _compiled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     lines = [
-        "| processor | compiler | instructions of a call | bytes of stack (`-fstack-usage`) |",
-        "|---|---|---:|---:|",
+        "| processor | compiler | instructions of a call | bytes of stack (`-fstack-usage`) | with all calls (call "
+        "graph) | functions of libraries, not counted |",
+        "|---|---|---:|---:|---:|---|",
     ]
     for row in rows:
         count = "depends on data or calls" if row["instructions"] is None else str(row["instructions"])
-        lines.append(f"| {row['processor']} | {row['compiler']} | {count} | {row['stack']} |")
+        cells = (row["processor"], row["compiler"], count, row["stack"])
+        deep = "no bound" if row["depth"] is None else row["depth"]
+        lines.append(f"| {' | '.join(map(str, (*cells, deep, ', '.join(row['outside']) or 'none')))} |")
     return [*lines, ""]
 
 

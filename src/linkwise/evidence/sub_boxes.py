@@ -24,6 +24,13 @@ class Divided:
     shown: tuple[Box, ...]
     left: tuple[tuple[Box, Problem], ...]
 
+    @property
+    def share(self) -> float:
+        """Part of the volume that is shown."""
+        sizes = [_volume(part) for part in self.shown], [_volume(part) for part, _ in self.left]
+        total = sum(map(sum, sizes))
+        return sum(sizes[0]) / total if total else float(not self.left)
+
 
 def divide(program: Program, box: Box, *, inputs: tuple[str, ...] = ("q",), most: int = 64) -> Divided:
     """Cut a box in halves, one input after another, until every part is shown or there are too many.
@@ -48,6 +55,11 @@ def divide(program: Program, box: Box, *, inputs: tuple[str, ...] = ("q",), most
         else:
             waiting += _halves(part, *max(widths, key=lambda place: widths[place]))
     return Divided(tuple(shown), tuple(left))
+
+
+def _volume(box: Box) -> float:
+    widths = [w for low, high in box.bounds.values() for w in (high - low).tolist() if w > 0.0]
+    return float(np.prod(widths))
 
 
 def _halves(box: Box, name: str, number: int) -> list[Box]:

@@ -169,7 +169,8 @@ def add_masses(robot: _Robot, M: OverAxes, axes: Any, bodies: Any) -> None:
             M[i, a] = M[i, a] + spatial(axes[a]).dot(force)
         for a in carriers.others(i):
             entry = spatial(axes[a]).dot(force)
-            M[i, a], M[a, i] = M[i, a] + entry, M[a, i] + entry
+            M[i, a] = M[i, a] + entry
+            M[a, i] = M[a, i] + entry  # of a follower and its leader both are one place
 
 
 def _zeros(size: int) -> list[list[Scalar]]:
