@@ -217,7 +217,9 @@ def outputs_interpreted(program, inputs):
     arrays = {key: np.array(x) for (key, _), x in zip(program.inputs, inputs, strict=True)}
     arrays |= {array.name: np.full(array.columns, np.inf) for array in written}
     run_nest(loops, arrays)
-    return [arrays[array.name].reshape(shape) for array, (_, shape) in zip(written, program.outputs, strict=True)]
+    return [
+        arrays[array.name].reshape(shape) for array, (_, shape) in zip(written, program.outputs, strict=True)
+    ]
 
 
 def in_c(compiled, found, inputs):
