@@ -47,9 +47,9 @@ if "LINKWISE_CACHE" not in os.environ:
     os.environ["LINKWISE_CACHE"] = _folder.name
 
 # No further processes (tests of them switch them on), and code that is compiled quickly: it has the same bits. The
-# tests of the compiler, the algorithms and other programs use the code that users have in the end.
+# tests of the compiler, of all functions and of other programs use the code that users have in the end.
 os.environ.setdefault("LINKWISE_BACKGROUND", "quick")
-BEST_CODE = ("compiler", "algorithms", "frameworks")
+BEST_CODE = {"compiler", "frameworks", "test_kernels.py"}
 IS_QUICK = os.environ["LINKWISE_BACKGROUND"] == "quick"
 
 
@@ -57,7 +57,9 @@ IS_QUICK = os.environ["LINKWISE_BACKGROUND"] == "quick"
 def pytest_runtest_setup(item):
     """Before all fixtures of the test."""
     if IS_QUICK:
-        os.environ["LINKWISE_BACKGROUND"] = "0" if item.path.parent.name in BEST_CODE else "quick"
+        os.environ["LINKWISE_BACKGROUND"] = (
+            "0" if BEST_CODE & {item.path.parent.name, item.path.name} else "quick"
+        )
 
 
 def pytest_collection_finish():

@@ -63,7 +63,7 @@ def short_programs(monkeypatch):
     """
     monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1_000)
     if not ALL:
-        monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 25_000)
+        monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 15_000)
 
 
 @pytest.mark.filterwarnings("ignore::linkwise.SlowWarning")
