@@ -212,10 +212,14 @@ def looped_kernel(monkeypatch):
 
 
 def outputs_interpreted(program, inputs):
+    loops = nest(program)
+    written = [array for array in loops.arrays if array.kind == "output"]
     arrays = {key: np.array(x) for (key, _), x in zip(program.inputs, inputs, strict=True)}
-    arrays |= {key: np.full(shape, np.inf).ravel() for key, shape in program.outputs}
-    run_nest(nest(program), arrays)
-    return [arrays[key].reshape(shape) for key, shape in program.outputs]
+    arrays |= {array.name: np.full(array.columns, np.inf) for array in written}
+    run_nest(loops, arrays)
+    return [
+        arrays[array.name].reshape(shape) for array, (_, shape) in zip(written, program.outputs, strict=True)
+    ]
 
 
 def in_c(compiled, found, inputs):

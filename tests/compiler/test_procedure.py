@@ -6,7 +6,7 @@ import pytest
 from linkwise.compiler.ir.interpret import run_nest
 from linkwise.compiler.ir.loops import Array, Declare, Element, For, Register, choose, name, slope, whole
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.trace.procedure import Procedure, ProcedureNest, cells, strided
+from linkwise.compiler.trace.procedure import Procedure, ProcedureNest, cells
 
 I, J = name("i"), name("j")
 
@@ -22,8 +22,8 @@ def made(turns: int, dtype: str) -> ProcedureNest:
     )
     product = procedure.step(
         lambda m, x: [[m[0] * x[0] + m[1] * x[1], m[2] * x[0] - x[1] / m[3]]],
-        [cells("matrix", 4), strided("given", 2, turns, J)],
-        [strided("products", 2, turns, J)],
+        [cells("matrix", 4), [Element("given", J), Element("given", J + turns)]],
+        [[Element("products", J), Element("products", J + turns)]],
         apart=True,
     )
     summed = procedure.step(

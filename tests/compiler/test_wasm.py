@@ -108,10 +108,11 @@ def test_loops_over_links(tmp_path, monkeypatch, function, algorithm, tree):
     rng = np.random.default_rng(1)
     rows = [{name: rng.normal(size=size) for name, size in program.inputs} for _ in range(2)]
     for row, got in zip(rows, run(tmp_path, program, rows), strict=True):
-        arrays = {**row, **{name: np.zeros(np.prod(shape, dtype=int)) for name, shape in program.outputs}}
-        run_nest(nest(program), arrays)
+        loops = nest(program)
+        written = {array.title: np.zeros(array.columns) for array in loops.arrays if array.kind == "output"}
+        run_nest(loops, row | {a.name: written[a.title] for a in loops.arrays if a.kind == "output"})
         for name, value in got.items():
-            np.testing.assert_array_equal(value, arrays[name])
+            np.testing.assert_array_equal(value, written[name])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -68,6 +68,27 @@ def test_torques_are_those_of_whole_body_and_settings_are_inputs():
     assert (torques == 0.0).all()
 
 
+def test_torque_limits_that_are_inputs_count_instead_of_those_of_the_law():
+    """Also for the decelerations that follow from them, and for motors that had no limit: joints near their stops."""
+    rng, robot, limits = np.random.default_rng(2), arm(), np.array([12.0, 9.0, 5.0])
+    fixed = control.named("whole_body_tracking", robot, frequency=8.0, torque_limits=limits)
+    constant, tuned = fixed.kernel(PERIOD), fixed.kernel(PERIOD, tunable=True)
+    settings = fixed.settings().values()
+    gains = {name: values.tolist() for name, values in fixed.gains.items()}
+    for others in (False, 40.0):
+        law = control.named("whole_body_tracking", robot, frequency=8.0, torque_limits=others)
+        kernel = law.kernel(PERIOD, tunable=True)
+        for _ in range(20):
+            q, qd = rng.uniform(-2.0, 2.0, 3), rng.uniform(-2.0, 2.0, 3)
+            given = reference(rng, 3)
+            found = kernel(q, qd, *given, *settings)
+            np.testing.assert_array_equal(found, tuned(q, qd, *given, *settings))
+            np.testing.assert_allclose(found, constant(q, qd, *given), atol=1e-5)  # limits that contradict
+            state = (q.tolist(), qd.tolist(), Reference(*given), [], PERIOD)
+            numbers = law.bound(limits.tolist()).control(law.links(), gains, *state)[0]
+            np.testing.assert_array_equal(numbers, fixed.control(law.links(), gains, *state)[0])
+
+
 def test_an_arm_follows_and_keeps_its_limits():
     """A step that asks for more than the joints may do: it arrives, and no velocity, position or torque is exceeded."""
     for seed in range(2):

@@ -63,15 +63,26 @@ def nearest(name: str, valid: Iterable[str], most: int = 1) -> list[str]:
         return [plain[typed]]
     if same := [each for each in plain.values() if words_of(each) == words_of(name)]:
         return same[:most]
+    if len(typed) < SHORTEST:
+        return []
     if len(typed) <= SHORT:
         return [each for plain_name, each in plain.items() if _one_letter_apart(typed, plain_name)][:most]
-    return [plain[each] for each in difflib.get_close_matches(typed, plain, n=most, cutoff=NEAR)]
+    near = difflib.get_close_matches(typed, plain, n=most, cutoff=NEAR)
+    if not near:
+        near = difflib.get_close_matches(
+            typed, [each for each in plain if each[:1] == typed[0]], n=most, cutoff=NEAR_FROM_THE_START
+        )
+    return [plain[each] for each in near]
 
 
 NEAR = 0.8
 """Fraction of letters in common (``difflib``) from which long names are near."""
+NEAR_FROM_THE_START = 0.75
+"""The same for names that begin with the same letter: "columb" and "coulomb"."""
 SHORT = 4
 """Letters of a short name, in which one letter may differ."""
+SHORTEST = 3
+"""Letters of the shortest name that is near others: of two, one would be half of the name."""
 FILLERS = frozenset(
     (
         *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -198,16 +198,18 @@ class MotionLimits:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of one robot, as numbers for every motor; velocity and position infinite where there are none."""
+    """Limits of one robot for every motor; velocity and position infinite where there are none."""
 
-    torque: np.ndarray
+    torque: Sequence[Scalar]
     lower: np.ndarray
     upper: np.ndarray
     velocity: np.ndarray
-    deceleration: np.ndarray
+    deceleration: Sequence[Scalar]
     period: float
     limited: tuple[int, ...]
     """Motors whose acceleration has bounds, as places in the list of motors."""
+    loads: Sequence[tuple[float, float]] | None
+    """(inertia, torque of gravity) of every motor, from which decelerations follow; None: these are stated."""
 
     @classmethod
     def of(cls, robot: Robot, limits: MotionLimits) -> Bounds:
@@ -218,14 +220,25 @@ class Bounds:
         lower, upper = _by_velocity(robot, limit.lower, -np.inf), _by_velocity(robot, limit.upper, np.inf)
         if not limits.position:
             lower, upper = np.full(robot.dof, -np.inf), np.full(robot.dof, np.inf)
-        if limits.deceleration is None:
-            braking = np.where(torque < UNLIMITED, _deceleration(robot, torque), 10.0)
-        else:
-            braking = _broadcast(robot, "deceleration", np.zeros(robot.dof), limits.deceleration)
         finite = np.isfinite(velocity) | np.isfinite(lower) | np.isfinite(upper)
-        chosen = [np.asarray(x, dtype=float)[motors] for x in (torque, lower, upper, velocity, braking)]
         limited = tuple(k for k, motor in enumerate(motors) if finite[motor])
-        return cls(*chosen, limits.period, limited)  # type: ignore[call-arg]
+        braking = _broadcast(robot, "deceleration", np.zeros(robot.dof), limits.deceleration)
+        chosen = [np.asarray(x, dtype=float)[motors] for x in (torque, lower, upper, velocity, braking)]
+        loads = _loads(robot, motors) if limits.deceleration is None else None
+        made = cls(*chosen, limits.period, limited, loads)  # type: ignore[call-arg]
+        return made.with_torque(made.torque)
+
+    def with_torque(self, torque: Sequence[Scalar]) -> Bounds:
+        """The same with other limits of torques, and with the decelerations that follow from these.
+
+        Args:
+            torque: of every motor [N·m or N], ``UNLIMITED`` where there is none.
+        """
+        if self.loads is None:
+            return replace(self, torque=torque)
+        braking: Any = [_deceleration(t, *load) for t, load in zip(torque, self.loads, strict=True)]
+        numbers = isinstance(torque, np.ndarray)
+        return replace(self, torque=torque, deceleration=np.array(braking) if numbers else braking)
 
     def accelerations(self, k: int, q: Scalar, qd: Scalar) -> tuple[Scalar, Scalar]:
         """(least, most) acceleration of motor k."""
@@ -235,20 +248,25 @@ class Bounds:
     def beyond(self, k: int, q: Scalar, qd: Scalar) -> Scalar:
         """How much too fast motor k is to keep its limits by the deceleration that is stated for it [rad/s or m/s]."""
         least = minimum(*(viable_acceleration(*side) for side in self._sides(k, q, qd)))
-        return maximum(self.period * (-float(self.deceleration[k]) - least), 0.0)
+        return maximum(self.period * (-self._braking(k) - least), 0.0)
+
+    def _braking(self, k: int) -> Scalar:
+        """Deceleration of motor k."""
+        brake = self.deceleration[k]
+        return float(brake) if isinstance(brake, float) else brake
 
     def _sides(
         self, k: int, q: Scalar, qd: Scalar
-    ) -> list[tuple[Scalar | None, Scalar, float, float, float]]:
+    ) -> list[tuple[Scalar | None, Scalar, float, Scalar, float]]:
         """Arguments of ``viable_acceleration`` towards the upper and the lower limit of motor k."""
         low, high = float(self.lower[k]), float(self.upper[k])
-        others = (float(self.velocity[k]), float(self.deceleration[k]), self.period)
+        others = (float(self.velocity[k]), self._braking(k), self.period)
         above, below = high - q if math.isfinite(high) else None, q - low if math.isfinite(low) else None
         return [(above, qd, *others), (below, -qd, *others)]
 
 
 def viable_acceleration(
-    room: Scalar | None, rate: Scalar, speed: float, brake: float, period: float
+    room: Scalar | None, rate: Scalar, speed: float, brake: Scalar, period: float
 ) -> Scalar:
     """The largest acceleration during a period after which a joint can still stop before its limit.
 
@@ -279,7 +297,7 @@ def viable_acceleration(
 
 
 def largest_acceleration(
-    room: Scalar | None, rate: Scalar, speed: float, brake: float, period: float
+    room: Scalar | None, rate: Scalar, speed: float, brake: Scalar, period: float
 ) -> Scalar:
     """``viable_acceleration``, but never more braking than b or what makes the joint stand still.
 
@@ -290,13 +308,18 @@ def largest_acceleration(
     return maximum(viable_acceleration(room, rate, speed, brake, period), fullest)
 
 
-def _deceleration(robot: Robot, torque: np.ndarray) -> np.ndarray:
-    """What motors can brake by wherever the robot stands, with half of their torque for other joints that move."""
+def _loads(robot: Robot, motors: Sequence[int]) -> list[tuple[float, float]]:
+    """(inertia, torque of gravity) of every motor, the worst of random positions."""
     positions = np.vstack([robot.neutral, robot.random(np.random.default_rng(0), POSITIONS)])
     inertia = np.diagonal(robot.mass_matrix(positions), axis1=-2, axis2=-1).max(axis=0)
     gravity = np.abs(robot.gravity_torques(positions)).max(axis=0)
-    left = np.maximum(torque - gravity, 0.2 * torque)
-    return 0.5 * left / np.maximum(inertia, 1e-9)
+    return [(max(float(inertia[k]), 1e-9), float(gravity[k])) for k in motors]
+
+
+def _deceleration(torque: Scalar, inertia: float, gravity: float) -> Scalar:
+    """What a motor can brake by wherever the robot stands, with half of its torque for other joints that move."""
+    left = maximum(torque - gravity, 0.2 * torque)
+    return where(torque < UNLIMITED, 0.5 * left / inertia, 10.0)
 
 
 def _broadcast(robot: Robot, what: str, own: np.ndarray, given: Any) -> np.ndarray:

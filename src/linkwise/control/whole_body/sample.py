@@ -7,16 +7,17 @@ rest is matrices: wrenches and accelerations as a function of torques, the cost 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.algorithms import dense, factorised
-from linkwise.control.whole_body.limits import UNLIMITED, Support, position_of_velocity
+from linkwise.control.whole_body.limits import UNLIMITED, Bounds, Support, position_of_velocity
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
 from linkwise.functions.table import mechanism_of
 from linkwise.joint_laws import is_zero
-from linkwise.language import dot, dots, empty, less, product, span, straight, tiles, variable, zeros
+from linkwise.language import array, dot, dots, empty, less, product, span, straight, tiles, variable, zeros
 from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
@@ -71,14 +72,18 @@ class Sample:
     def _read_model(self) -> None:
         given = self.given
         reads = [given["q"], given["qd"], given["targets"], given["gains"]]
+        braking = self.law.bounds.deceleration
+        if not all(isinstance(x, float) for x in braking):  # they follow from torque limits that are inputs
+            reads.append(array(list(braking)))
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
             self.task_held, self.task_free, self.low, self.high, self.beyond, self.J, self.factors,
         ]  # fmt: skip
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
 
-    def _model(self, q: Any, qd: Any, targets: Any, gains: Any) -> list[list[Any]]:
+    def _model(self, q: Any, qd: Any, targets: Any, gains: Any, braking: Any = None) -> list[list[Any]]:
         law = self.law
+        bounds = law.bounds if braking is None else replace(law.bounds, deceleration=braking)
         state = State(self.robot, vector(q), vector(qd))
         held: list[Any] = []
         held_wanted: list[Any] = []
@@ -107,7 +112,7 @@ class Sample:
             halved.symmetric(motors), [halved.product(row, pull) for row in motors],
             halved.products(holds, motors), halved.symmetric(holds), held_free,
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
-            *self._bounds(q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
+            *self._bounds(bounds, q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
         sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
@@ -116,15 +121,17 @@ class Sample:
             sizes[6] = max(1, self.held)
         return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
 
-    def _bounds(self, q: Any, qd: Any, apart: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _bounds(
+        self, bounds: Bounds, q: Any, qd: Any, apart: list[Any]
+    ) -> tuple[list[Any], list[Any], list[Any]]:
         """Least and largest accelerations of joints with limits and of distances; how much too fast a joint is."""
         law, places = self.law, position_of_velocity(self.robot)
         pairs, beyond = [], 0.0
-        for k in law.bounds.limited:
+        for k in bounds.limited:
             place = places[law.motors[k]]
             state = (k, 0.0 if place is None else q[place], qd[law.motors[k]])
-            pairs.append(law.bounds.accelerations(*state))
-            beyond = maximum(beyond, law.bounds.beyond(*state))
+            pairs.append(bounds.accelerations(*state))
+            beyond = maximum(beyond, bounds.beyond(*state))
         pairs += [(least, UNLIMITED) for least in apart]
         return [low for low, _ in pairs], [high for _, high in pairs], [beyond]
 

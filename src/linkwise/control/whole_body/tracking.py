@@ -121,7 +121,9 @@ class WholeBodyTracking(Controller):
         limits = [
             x if isinstance(x, float) and x < UNLIMITED else minimum(x, UNLIMITED) for x in self._limits()
         ]
-        law.bounds = replace(law.bounds, torque=limits, period=period)  # type: ignore[arg-type]
+        law.bounds = replace(law.bounds.with_torque(limits), period=period)  # type: ignore[arg-type]
+        free = [k for k, x in enumerate(limits) if isinstance(x, float) and x >= UNLIMITED]
+        law.rows = replace(law.rows, unlimited=tuple(k for k in law.rows.unlimited if k in free))
         targets = empty(law.target_slices()[-1][2].stop)
         straight(law.references, [q_d, qd_d, qdd_d], [targets])
         table = array([list(gains[name]) for name in WEIGHTS])
