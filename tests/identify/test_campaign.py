@@ -1,5 +1,7 @@
 """A simulated campaign closes the circle: intervals hold the truth as often as they say."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import linkwise as lw
 from linkwise import control
 from linkwise.identify import Log, Noise, coverage, excite, identify, ordinary, simulated_log
 from linkwise.identify.campaign import true_parameters
+from linkwise.identify.estimation.clustered import clusters, rescaled
 from linkwise.identify.estimation.coloured import uncertainty
 from linkwise.identify.estimation.regression import Regression
 from linkwise.motion import quintic
@@ -135,6 +138,33 @@ def test_covariance_of_coloured_errors():
     # Satterthwaite: the variance of a claimed variance is 2 v²/f
     relative = np.var(claimed, axis=0).mean() / np.mean(claimed) ** 2
     assert 0.5 < relative / (2.0 / np.mean(free)) < 2.0
+
+
+def test_deviations_are_narrowed_only_where_motions_prove_it():
+    """White errors in ten motions, columns that depend on one another: known deviations, and how much those of motions
+    scatter."""
+    rng = np.random.default_rng(0)
+    n, p = 300, 8
+    Y = (rng.normal(size=(n, p)) @ rng.normal(size=(p, p)))[:, None, :]
+    G = np.linalg.inv(Y[:, 0].T @ Y[:, 0])
+    observer = SimpleNamespace(_motions_of_rows=np.arange(n) * 10 // n)
+    real = np.sqrt(np.diag(G))
+    squares, free, kept, narrowed = [], [], [], []
+    for _ in range(300):
+        e = rng.normal(size=n)
+        regression = Regression(Y, e[:, None], tuple("abcdefgh"), 0, (), observer=observer)
+        x = G @ (Y[:, 0].T @ e)
+        found = clusters(regression, np.ones(1), x)
+        squares.append(np.mean((found.deviations / real) ** 2))
+        free.append(found.freedom(np.ones(p, dtype=bool), real))
+        for factor, results in ((1.0, kept), (4.0, narrowed)):
+            covariance, spare = rescaled(factor * G, np.full(p, 1e3), regression, np.ones(1), x)
+            results.append(np.sqrt(covariance[0, 0] / G[0, 0]))
+            assert (spare[0] < 1e3) == (covariance[0, 0] < factor * G[0, 0])
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.05)
+    assert 0.8 < np.var(squares) / (2.0 / np.mean(free)) < 1.25
+    assert np.mean(np.array(kept) < 1.0) < 0.08  # one in twenty
+    assert np.median(narrowed) == pytest.approx(1.0, abs=0.1)
 
 
 def test_truth_of_friction_that_differs_by_direction():

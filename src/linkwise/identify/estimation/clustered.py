@@ -11,15 +11,29 @@ in which the root gives back what the fit has absorbed of the residuals of its o
 McCaffrey 2002). With B_g = M^½ W_gᵀW_g M^½ this is v_g = M^½ (1 − B_g)^(−½) M^½ W_gᵀ e_g: no matrix is as large as the
 recording.
 
-Ten motions say little about one parameter, but much about many of them together: the deviations of the noise
-(``coloured``) of all parameters of a kind (links, rotors, friction) are multiplied with the median ratio of both. Where
-residuals are errors of the model, their spectrum is no noise, and its deviations may be too small or too large.
+Ten motions say little about one parameter, but more about many of them together: the deviations of the noise
+(``coloured``) of all parameters of a kind (links, rotors, friction) are multiplied with one factor. Where residuals are
+errors of the model, their spectrum is no noise, and its deviations may be too small or too large.
+
+Deviations are widened by the median ratio of both. They are narrowed only where motions prove that those of the noise
+are too large: variances from few motions scatter, and are more often too small than too large. With S, which picks the
+k parameters of a kind and divides by their deviations of the noise, their mean square ratio is Σ_g |S v_g|²/k. For
+independent errors, with L = S M^½, the covariance of S v_g and S v_h is
+
+    C_gh = δ_gh D_g − Z_g Z_hᵀ,   D_g = L B_g (1 − B_g)⁻¹ Lᵀ,   Z_g = L B_g (1 − B_g)^(−½),
+
+so the mean square is distributed nearly as χ² with (tr C)²/|C|² degrees of freedom (Satterthwaite 1946), fewer than
+motions times parameters, since parameters depend on one another. Where it is smaller than chance makes it in one of
+twenty recordings, deviations are multiplied with its root and have no more than its degrees of freedom.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from linkwise.errors import needed
 from linkwise.identify.estimation.motions import motions
 from linkwise.identify.estimation.regression import Regression
 from linkwise.solve import linear
@@ -29,21 +43,31 @@ ALL = 0.999  # share of what is known about a direction, that one motion may hav
 ENOUGH = 5  # motions from which their differences are a measure
 LEAST = 0.3  # smallest factor
 RESOLVED = 1e-12  # of the largest eigenvalue: directions with less have no information
+SURE = 0.95  # confidence that deviations of the noise are too large, from which they are narrowed
 
 
 def rescaled(
-    covariance: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray
-) -> np.ndarray:
-    """The covariance of noise, larger or smaller by as much as motions differ in what they ask for."""
-    found = clustered_deviations(regression, weights, x)
-    if found is None or regression.observer is None or motions(regression.observer).max() + 1 < ENOUGH:
-        return covariance
-    ratio = found / np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    covariance: np.ndarray, freedom: np.ndarray, regression: Regression, weights: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The covariance of noise and its degrees of freedom, larger by as much as motions differ in what they ask for, or
+    smaller where they prove it."""
+    found = clusters(regression, weights, x)
+    if found is None or len(found.shares) < ENOUGH:
+        return covariance, freedom
+    stats = needed("scipy.stats", "identify")
+    noise = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    ratio = found.deviations / noise
     kinds = np.array([kind_of(label) for label in regression.labels])
-    factors = np.ones(len(x))
+    factors, freedom = np.ones(len(x)), freedom.copy()
     for kind in set(kinds.tolist()):
-        factors[kinds == kind] = max(LEAST, float(np.median(ratio[kinds == kind])))
-    return covariance * np.outer(factors, factors)
+        own = kinds == kind
+        square, spare = float((ratio[own] ** 2).mean()), found.freedom(own, noise[own])
+        if square * spare < stats.chi2.ppf(1.0 - SURE, spare):  # too little for chance
+            factors[own] = max(LEAST, np.sqrt(square))
+            freedom[own] = np.minimum(freedom[own], spare)
+        else:
+            factors[own] = max(1.0, float(np.median(ratio[own])))
+    return covariance * np.outer(factors, factors), freedom
 
 
 def kind_of(label: str) -> str:
@@ -58,8 +82,35 @@ def kind_of(label: str) -> str:
     return "friction" if "friction" in name or name == "torque_offset" else "links"
 
 
-def clustered_deviations(regression: Regression, weights: np.ndarray, x: np.ndarray) -> np.ndarray | None:
-    """Standard deviations (p,) of an estimate by weighted least squares; None where motions are not known."""
+@dataclass(frozen=True)
+class Clusters:
+    """What the motions of a recording say: standard deviations (p,), the matrix M^½ (p, p), and for every motion the
+    eigenvalues (p,) and eigenvectors (p, p) of B_g, the share that it has in what is known."""
+
+    deviations: np.ndarray
+    half: np.ndarray
+    shares: list[tuple[np.ndarray, np.ndarray]]
+
+    def freedom(self, own: np.ndarray, noise: np.ndarray) -> float:
+        """Degrees of freedom of the mean square of deviations by noise.
+
+        Args:
+            own: which parameters, (p,) of bool.
+            noise: their deviations, by which those of the motions are divided.
+        """
+        L = self.half[own] / noise[:, None]
+        size, together = 0.0, np.zeros(self.half.shape)
+        for share, axes in self.shares:
+            turned = product(L, axes)
+            D = product(turned * (share / (1.0 - share)), turned.T)
+            Z = product(turned * (share / np.sqrt(1.0 - share)), axes.T)
+            size += float((D**2).sum() - 2.0 * (D * product(Z, Z.T)).sum())
+            together += product(Z.T, Z)
+        return float((L**2).sum() ** 2 / (size + (together**2).sum()))
+
+
+def clusters(regression: Regression, weights: np.ndarray, x: np.ndarray) -> Clusters | None:
+    """Of an estimate by weighted least squares; None where motions are not known."""
     if regression.observer is None:
         return None
     motion = motions(regression.observer)
@@ -76,9 +127,11 @@ def clustered_deviations(regression: Regression, weights: np.ndarray, x: np.ndar
     values, vectors = linear.symmetric_eigen(gram / np.outer(scale, scale))
     values = np.maximum(values, RESOLVED * values.max())
     root = product(vectors / np.sqrt(values), vectors.T)
-    variance = np.zeros(len(x))
+    variance, shares = np.zeros(len(x)), []
     for own, pull in parts:
         share, axes = linear.symmetric_eigen(product(product(root, own / np.outer(scale, scale)), root))
-        given_back = product(axes / np.sqrt(1.0 - np.clip(share, 0.0, ALL)), axes.T)
+        share = np.clip(share, 0.0, ALL)
+        given_back = product(axes / np.sqrt(1.0 - share), axes.T)
         variance += product(root, product(given_back, product(root, pull / scale))) ** 2
-    return np.sqrt(variance) / scale
+        shares.append((share, axes))
+    return Clusters(np.sqrt(variance) / scale, root / scale[:, None], shares)

@@ -167,7 +167,7 @@ def _with_covariance(
     length = column_lengths(W)
     half = linear.pseudo_inverse(linear.triangle(W / length)) / length[:, None]
     covariance, spare = uncertainty(regression, weights, x, product(half, half.T))
-    covariance = rescaled(covariance, regression, weights, x)
+    covariance, spare = rescaled(covariance, spare, regression, weights, x)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
     return Estimate(
