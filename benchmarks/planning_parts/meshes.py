@@ -146,7 +146,7 @@ class Meshes:
         return np.where(slides[: len(found)], 1.0, found)
 
     def torques(self, motion) -> np.ndarray:
-        """Torques of the moving joints along samples of a motion."""
+        """Torques of the moving joints along samples of a motion, with the damping and dry friction of the file."""
         names = list(self.robot.joint_names)
         columns = [self.model.joints[self.model.getJointId(name)].idx_v for name in names]
         full = self.positions(motion.q)
@@ -154,7 +154,9 @@ class Meshes:
         for k, q in enumerate(full):
             v, a = np.zeros(self.model.nv), np.zeros(self.model.nv)
             v[columns], a[columns] = motion.qd[k], motion.qdd[k]
-            found[k] = self.pin.rnea(self.model, self.data, q, v, a)[columns]
+            rigid = self.pin.rnea(self.model, self.data, q, v, a)
+            rubbing = self.model.damping * v + self.model.upperDryFrictionLimit * np.sign(v)
+            found[k] = (rigid + rubbing)[columns]
         return found
 
 
