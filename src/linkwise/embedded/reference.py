@@ -80,17 +80,7 @@ def _tuple(found) -> tuple:
 def _interpreted(program: c.AnyProgram, given: dict[str, np.ndarray]) -> list[np.ndarray]:
     if isinstance(program, Program):
         return interpret.run(program, *(values.tolist() for values in given.values()))
-    loops = nest(program)
-    kind = np.dtype(loops.dtype)
-    arrays = {}
-    for array in loops.arrays:
-        if array.kind == "input":
-            arrays[array.name] = given[array.title]
-        elif array.kind != "constant":
-            assert isinstance(array.rows, int)
-            arrays[array.name] = np.zeros(array.rows * array.columns, kind)
-    interpret.run_nest(loops, arrays)
-    return [arrays[array.name] for array in loops.arrays if array.kind == "output"]
+    return list(interpret.nest_outputs(nest(program), given).values())
 
 
 def _of_rollout(

@@ -148,11 +148,8 @@ def _probes(
     found = []
     for k in range(_PROBES):
         state = {name: x[k].astype(kind) for name, x in drawn.items()}
-        arrays = {a.name: state[a.title] for a in code.arrays if a.kind == "input"}
-        written = [a for a in code.arrays if a.kind == "output"]
-        arrays |= {a.name: np.zeros(int(a.rows) * a.columns, kind) for a in written}
-        interpret.run_nest(code, arrays, **(numbers or {}))
-        outputs = {a.title: [float(x).hex() for x in arrays[a.name]] for a in written}
+        returned = interpret.nest_outputs(code, state, **(numbers or {}))
+        outputs = {title: [float(x).hex() for x in values] for title, values in returned.items()}
         found.append({"state": {n: [float(x) for x in v] for n, v in state.items()}, "outputs": outputs})
     return found
 

@@ -158,6 +158,21 @@ def run_nest(nest: loops.Nest, arrays: Mapping[str, np.ndarray], **numbers: int)
         _run([Lane(nest, scalar, memory, names, lane) for lane in range(nest.lanes)], nest.body)
 
 
+def nest_outputs(nest: loops.Nest, given: Mapping[str, np.ndarray], **numbers: int) -> dict[str, np.ndarray]:
+    """The outputs of one state by their titles, flat, of a nest in which no array is both input and output.
+
+    Args:
+        nest: the statements.
+        given: inputs by their titles, flat, of the program's precision.
+        numbers: as for ``run_nest``.
+    """
+    written = [array for array in nest.arrays if array.kind == "output"]
+    arrays = {array.name: given[array.title] for array in nest.arrays if array.kind == "input"}
+    arrays |= {array.name: np.zeros(int(array.rows) * array.columns, nest.dtype) for array in written}
+    run_nest(nest, arrays, **numbers)
+    return {array.title: arrays[array.name] for array in written}
+
+
 def _run(lanes: Sequence[Lane], body: Sequence[loops.Statement]) -> None:
     """Every lane does a statement before any does the next; whole numbers are the same for all."""
     first = lanes[0]

@@ -117,7 +117,7 @@ def _moving(log: Log) -> np.ndarray:
     """Rows, but the first, in which positions change as they do in motion, (N − 1,)."""
     steps = np.abs(np.diff(log.q, axis=0))
     usual = np.quantile(steps, 0.9, axis=0)
-    near = np.maximum.accumulate(steps / np.maximum(usual, 1e-300), axis=1)[:, -1]
+    near = (steps / np.maximum(usual, 1e-300)).max(axis=1)
     # a row that repeats has no step: a joint moves where it does around it
     wide = np.lib.stride_tricks.sliding_window_view(np.pad(near, 5, mode="edge"), 11).max(axis=1)
     return wide > MOVES
