@@ -237,13 +237,42 @@ class ActiveSet:
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
-        for _ in span(self.steps):
+        self._go(self.steps)
+        self._refine()
+
+    def _go(self, steps: int) -> None:
+        """So many steps, those after the last one that changes something left out."""
+        for _ in span(steps):
             for _ in needed(self.still):
                 self._measure()
                 left = self._choose()
                 for _ in needed(self.still):
                     self._step(left)
+
+    def move_bounds(self, moved: Any, narrowed: Any, steps: int) -> None:
+        """The solution again, after bounds that depend on it have moved: the same ones stay active, and some steps take
+        in those that are exceeded now. After ``run``.
+
+        Args:
+            moved: by how much the middle of every bound has moved, (bounds,).
+            narrowed: by how much its half width has become smaller, (bounds,).
+            steps: how many; 0: none.
+        """
+        for k in span(self.rows.bounds):
+            at = self.first_bound + k
+            half = larger(self.half[at] - narrowed[k], TOLERANCE)
+            more = half - self.half[at] + where(self.along[k] > self.middle[k], moved[k], -moved[k])
+            for first, end in self._used_blocks():
+                for i in span(first, end):
+                    own = abs(self.numbers[i] + self.place[at]) < 0.5
+                    self.right[i] = self.right[i] + where(own, more, 0.0)
+            self.middle[k] = self.middle[k] + moved[k]
+            self.half[at] = half
         self._refine()
+        if steps:
+            self.still.value = -1.0
+            self._go(steps)
+            self._refine()
 
     def _refine(self) -> None:
         """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and

@@ -32,6 +32,13 @@ SHARING_STEPS = 24
 """Of the programme that finds forces of points for the wrench of a sole."""
 SHARING_SOFT, SHARING_STIFF = 1e6, 1e12
 """Its weights of forces beyond the pyramids: a wrench on the boundary of the cone leaves forces no room."""
+MOVES = (6, 0)
+"""Steps of the solver after each prediction of what accelerations gain while torques are held."""
+BULGE = 1.0 / 3.0
+"""Of what a mean acceleration gains: between the ends of a sample a velocity that changes like a parabola is larger by a
+quarter of it at most."""
+UNNOTICED = 1e-7
+"""Of a bound of acceleration, from 1 on: less than that is not too fast."""
 RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
@@ -57,6 +64,7 @@ class Sample:
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
         self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
+        self.gained = zeros(max(1, len(law.bounds.limited)))
         self.J = empty(held, self.n)
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
 
@@ -155,7 +163,8 @@ class Sample:
             for j in span(a, parallel=True):
                 right[i, j] = -stands[i] * self.coupling[i, j]
             right[i, a] = -stands[i] * self.held_free[i]
-        solved = solve(*ldl(G), right)
+        self.held_factors = ldl(G)
+        solved = solve(*self.held_factors, right)
         self.W, self.w0 = empty(held, a), empty(held)
         self.W[:, :] = solved[:, :a]
         self.w0[:] = solved[:, a]
@@ -277,6 +286,8 @@ class Sample:
         if law.one_level:
             solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
             solver.run(self.given["start"])
+            for steps in MOVES if self.ahead else ():
+                solver.move_bounds(*self._changed(solver.x), steps)
             return solver
         E, e = None, None
         z = self.given["start"]
@@ -291,8 +302,97 @@ class Sample:
             programme.iterate(law.iterations)
             if level != max(task.level for task in law.tasks):
                 E, e = self._kept(own, E, e, programme.x)
+                if self.ahead:
+                    self._move(limits, *self._changed(programme.x))
         assert programme is not None
         return programme
+
+    # -- while torques are held -----------------------------------------------------------------------------------------
+
+    @property
+    def ahead(self) -> bool:
+        """Whether bounds of joints count how accelerations change while torques are held."""
+        return self.law.bounds.ahead and bool(self.law.bounds.limited)
+
+    def _changed(self, x: Any) -> tuple[Any, Any]:
+        """How middles of all bounds move, and how they become narrower, since this was asked last: by what a joint's
+        mean acceleration while the torques x are held has gained against the acceleration at the beginning, and by
+        ``BULGE`` of it, because a velocity between two samples may be larger than at both."""
+        law, n = self.law, self.n
+        tau, now, net = zeros(n), empty(n), empty(n)
+        for k, motor in enumerate(law.motors):
+            tau[motor] = x[k]
+        reads = [self.given["q"], self.given["qd"], tau, self.factors]
+        moved, narrowed = zeros(law.rows.bounds), zeros(law.rows.bounds)
+        limited = len(law.bounds.limited)
+        more = empty(limited)
+        if self.held:
+            wrench, missing = empty(self.held), empty(self.held)
+            for i in span(self.held):
+                wrench[i] = dot(self.W[i, :], x[: self.a], self.w0[i])
+            straight(self._midway, [*reads, wrench, self.J], [now, net, missing])
+            for i, support in enumerate(law._support_of_rows()):
+                missing[i] = self.given["stance"][support] * missing[i]
+            extra = solve(*self.held_factors, missing)
+            straight(self._mean_change, [net, self.factors, extra, self.J], [more])
+        else:
+            straight(self._midway, reads, [now, net])
+            straight(self._mean_change, [net, self.factors], [more])
+        for k in range(limited):
+            moved[k] = self.gained[k] - more[k]
+            narrowed[k] = BULGE * (abs(more[k]) - abs(self.gained[k]))
+            self.gained[k] = more[k]
+        return moved, narrowed
+
+    def _midway(
+        self, q: Any, qd: Any, tau: Any, factors: Any, wrench: Any = (), J: Any = ()
+    ) -> list[list[Any]]:
+        """[accelerations, torques that they leave over half-way through the sample, what supports lack there]."""
+        robot, half = self.robot, 0.5 * self.law.bounds.period
+        (now,) = self._accelerations(tau, factors, wrench, J)
+        later = vector([v + half * a for v, a in zip(qd, now, strict=True)])
+        place = robot.integrate(vector(q), vector([half * v + half * half * 0.5 * a for v, a in zip(qd, now, strict=True)]))
+        needed = robot.inverse_dynamics(place, later, vector(now), friction=False)
+        net = [t - x for t, x in zip(tau, needed, strict=True)]
+        for k, w in enumerate(wrench):
+            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
+        if not self.held:
+            return [now, net]
+        state, missing = State(robot, place, later), []
+        mean = Halves.of_numbers(robot, factors[: -self.n]).solved(net)
+        for support in self.law.supports:
+            for row, wanted in zip(*support_rows(state, support, self.law.damping), strict=True):
+                own = J[len(missing) * self.n : (len(missing) + 1) * self.n]
+                gone = [r * a for r, a in zip(row, now, strict=True)] + [r * a for r, a in zip(own, mean, strict=True)]
+                missing.append(wanted - sum(gone[1:], start=gone[0]))
+        return [now, net, missing]
+
+    def _mean_change(self, net: Any, factors: Any, extra: Any = (), J: Any = ()) -> list[list[Any]]:
+        """[changes of the accelerations of limited joints by torques and by wrenches of supports]."""
+        for k, w in enumerate(extra):
+            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
+        found = Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)
+        return [[found[self.law.motors[k]] for k in self.law.bounds.limited]]
+
+    def _move(self, limits: Any, moved: Any, narrowed: Any) -> None:
+        """Bounds among the right sides of inequalities, moved and narrowed."""
+        upper = self.law.rows.moving
+        lower = upper + self.law.rows.bounds
+        for k in span(self.law.rows.bounds):
+            limits[upper + k] = limits[upper + k] + moved[k] - narrowed[k]
+            limits[lower + k] = limits[lower + k] - moved[k] - narrowed[k]
+
+    def _too_fast(self, x: Any) -> Any:
+        """How much too fast the worst joint is after the sample [rad/s or m/s]."""
+        law = self.law
+        if self.ahead:
+            self._changed(x)
+        most = variable(self.beyond[0])
+        for place, k in enumerate(law.bounds.limited):
+            a = dot(self.motion[k, :], x[: self.a], self.motion_free[k]) + self.gained[place]
+            for excess, bound in ((a - self.high[place], self.high[place]), (self.low[place] - a, self.low[place])):
+                most.value = maximum(most.value, law.bounds.period * (excess - UNNOTICED * (1.0 + abs(bound))))
+        return most.value
 
     def _rows_of(self, task: Task) -> list[tuple[Any, Any]]:
         """[(A, b)] of a task, over all unknowns; those of torques alone have fewer columns."""
@@ -366,7 +466,7 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
-        report[2] = self.beyond[0]
+        report[2] = self._too_fast(x)
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
