@@ -249,7 +249,8 @@ def test_formulas_are_understood_by_katex(tmp_path):
     script = (
         f"const katex = require({str(DOCS / 'figures/katex/katex.min.js')!r});"
         "for (const [page, formula] of require('./formulas.json'))"
-        "  try { katex.renderToString(formula, {throwOnError: true}) } catch (error) { console.log(page, error.message) }"
+        "  try { katex.renderToString(formula, {throwOnError: true}) }"
+        "  catch (error) { console.log(page, error.message) }"
     )
     run = subprocess.run([node, "-e", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout == ""
