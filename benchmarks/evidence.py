@@ -2,6 +2,7 @@
 
 python benchmarks/evidence.py --robots puma560 ur10e panda --dtype float32 --states 1000000
 python benchmarks/evidence.py --states 67000000 --sub-boxes 1000 --folder certificates
+python benchmarks/evidence.py --robots puma560 ur10e panda --states 1000000000 --gpu
 python benchmarks/evidence.py --constants
 
 For each robot and function: the largest bound over the largest value found, over all outputs; the error bound over the
@@ -43,6 +44,7 @@ AGAIN = 100
 """Chunks from the same random numbers, in other combinations."""
 PARTS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-9, 0.0)
 """Widths of sub-boxes, as parts of the box."""
+GPU_CHUNK = 1 << 21
 SAVED = 2_000_000
 """States after which progress is written."""
 
@@ -90,7 +92,7 @@ class Function:
         made = entries(self.robot, (self.function,), Options(dtype=dtype))
         return next(e for e in made if e.name == self.function)
 
-    def try_states(self, states: int, until: float) -> None:
+    def try_states(self, states: int, until: float, gpu: bool) -> None:
         """Try states up to a number, from where the last run ended, or until so much processor time is used."""
         kernels = {d: self.entry(d).kernel for d in dict.fromkeys((self.dtype, "float64"))}
         names = [name for name, _ in kernels[self.dtype].inputs]
@@ -98,18 +100,24 @@ class Function:
         high = np.array([o["high"] + o["error"] for o in self.outputs])
         # float64 code has an error, too: 2^-29 of the bound for float32
         error = np.array([o["error"] for o in self.outputs]) * (1.0 + 1e-6)
-        for chunk in self.chunks(self.record["states"], states):
+        chunks = self.gpu_chunks if gpu else self.chunks
+        saved = self.record["states"]
+        for chunk in chunks(self.record["states"], states):
             results = {
                 d: _rows(kernel(*(chunk[n].astype(d) for n in names))) for d, kernel in kernels.items()
             }
             values = results[self.dtype]
-            distances = np.abs(results["float64"] - values)  # 0 for float64
-            least, most, far = values.min(axis=0), values.max(axis=0), distances.max(axis=0)
+            distances = abs(results["float64"] - values)  # 0 for float64
+            least, most, far = (
+                _host(x) for x in (values.min(axis=0), values.max(axis=0), distances.max(axis=0))
+            )
             if not ((least >= low) & (most <= high) & (far <= error)).all():  # NaN is outside, too
+                values, distances = _host(values), _host(distances)
                 inside = (values >= low) & (values <= high) & (distances <= error)
                 self.record["outside"] += int((~inside).any(axis=1).sum())
             self.record["states"] += len(values)
-            if self.record["states"] % SAVED < CHUNK:
+            if self.record["states"] - saved >= SAVED:
+                saved = self.record["states"]
                 self.save()
                 if time.process_time() > until:
                     break
@@ -142,6 +150,32 @@ class Function:
                 if number % 2:  # near extreme states
                     moved = np.clip(at[name][base] + size * (moved - at[name][base]), *sides[name])
                 chunk[name] = moved
+            yield chunk
+            done += count
+
+    def gpu_chunks(self, done: int, states: int) -> Iterator[dict[str, Any]]:
+        """The same kinds of states, from random numbers of a GPU."""
+        import cupy
+
+        extremes = [o[key]["state"] for o in self.outputs for key in ("lowest", "highest", "worst")]
+        sides = {n: [cupy.asarray(s.astype(self.dtype)) for s in ends] for n, ends in self.box.bounds.items()}
+        at = {n: cupy.asarray(np.array([state[n] for state in extremes], dtype=self.dtype)) for n in sides}
+        while done < states:
+            count = min(GPU_CHUNK, states - done)
+            rng = cupy.random.default_rng(done)
+            base = (rng.random(count) * len(extremes)).astype("int64")
+            # half of the states are near extreme ones, the others anywhere
+            size = cupy.where(rng.random((count, 1)) < 0.5, 10.0 ** (-8 * rng.random((count, 1))), 1.0)
+            size = size.astype(self.dtype)
+            anywhere = size == 1.0
+            chunk = {}
+            for name, (low, high) in sides.items():
+                shape = (count, len(low))
+                inside = low + (high - low) * rng.random(shape).astype(self.dtype)
+                ends = cupy.where(rng.random(shape) < 0.5, low, high)
+                drawn = cupy.where(rng.random(shape) < 0.5, ends, inside)
+                near = at[name][base] + size * (drawn - at[name][base])
+                chunk[name] = cupy.clip(cupy.where(anywhere, drawn, near), low, high)
             yield chunk
             done += count
 
@@ -210,10 +244,15 @@ def _numbers(program: Any) -> list[Any]:
     return [node for nodes in program.values for node in nodes]
 
 
-def _rows(results: Any) -> np.ndarray:
+def _rows(results: Any) -> Any:
     """Outputs of a call, (states, numbers)."""
     parts = results if isinstance(results, tuple) else (results,)
-    return np.concatenate([np.asarray(x).reshape(len(x), -1) for x in parts], axis=1)
+    return np.concatenate([x.reshape(len(x), -1) for x in parts], axis=1)
+
+
+def _host(values: Any) -> np.ndarray:
+    """An array of the GPU as one of NumPy."""
+    return values.get() if hasattr(values, "get") else values
 
 
 def main() -> None:
@@ -227,6 +266,7 @@ def main() -> None:
     parser.add_argument("--sub-boxes", type=int, default=0, help="sub-boxes that mpmath checks")
     parser.add_argument("--seconds", type=float, default=60.0, help="for the bounds of one output")
     parser.add_argument("--folder", type=Path, help="where certificates and progress are kept")
+    parser.add_argument("--gpu", action="store_true", help="try the states on a GPU, with CuPy")
     parser.add_argument("--minutes", type=float, default=1e9, help="of processor time, then it ends")
     parser.add_argument(
         "--constants", action="store_true", help="constants of the equation of motion instead"
@@ -260,7 +300,7 @@ def main() -> None:
     for name in options.robots:
         for function in options.functions:
             each = Function(name, function, options.dtype, options.seconds, options.folder)
-            each.try_states(options.states, until)
+            each.try_states(options.states, until, options.gpu)
             each.try_sub_boxes(options.sub_boxes, until)
             print(each.row(), flush=True)
 

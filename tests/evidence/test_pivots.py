@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise import evidence
-from linkwise.evidence import pivots, search
 from linkwise.evidence import forms as forms_
+from linkwise.evidence import pivots, search
 from strategies import robots
 
 
@@ -33,7 +33,8 @@ def test_pivots_of_random_robots_stay_in_their_bounds(robot, width, seed):
     bounds = np.array(pivots.pivot_bounds(robot, masses, box))
     q = box.draw(rng, 3000)["q"]
     found = pivots.pivots(np.asarray(robot.mass_matrix(q)))
-    assert (found >= bounds[:, 0]).all() and (found <= bounds[:, 1]).all()
+    assert (found >= bounds[:, 0]).all()
+    assert (found <= bounds[:, 1]).all()
     if width == 0.01:
         assert (bounds[:, 1] <= 1.3 * bounds[:, 0]).all()
 
@@ -61,7 +62,8 @@ def test_forward_dynamics_is_finite_in_the_whole_box(name):
     values = search.exact(program, states, None, [*known, *program.values[0]])[0]
     for node, found in zip([*known, *program.values[0]], values.T, strict=True):
         low, high = analysed.interval(node)
-        assert low <= found.min() and found.max() <= high, node
+        assert low <= found.min(), node
+        assert found.max() <= high, node
 
 
 def test_divisors_that_are_no_pivots_get_no_bounds():

@@ -133,9 +133,10 @@ class _Values:
 
 
 def possible_error(program: Program, states: States, turns: patterns.Patterns, output: Node) -> np.ndarray:
-    """How large the error of one output could be at each state, if all roundings added up: Σ |∂output/∂operation| times
-    half a unit in the last place, and rounded constants. Smooth where the error itself jumps from bit to bit, so that a search finds where
-    errors are large.
+    """How large the error of one output could be at each state, if all roundings added up.
+
+    Σ |∂output/∂operation| times half a unit in the last place, and rounded constants. Smooth where the error itself
+    jumps from bit to bit, so that a search finds where errors are large.
 
     Args:
         program: straight-line.
