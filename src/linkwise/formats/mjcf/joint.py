@@ -113,14 +113,14 @@ def _damping(joint: Element) -> float:
 
 def _limits(joint: Element, hinge: bool, settings: MjcfSettings) -> Limits:
     lower, upper, effort = -math.inf, math.inf, math.inf
-    if (ends := _range(joint, "range", "limited", settings)) is not None:
+    if (ends := limited_range(joint, "range", "limited", settings)) is not None:
         lower, upper = (settings.angle(end) for end in ends) if hinge else ends
-    if (ends := _range(joint, "actuatorfrcrange", "actuatorfrclimited", settings)) is not None:
+    if (ends := limited_range(joint, "actuatorfrcrange", "actuatorfrclimited", settings)) is not None:
         effort = max(abs(force) for force in ends)
     return Limits(lower, upper, effort=effort)
 
 
-def _range(joint: Element, values: str, switch: str, settings: MjcfSettings) -> tuple[float, float] | None:
+def limited_range(joint: Element, values: str, switch: str, settings: MjcfSettings) -> tuple[float, float] | None:
     """The ends of a range that counts. Without a switch it does where its first end is the lower one, so "0 0", which
     is also what MuJoCo writes for no range, is none."""
     limited = joint.get(switch, "auto")
@@ -140,7 +140,7 @@ def _ball_range(joint: Element, settings: MjcfSettings) -> None:
     """The range of a ball joint limits the angle of its rotation, which is not kept."""
     if "range" not in joint.attrib:
         return
-    ends = _range(joint, "range", "limited", settings)
+    ends = limited_range(joint, "range", "limited", settings)
     if ends is not None and ends[0] != 0.0:
         raise joint.error(f"range={joint.get('range')!r}: the first number is 0 for a ball joint")
     if ends is not None:
