@@ -17,7 +17,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.formats.mjcf.geom import SIZES, geom_place
-from linkwise.formats.mjcf.joint import limited_range
+from linkwise.formats.mjcf.joint import range_of
 from linkwise.formats.mjcf.reader import WORLD
 from linkwise.formats.xml import Element
 from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching
@@ -132,7 +132,7 @@ class _Contacts(GeomReader):
         """What is said about tendons that end somewhere: they do not here."""
         for section in (s for s in self.root if s.tag == "tendon"):
             for tendon in (self.defaults.resolve(each, kind="tendon") for each in section):
-                if limited_range(tendon, "range", "limited", self.settings) is not None:
+                if range_of(tendon, "range", "limited", self.settings) is not None:
                     yield f"tendon {tendon.get('name', '')!r}: its range has no ends here"
 
     def geoms(self) -> Iterator[_MjcfGeom]:
