@@ -22,6 +22,7 @@ CHOSEN = 700  # triangles of a body by which spheres are chosen at first
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
 _ROUNDS = 8  # in which triangles that are not covered yet are added to the chosen ones
 _KEPT = 0.15  # part of the excess that is for triangles beside the chosen ones
+_LARGER = 1.15  # factor of the excess where it needs too many spheres
 _ADDED = 400  # of them in a round
 _SURFACE = 1500  # points by which spheres inside are bounded
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
@@ -85,13 +86,13 @@ class Cover:
             most: number of spheres.
         """
         candidates = self._candidates(_spread(triangles, CHOSEN))
-        while len(candidates.chosen(excess)) > 0.7 * most:  # more triangles are to follow
-            excess *= 1.3
+        while len(candidates.chosen(excess)) > most:
+            excess *= _LARGER
         while True:
             found, candidates = self._covering(triangles, candidates, excess, most)
             if found is not None:
                 return self._enlarged(found)
-            excess *= 1.3
+            excess *= _LARGER
 
     def _covering(
         self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int
