@@ -240,15 +240,21 @@ class Online:
         A duration that one joint needs can be impossible for another one, which is a fault of its plan: then the next
         one is looked for.
         """
-        earliest, planned = kernels.earliest_kernel(), kernels.plan_kernel()
-        times = least
-        for _ in range(MOST_ROUNDS):
-            before = times
-            times = earliest(*lanes, times.reshape(-1, 1), threads=threads).reshape(least.shape)
+
+        def tried(shortest: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+            each = kernels.earliest_kernel()(*lanes, shortest.reshape(-1, 1), threads=threads)
+            times = each.reshape(least.shape)
             if self.together:
                 times = np.ascontiguousarray(np.broadcast_to(times.max(axis=-1, keepdims=True), least.shape))
-            plan = planned(*lanes, times.reshape(-1, 1), threads=threads)
-            if not plan[3].any() or np.array_equal(times, before, equal_nan=True):
+            return times, kernels.plan_kernel()(*lanes, times.reshape(-1, 1), threads=threads)
+
+        times, plan = tried(least)
+        for _ in range(MOST_ROUNDS):
+            before = times
+            if not plan[3].any():
+                break
+            times, plan = tried(before)
+            if np.array_equal(times, before, equal_nan=True):
                 break
         return times, plan
 
