@@ -107,18 +107,15 @@ def test_too_few_steps_are_told_by_the_residual():
 
 
 def test_bounds_that_contradict_the_boxes_are_missed_as_little_as_possible():
-    """Bounds that no x within the boxes reaches: what they are missed by, as squares in units of their rows, is the
-    least there is, found by a method of least squares within boxes whose active bounds are tried until they stay; boxes
-    are kept."""
+    """Bounds that no x within the boxes reaches: what they are missed by, as squares, is the least there is, found by a
+    method of least squares within boxes whose active bounds are tried until they stay; boxes are kept."""
     for seed in range(8):
         rows, P, p, S, limits = programme(seed, points=1, bounds=4)
         rng = np.random.default_rng(100 + seed)
         middle = rng.choice([-1, 1], 4) * rng.uniform(1, 3, 4)
         limits[rows.moving :] = np.concatenate([middle + 0.1, 0.1 - middle])
-        unit = (S[:4] ** 2 / (np.diag(P) / np.diag(P).mean())).sum() / 4
-        units = np.concatenate([np.ones(rows.moving - rows.hard), np.full(8, max(unit, 1.0) ** -0.5)])
-        G = units[:, None] * inequalities(rows, S, limits)[2 * rows.boxes :]
-        h = units * limits[2 * rows.boxes :]
+        G = inequalities(rows, S, limits)[2 * rows.boxes :]
+        h = limits[2 * rows.boxes :]
         x, _, residual = solved(rows, P, p, S, limits, 40)
         assert (np.abs(x) <= limits[:5] + 1e-4).all()
         missed = np.linalg.norm(np.maximum(G @ x - h, 0.0))

@@ -204,9 +204,9 @@ class ActiveSet:
                 self.U[i, j] = raw[i, j] * inverse
 
     def _softness(self) -> Any:
-        """What bounds are exceeded by for a multiplier of one, in the units of their rows: accelerations of a light
-        wrist are many times its torques, and rows that are stiffer by many digits leave none of B's."""
-        if self.rows.others or not self.rows.bounds:
+        """What bounds are exceeded by for a multiplier of one, without facets in the units of their rows: accelerations
+        of a light wrist are many times its torques, and rows that are stiffer by many digits leave none of B's."""
+        if self.rows.others or self.rows.facets or not self.rows.bounds:
             return 1.0 / self.soft
         N, total = self.rows.boxes, variable(0.0)
         inverse = empty(N)
