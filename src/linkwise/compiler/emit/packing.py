@@ -58,7 +58,7 @@ def end_block(writer: Writer, lanes: Lanes, left: str) -> str:
     writer.effect("br i1 %gathered, label %scatter, label %collect")
     writer.start_block("collect")
     mask = writer.value("load i64, ptr %unfinished")
-    writer.effect(f"call void @add_waiting(ptr %waiting, i64 {mask}, i64 %state, i64 %end)")
+    writer.effect(f"call void @add_waiting(ptr %waiting, i64 {mask}, i64 %state, i64 %end, ptr null)")
     return writer.value(f"icmp sge i64 {left}, {lanes.width}")
 
 
@@ -93,7 +93,10 @@ def compute_again(
     for base, room, size in outs:
         writer.effect(f"call void @scatter_rows(ptr {base}, ptr {room}, i64 {size}, ptr %gathered_list)")
     mask = writer.value("load i64, ptr %unfinished")
-    writer.effect(f"call void @pass_on(ptr %slowest, i64 {mask}, ptr %gathered_list)")
+    counter = writer.value(f"getelementptr i64, ptr %gathered_list, i64 {2 * lanes.width}")
+    end = writer.value(f"load i64, ptr {counter}")
+    given = f"ptr %slowest, i64 {mask}, i64 0, i64 {end}, ptr %gathered_list"
+    writer.effect(f"call void @add_waiting({given})")
     writer.effect("call void @drop_waiting(ptr %gathered_list)")
     writer.effect("br label %check")
 
@@ -143,10 +146,11 @@ _TEXT = """
 declare i64 @llvm.cttz.i64(i64, i1)
 declare i64 @llvm.ctpop.i64(i64)
 
-; Append the states of the lanes in the mask that are before the end.
-define internal void @add_waiting(ptr %list, i64 %mask, i64 %state, i64 %end) nounwind noinline {{
+; Append the states of the lanes in the mask that are before the end; another list has the numbers of gathered ones.
+define internal void @add_waiting(ptr %list, i64 %mask, i64 %state, i64 %end, ptr %numbers) nounwind noinline {{
 entry:
   %counter = getelementptr i64, ptr %list, i64 {room}
+  %gathered = icmp ne ptr %numbers, null
   br label %lane
 lane:
   %left = phi i64 [ %mask, %entry ], [ %rest, %next ]
@@ -156,42 +160,14 @@ take:
   %k = call i64 @llvm.cttz.i64(i64 %left, i1 true)
   %less = sub i64 %left, 1
   %rest = and i64 %left, %less
-  %which = add i64 %state, %k
-  %inside = icmp slt i64 %which, %end
+  %own = add i64 %state, %k
+  %inside = icmp slt i64 %own, %end
   br i1 %inside, label %add, label %next
 add:
-  %number = load i64, ptr %counter
-  %place = getelementptr i64, ptr %list, i64 %number
-  store i64 %which, ptr %place
-  %more = add i64 %number, 1
-  store i64 %more, ptr %counter
-  br label %next
-next:
-  br label %lane
-done:
-  ret void
-}}
-
-; Append those of the first W states of another list whose lanes are in the mask.
-define internal void @pass_on(ptr %list, i64 %mask, ptr %from) nounwind noinline {{
-entry:
-  %counter = getelementptr i64, ptr %list, i64 {room}
-  %from_counter = getelementptr i64, ptr %from, i64 {room}
-  %end = load i64, ptr %from_counter
-  br label %lane
-lane:
-  %left = phi i64 [ %mask, %entry ], [ %rest, %next ]
-  %some = icmp ne i64 %left, 0
-  br i1 %some, label %take, label %done
-take:
-  %k = call i64 @llvm.cttz.i64(i64 %left, i1 true)
-  %less = sub i64 %left, 1
-  %rest = and i64 %left, %less
-  %inside = icmp slt i64 %k, %end
-  br i1 %inside, label %add, label %next
-add:
+  %from = select i1 %gathered, ptr %numbers, ptr %list
   %source = getelementptr i64, ptr %from, i64 %k
-  %which = load i64, ptr %source
+  %known = load i64, ptr %source
+  %which = select i1 %gathered, i64 %known, i64 %own
   %number = load i64, ptr %counter
   %place = getelementptr i64, ptr %list, i64 %number
   store i64 %which, ptr %place
