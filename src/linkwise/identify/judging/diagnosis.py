@@ -156,7 +156,7 @@ class Search:
         self.of_drives = False
         """Whether the causes are torques of single joints alone: with other gains of all drives some stand out."""
         self.explained = False
-        """Whether a hypothesis was accepted, told from others or not."""
+        """Whether a hypothesis was accepted, told from others or not, that the file's masses agree with."""
 
     @property
     def suspicious(self) -> bool:
@@ -185,7 +185,7 @@ class Search:
             better, rivals = self._better(now)
             if better is None:
                 break
-            self.explained = True
+            self.explained |= not self.screen.trusted or better.agreement >= UNLIKE_ANY
             if number == 0:  # of several causes each may be found first
                 equals = [rival for rival in rivals if not self._clearer(now, better, rival)]
             said.append(better.hypothesis)
