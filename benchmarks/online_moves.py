@@ -75,12 +75,13 @@ def planned(given: dict[str, np.ndarray]) -> tuple[np.ndarray, tuple[np.ndarray,
     lanes = [a.reshape(-1, 1) for a in given.values()]
     T = np.zeros(shape[0])
     for _ in range(40):
+        before = T
         at_least = np.repeat(T, shape[1])[:, np.newaxis]
-        new = kernels.earliest_kernel()(*lanes, at_least, threads=1).reshape(shape).max(axis=1)
-        if np.array_equal(new, T):
+        T = kernels.earliest_kernel()(*lanes, at_least, threads=1).reshape(shape).max(axis=1)
+        plan = kernels.plan_kernel()(*lanes, np.repeat(T, shape[1])[:, np.newaxis], threads=1)
+        if not plan[3].any() or np.array_equal(T, before):
             break
-        T = new
-    return T, kernels.plan_kernel()(*lanes, np.repeat(T, shape[1])[:, np.newaxis], threads=1)
+    return T, plan
 
 
 def excess(given: dict[str, np.ndarray], T: np.ndarray, plan: tuple[np.ndarray, ...]) -> tuple[float, float]:
@@ -129,21 +130,22 @@ int main(void)
         struct timespec a, b;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
         for (int k = 0; k < {count}; ++k) {{
-            double T = 0.0, last = -1.0;
-            while (T > last) {{
+            double T = 0.0, last;
+            int again;
+            do {{
                 last = T;
+                again = 0;
                 for (int joint = 0; joint < {joints}; ++joint) {{
                     const double *x = data[k][joint];
                     online_earliest({arguments}, &T, new);
                     T = new[0];
                 }}
-                if ({joints} == 1) break;
-            }}
-            for (int joint = 0; joint < {joints}; ++joint) {{
-                const double *x = data[k][joint];
-                (void)online_plan({arguments}, &T, durations, jerks, weight);
-                sum += weight[0];
-            }}
+                for (int joint = 0; joint < {joints}; ++joint) {{
+                    const double *x = data[k][joint];
+                    again |= online_plan({arguments}, &T, durations, jerks, weight);
+                    sum += weight[0];
+                }}
+            }} while (again && T > last);
         }}
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
         double t = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);

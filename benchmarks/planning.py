@@ -6,8 +6,7 @@ of processor time from loading the file to the first result. ``plans``: problems
 cage: solved, times; a problem that is shown to have no solution is named and replaced by another one. ``check``:
 motions of these problems by coal on the meshes and by Pinocchio's torques.
 
-Robots are files of the package example-robot-data (or below ``--models FOLDER``), or bundled ones, which have no
-meshes.
+Robots are files below ``--models FOLDER``, of the package example-robot-data, or bundled ones, which have no meshes.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 os.environ.setdefault("LINKWISE_THREADS", "1")
 
 import numpy as np
-from planning_parts.meshes import LOCKED, Meshes
+from planning_parts.meshes import Meshes, loaded
 from planning_parts.problems import SCENES, problem, reach_of
 from planning_parts.separated import why_separated
 
@@ -47,7 +47,9 @@ def main() -> None:
             "coal [ns]   first use [s]"
         )
         for name, (robot, file) in robots.items():
-            _validity(name, robot, file, options)
+            with tempfile.TemporaryDirectory() as folder:  # nothing is known of the robot
+                os.environ["LINKWISE_CACHE"] = folder
+                _validity(name, robot, file, options)
     if "plans" in options.parts:
         print(
             "robot                    scene     problems  solved  in 0.1 s"
@@ -69,7 +71,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--robots", default="panda,ur5_joint_limited_robot,kinova,xarm7,z1,ur10_joint_limited_robot"
     )
-    parser.add_argument("--models", type=Path, help="folder with the files of example-robot-data")
+    parser.add_argument("--models", type=Path, help="folder with further URDF files")
     parser.add_argument("--scenes", default=",".join(SCENES))
     parser.add_argument("--states", type=int, default=8192)
     parser.add_argument("--repeats", type=int, default=20)
@@ -81,9 +83,8 @@ def _options() -> argparse.Namespace:
 
 def _robot(name: str, models: Path | None) -> tuple[lw.Robot, Path | None]:
     """A robot, and its file where it has meshes."""
-    if models is not None:
-        file = next(iter(sorted(models.rglob(f"{name}.urdf"))), None)
-    else:
+    file = next(iter(sorted(models.rglob(f"{name}.urdf"))), None) if models is not None else None
+    if file is None:
         try:
             files = importlib.metadata.distribution("example-robot-data").files or []
         except importlib.metadata.PackageNotFoundError:
@@ -93,15 +94,14 @@ def _robot(name: str, models: Path | None) -> tuple[lw.Robot, Path | None]:
         if name not in lw.robots():
             raise SystemExit(f"{name}: no such file; install example-robot-data or give --models FOLDER")
         return lw.load(name), None
-    locks = {joint: value for joint, value in LOCKED.items() if joint == "panda_finger_joint1"}
-    return lw.load(file, lock=locks if name == "panda" else None), file
+    return loaded(name, file), file
 
 
 def _validity(name: str, robot: lw.Robot, file: Path | None, options: argparse.Namespace) -> None:
     reach = reach_of(robot)
     begin = time.process_time()
-    fresh = lw.load(file, lock=LOCKED if name == "panda" else None) if file else robot
-    count = 59 if name == "panda" else None
+    fresh = loaded(name, file) if file else robot
+    count = 61 if name == "panda" else None  # of which 59 are needed, as many as VAMP has
     checks = Validity(fresh, spheres=spheres_of(fresh, count=count))
     lower, upper = position_range(robot, None, None)
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
@@ -232,3 +233,24 @@ def test_every_old_page_has_a_new_place():
         assert any("](" in new for new in places) or (DOCS / f"{name}.md").exists() or name == "promises", (
             name
         )
+
+
+def test_formulas_are_understood_by_katex(tmp_path):
+    """Those in running text and tables as well as those on lines of their own."""
+    node = shutil.which("node") or pytest.skip("no node")
+    found: list[tuple[str, str]] = []
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        found += [(page.name, each) for each in re.findall(r"^\$\$$(.*?)^\$\$$", text, re.M | re.S)]
+        text = re.sub(r"^\$\$$.*?^\$\$$", "", text, flags=re.M | re.S)
+        found += [(page.name, each) for each in re.findall(r"\$([^$\n]+)\$", text)]
+    assert len(found) > 150
+    (tmp_path / "formulas.json").write_text(json.dumps(found))
+    script = (
+        f"const katex = require({str(DOCS / 'figures/katex/katex.min.js')!r});"
+        "for (const [page, formula] of require('./formulas.json'))"
+        "  try { katex.renderToString(formula, {throwOnError: true}) }"
+        "  catch (error) { console.log(page, error.message) }"
+    )
+    run = subprocess.run([node, "-e", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout == ""

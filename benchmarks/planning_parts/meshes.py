@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,23 @@ class Meshes:
 
 MARGINS = (0.04, 0.015, 0.005, 0.0015)  # [m] that coal is asked about
 LOCKED = {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}
+MOVING = {  # joints that are planned: both arms of Baxter, arm and torso of Fetch; others stay where they are
+    "panda": "panda_joint",
+    "baxter": "right_|left_",
+    "fetch": "torso|shoulder|upperarm|elbow|forearm|wrist",
+    "tiago_no_hand": "torso|arm_",
+}
+
+
+def loaded(name: str, file: Path) -> lw.Robot:
+    """A robot of which the joints of ``MOVING`` move.
+
+    Args:
+        name: of the robot.
+        file: its URDF file.
+    """
+    robot = lw.load(file)
+    if name not in MOVING:
+        return robot
+    still = [joint for joint in robot.joint_names if not re.match(MOVING[name], joint)]
+    return lw.load(file, lock={joint: LOCKED.get(joint, 0.0) for joint in still})

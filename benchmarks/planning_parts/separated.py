@@ -23,7 +23,8 @@ JOINTS = 2  # the first ones
 def why_separated(meshes: Meshes, problem: PlanningProblem) -> str | None:
     """The joint and the value that it cannot pass; None where that is not shown."""
     lower, upper = meshes.robot.limits.lower, meshes.robot.limits.upper
-    if not np.isfinite([lower[:JOINTS], upper[:JOINTS]]).all():
+    first = meshes.robot.moving_joints[0]
+    if not np.isfinite([lower[:JOINTS], upper[:JOINTS]]).all() or not first.turns:
         return None
     for joint in range(JOINTS):
         start, goals = problem.start[joint], problem.goal[:, joint]
@@ -63,8 +64,9 @@ def _deepest(world: World, points: np.ndarray, half: float, axis: np.ndarray) ->
     """How much deeper in an obstacle a point is than it moves while the first joint, through ``axis``, turns by
     ``half``."""
     moved = half * np.linalg.norm(points - axis, axis=1)
-    return max(
+    depths = [
         float((-solids.distance(kind, row, tuple(points.T), 0.0) - moved).max())
         for kind in COLUMNS
         for row in world.solids[kind].tolist()
-    )
+    ]
+    return max(depths, default=-np.inf)

@@ -60,6 +60,14 @@ def test_what_is_kept_all_the_way(linkwise, tmp_path):
     assert "--keep-axis" in linkwise(*ends, "--tilt", "0.1").err
     assert linkwise(*ends, "--distance", "0.1").status == 2
     assert linkwise(*ends, "--keep-axis", "0,0,1").status == 2
+    for option, numbers in (
+        ("--keep-axis", "0,0,0,0,0,-1"),
+        ("--keep-axis", "0,0,1,0,0,0"),
+        ("--keep-plane", "0,0,0,1"),
+    ):
+        refused = linkwise(*ends, option, numbers)
+        assert refused.status == 2
+        assert f"{option}: the numbers of a direction must not all be 0" in refused.err
 
 
 def test_no_motion_and_bad_input(linkwise, tmp_path):

@@ -24,7 +24,7 @@ def mesh_arm(folder, seed: int = 0, joints: int = 5, height: float = 0.32) -> st
         size = rng.uniform(0.05, 0.09)
         column = cylinder(size, height, sides=12).moved(Transform(np.eye(3), [0.0, 0.0, 0.6 * height]))
         extra = box(rng.uniform(0.06, 0.14, 3)).moved(Transform(np.eye(3), [0.02, 0.0, 0.7 * height]))
-        _write_stl(folder / f"link{k}.stl", joined([column, extra]))
+        write_stl(folder / f"link{k}.stl", joined([column, extra]))
         parts.append(LINK.format(name=f"link{k}", collision=COLLISION.format(name=f"link{k}")))
         if k < joints:
             parts.append(
@@ -37,7 +37,8 @@ def mesh_arm(folder, seed: int = 0, joints: int = 5, height: float = 0.32) -> st
     return str(file)
 
 
-def _write_stl(path, mesh) -> None:
+def write_stl(path, mesh) -> None:
+    """Triangles in a binary STL file."""
     triangles = mesh.vertices[mesh.faces].astype("<f4")
     records = np.zeros(
         len(triangles), dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("rest", "<u2")]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mjcf_efforts import largest_efforts
 from mjcf_stubs import with_stubs
 
 import linkwise as lw
@@ -160,6 +161,9 @@ def test_robots_as_found_in_the_wild(path, stubs, record_property):
         raise
     compare(robot.with_constraints([]), peer, states=2)
     compare_constraints(robot, peer)
+    efforts = largest_efforts(peer)
+    limits = {joint.name: joint.limits.effort for joint in robot.joints if joint.name in efforts}
+    assert limits == pytest.approx({name: efforts[name] for name in limits}, rel=1e-9)
     say("agrees")
 
 

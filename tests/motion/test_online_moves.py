@@ -121,6 +121,36 @@ def test_velocity_and_acceleration_are_continuous_integrals_of_the_jerk():
         assert (np.abs(b.qdd - a.qdd) <= 1.001 * step * tasks["jerk"] + 1e-12).all()
 
 
+def test_a_plan_says_whether_its_duration_is_possible():
+    """Joints arrive together without a second look at their durations: a plan for an impossible one is a fault."""
+    tasks = random_tasks(3000, 1, 7, beyond=1.3)
+    lanes, T = list(tasks.values()), durations(tasks)
+    share = np.random.default_rng(0).uniform(0.0, 3.0, T.shape)
+    t = (share * T)[:, np.newaxis]
+    following = kernels.earliest_kernel()(*lanes, t)
+    impossible = following > t[:, 0] * (1 + 1e-6)
+    later = impossible & (share > 1.0)
+    assert later.sum() > 5  # in an interval of impossible durations after possible ones
+    fault = kernels.plan_kernel()(*lanes, t)[3] > 0
+    assert np.array_equal(fault, impossible)
+
+
+def test_joints_that_arrive_together_have_a_duration_that_all_of_them_can_have():
+    tasks = random_tasks(400, 3, 3)
+    online = motion.Online(1.0, 2.0, 10.0, dof=3)
+    inside = {name: np.clip(tasks[name], -0.9, 0.9) for name in ("qd", "qdd", "target_velocity")}
+    plan = online.plan(
+        tasks["q"], inside["qd"], inside["qdd"], target=tasks["target"], velocity=inside["target_velocity"]
+    )
+    ones = np.ones((400, 3))
+    limits = (ones, -ones, 2.0 * ones, -2.0 * ones, 10.0 * ones)
+    state = (tasks["q"], inside["qd"], inside["qdd"], tasks["target"], inside["target_velocity"], 0.0 * ones)
+    names = list(tasks)
+    assert not plan.fault.any()
+    slowest = durations(dict(zip(names, (*state, *limits), strict=True)))
+    assert np.allclose(plan.duration, slowest[:, np.newaxis], rtol=1e-12)
+
+
 def test_no_shorter_duration_is_possible():
     """The set of durations is searched on a grid, by the definition: the target is between nearest and furthest."""
     from linkwise.motion.online.earliest import Earliest

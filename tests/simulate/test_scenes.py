@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -190,6 +191,15 @@ def test_files_say_what_touches(tmp_path, recwarn):
     ):
         with pytest.raises(lw.ModelError, match=message):
             loaded(text)
+    alone = 'contype="1" conaffinity="0"'  # touches a floor, not its own kind
+    bare = re.sub(r'<geom name="floor"[^>]*/>', "", dog(ball.format(more=alone), trunk=alone))
+    (tmp_path / "bare.xml").write_text(bare)
+    (tmp_path / "room.xml").write_text(
+        '<mujoco><include file="bare.xml"/><worldbody><geom type="plane" size="1 1 1"/></worldbody></mujoco>'
+    )
+    with pytest.raises(lw.ModelError, match=r"nothing to touch.* load .*room\.xml, which includes it"):
+        lw.load(tmp_path / "bare.xml", contact=True)
+    assert "foot0" in lw.load(tmp_path / "room.xml", contact=True).contact_names
     with pytest.raises(lw.ModelError, match="with_contacts"):
         lw.load("puma560", contact=True)
     urdf = tmp_path / "arm.urdf"

@@ -174,7 +174,7 @@ def _show_parts(
         for function in functions:
             entry = next(e for e in entries(robot, (function,), chosen) if e.name == function)
             program, whole = program_and_box(robot, entry, fma=not options["no_fma"], **box)
-            found[function] = divide(program, whole, most=options["divide"])
+            found[function] = divide(program, whole, most=options["divide"], robot=robot)
             advance()
     if as_json:
         say_json(

@@ -220,6 +220,10 @@ def _kept(
     from linkwise.motion import Keep
 
     kept: dict[str, Any] = {"frame": frame}
+    vectors = {"keep-axis": axis and (axis[:3], axis[3:]), "keep-plane": plane and (plane[:3],)}
+    for option, given in vectors.items():
+        if not all(any(vector) for vector in given or ()):
+            raise click.UsageError(f"--{option}: the numbers of a direction must not all be 0")
     if axis is not None:
         kept |= {"axis": axis[:3], "direction": axis[3:], "tilt": tilt}
     if plane is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = {
     "Page": "open port host dark no-shadows",
-    "Robot": "frame meshes gravity lock base mimic",
+    "Robot": "frame contact meshes gravity lock base mimic",
     "Motion": "trajectory",
     "Output": "out json",
 }
@@ -56,6 +56,11 @@ _HEADINGS = {
     "--trajectory", metavar="FILE", help="A motion to play: a table with t, q1 … qn and, if known, qd, qdd."
 )
 @click.option("--frame", metavar="NAME", help="The frame that carries the load and can be dragged.")
+@click.option(
+    "--contact",
+    is_flag=True,
+    help="Contacts of the file with the ground: a robot with feet stands, and its body can be dragged.",
+)
 @click.option("--dark", is_flag=True, help="A dark page.")
 @click.option(
     "--no-shadows", is_flag=True, help="No shadows and reflections: much faster without a graphics card."
@@ -80,6 +85,7 @@ def command(
     meshes,
     trajectory,
     frame,
+    contact,
     dark,
     no_shadows,
     open_browser,
@@ -106,11 +112,14 @@ def command(
       linkwise view arm.urdf --meshes ../arm_meshes --trajectory motion.csv
       linkwise view arm.urdf identified.toml
       linkwise view arm.urdf --out arm.html
+      linkwise view scene.xml --contact
     """
     check_targets(out)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded, *beside = (load_robot(each, gravity, lock, base, mimic) for each in (robot, *others))
+        loaded, *beside = (
+            load_robot(each, gravity, lock, base, mimic, contact=contact) for each in (robot, *others)
+        )
     show_warnings(caught)  # now, as the command goes on until it is stopped
     options: dict[str, Any] = {"meshes": meshes, "motion": _motion(loaded, trajectory), "frame": frame}
     if out is not None:

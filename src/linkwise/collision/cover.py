@@ -21,7 +21,9 @@ FINEST = 120  # cells of this grid along the longest edge of a body
 CHOSEN = 700  # triangles of a body by which spheres are chosen at first
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
 _ROUNDS = 8  # in which triangles that are not covered yet are added to the chosen ones
-_ADDED = 160  # of them in a round
+_KEPT = 0.15  # part of the excess that is for triangles beside the chosen ones
+_LARGER = 1.15  # factor of the excess where it needs too many spheres
+_ADDED = 400  # of them in a round
 _SURFACE = 1500  # points by which spheres inside are bounded
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
@@ -60,7 +62,7 @@ class Cover:
         Args:
             excess: [m].
         """
-        return len(_chosen(self._whole.far <= self._whole.reach(excess)))
+        return len(self._whole.chosen(excess))
 
     def spheres(self, excess: float) -> Covering:
         """Spheres that contain all triangles.
@@ -68,7 +70,9 @@ class Cover:
         Args:
             excess: how far they reach beyond the surface [m], about.
         """
-        return self._enlarged(self._covering(self.triangles, self._whole, excess))
+        found = self._covering(self.triangles, self._whole, excess, len(self.triangles))[0]
+        assert found is not None
+        return self._enlarged(found)
 
     def _enlarged(self, found: Covering) -> Covering:
         return Covering(found.centre, found.radius + self.grown, found.owner)
@@ -81,29 +85,33 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        candidates = self._candidates(_spread(triangles, CHOSEN // 2))
-        while len(_chosen(candidates.far <= candidates.reach(excess))) > 0.7 * most:
-            excess *= 1.3
+        candidates = self._candidates(_spread(triangles, CHOSEN))
+        while len(candidates.chosen(excess)) > most:
+            excess *= _LARGER
         while True:
-            found = self._covering(triangles, candidates, excess)
-            if len(found.radius) <= most:
+            found, candidates = self._covering(triangles, candidates, excess, most)
+            if found is not None:
                 return self._enlarged(found)
-            excess *= 1.3
+            excess *= _LARGER
 
-    def _covering(self, triangles: np.ndarray, candidates: _Candidates, excess: float) -> Covering:
-        """Spheres that contain all triangles: those that a choice leaves out are added to what it is made by."""
+    def _covering(
+        self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int
+    ) -> tuple[Covering | None, _Candidates]:
+        """Spheres that contain all triangles, None where ``most`` are not enough, and what they were chosen of:
+        triangles that a choice leaves out are added to what it is made by."""
         owner, chosen = np.zeros(0, int), np.zeros(0, int)
         middle, around = (each.astype(np.float32) for each in _own(triangles))
         for _ in range(_ROUNDS):
-            reach = candidates.reach(excess)
-            chosen = _chosen(candidates.far <= reach)
+            reach, chosen = candidates.reach(excess), candidates.chosen(excess)
+            if len(chosen) > most:
+                return None, candidates
             beyond = _distances(middle, candidates.centre[chosen])
             beyond += around[:, None] - reach[chosen]
             owner = beyond.argmin(axis=1)
             unsure = np.flatnonzero(beyond[np.arange(len(owner)), owner] > 0.0)
             beyond = corner_distances(triangles[unsure], candidates.centre[chosen]) - reach[chosen]
             owner[unsure] = beyond.argmin(axis=1)
-            lacking = unsure[beyond.min(axis=1, initial=np.inf) > 0.0]
+            lacking = unsure[beyond.min(axis=1, initial=np.inf) > _KEPT * excess]
             if not len(lacking):
                 break
             more = self._candidates(triangles[lacking[:: max(1, len(lacking) // _ADDED)]])
@@ -113,7 +121,7 @@ class Cover:
         size = np.zeros(len(used))
         reach = np.sqrt(((triangles - centre[owner][:, None]) ** 2).sum(axis=-1)).max(axis=1)
         np.maximum.at(size, owner, reach)
-        return Covering(centre, size, owner)
+        return Covering(centre, size, owner), candidates
 
     def _candidates(self, few: np.ndarray) -> _Candidates:
         inside, own = self._inside.spheres(few), _own(few)
@@ -155,8 +163,12 @@ class _Candidates(NamedTuple):
     far: np.ndarray
 
     def reach(self, excess: float) -> np.ndarray:
-        """Radii of spheres that reach no farther beyond the surface than the excess [m], or as little as they can."""
-        return (np.maximum(self.radius + excess, self.least) + _ROUNDING).astype(np.float32)
+        """Radii of spheres that reach less far beyond the surface than the excess [m], or as little as they can."""
+        return (np.maximum(self.radius + (1.0 - _KEPT) * excess, self.least) + _ROUNDING).astype(np.float32)
+
+    def chosen(self, excess: float) -> np.ndarray:
+        """Numbers of few spheres that cover the triangles."""
+        return _chosen(self.far <= self.reach(excess))
 
     def with_further(self, more: _Candidates) -> _Candidates:
         """These and others."""
@@ -170,15 +182,15 @@ class _Candidates(NamedTuple):
 
 def _chosen(covers: np.ndarray) -> np.ndarray:
     """Numbers of candidates that together cover what any covers; covers: (triangles, candidates)."""
-    left = covers.any(axis=1)
-    gain = covers[left].sum(axis=0)
+    covers = covers[covers.any(axis=1)]
+    gain = covers.sum(axis=0, dtype=np.int32)
     chosen: list[int] = []
-    while left.any():
+    while len(covers):
         best = int(gain.argmax())
         chosen.append(best)
-        new = left & covers[:, best]
-        gain = gain - covers[new].sum(axis=0)
-        left &= ~new
+        new = covers[:, best]
+        gain -= covers[new].sum(axis=0, dtype=np.int32)
+        covers = covers[~new]
     return np.array(chosen, dtype=int)
 
 
@@ -191,7 +203,9 @@ def _spread(triangles: np.ndarray, count: int) -> np.ndarray:
     kept = np.arange(len(triangles))
     for cells in (48, 36, 28, 22, 17, 13, 10, 8, 6, 4):
         place = ((middle - low) / size * cells).astype(int)
-        kept = np.unique(place[:, 0] * 10_000 + place[:, 1] * 100 + place[:, 2], return_index=True)[1]
+        first = np.full(cells**3, -1)
+        first[((place[:, 0] * cells + place[:, 1]) * cells + place[:, 2])[::-1]] = np.arange(len(place))[::-1]
+        kept = first[first >= 0]
         if len(kept) <= count:
             break
     return triangles[kept]

@@ -147,7 +147,7 @@ class Reading:
         shown = {each.link for each in collision.visuals}
         links = [link.name for link in robot.links]
         incomplete = [link for link in links if link in collision.missing or link not in shown]
-        visual = read_looks(source[0], folders) if source and incomplete else Looks()
+        visual = read_looks(source[0], folders, links=incomplete) if source and incomplete else Looks()
         gone: set[str] = set()
         for link in links:
             chosen = self._chosen(link, collision, visual)

@@ -42,6 +42,7 @@ GROUPED = 8  # of them in a group
 _LEAST_EXCESS = 1e-3  # [m]
 _HALVINGS = 9  # of the range of the excess
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
+_CENTRED = 200  # points by which it is found, about
 
 
 class SmallSpheres(NamedTuple):
@@ -232,7 +233,7 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 6 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 7 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
@@ -254,7 +255,7 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
 
 def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 4 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
+    name = b"small spheres 5 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
     return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
 
 
@@ -305,12 +306,17 @@ def enclosing_sphere(points: np.ndarray, radii: np.ndarray | float = 0.0) -> tup
     flat = points.reshape(-1, 3)
     sizes = np.broadcast_to(np.asarray(radii, dtype=float).reshape(-1), len(flat))
     centre = (flat.min(axis=0) + flat.max(axis=0)) / 2
+    some = slice(None, None, max(1, len(flat) // _CENTRED))
     best, least = centre, np.inf
     for k in range(1, _CENTRING):
-        away = flat - centre
-        far = np.sqrt((away * away).sum(axis=1)) + sizes
+        far = _farthest(flat[some], sizes[some], centre)
         farthest = int(far.argmax())
         if far[farthest] < least:
             best, least = centre, float(far[farthest])
-        centre = centre + (flat[farthest] - centre) / (k + 1)
-    return best, least
+        centre = centre + (flat[some][farthest] - centre) / (k + 1)
+    return best, float(_farthest(flat, sizes, best).max())
+
+
+def _farthest(points: np.ndarray, radii: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    away = points - centre
+    return np.sqrt((away * away).sum(axis=1)) + radii

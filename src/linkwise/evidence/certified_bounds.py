@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from linkwise.compiler.ir.unrolled import UnrollError, unrolled
 from linkwise.compiler.shapes import nest
 from linkwise.embedded.entries import entries
 from linkwise.embedded.entry import Entry, Options
-from linkwise.evidence import intervals, rounding, search
+from linkwise.evidence import intervals, pivots, rounding, search
 from linkwise.evidence.box import Box, box_of
 from linkwise.evidence.forms import LIMITS, EvidenceError, Forms, Problem, analyse
 from linkwise.evidence.intervals import Interval
@@ -29,6 +29,8 @@ _RANDOM = 20000
 """Random states of a search."""
 _STARTS = 16
 """The best of them, from which it goes on."""
+_LEVELLED = 2000
+"""Random states whose value is moved between its limits."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ def certify_entry(
         payload=payload,
         given=given,
     )
-    forms = analyse(program, box, keep=True)
+    forms = analyse(program, box, keep=True, known=pivots.divisors(robot, program, box))
     errors = rounding.errors(forms)
     ranges = _Ranges(forms, tolerance, seconds)
     compared = _Search(entry, forms, seed, fma)
@@ -232,7 +234,7 @@ def certify_entry(
     for k, ((name, _), nodes) in enumerate(zip(program.outputs, program.values, strict=True)):
         for index, node in enumerate(nodes):
             low, high = ranges.interval(node)
-            reached = compared.reached(k, index, ranges.states(node))
+            reached = compared.reached(k, index, (low, high), ranges.states(node))
             rows.append(OutputBounds(name, index, low, high, errors.of(node), *reached))
     table = tuple(
         (node.index, *intervals.widened(interval, errors.of(node)))
@@ -394,8 +396,6 @@ class _Search:
         drawn = forms.box.draw(self.rng, _RANDOM)
         self.kind = np.dtype(forms.program.dtype)
         self.drawn = {name: x.astype(self.kind) for name, x in drawn.items()}
-        self._values: list[np.ndarray] | None = None
-        self._differences: list[np.ndarray] | None = None
 
     def computed(self, states: search.States) -> list[np.ndarray]:
         """What the code returns."""
@@ -408,35 +408,80 @@ class _Search:
             np.asarray(x).reshape(count, -1) for x in (results if isinstance(results, tuple) else (results,))
         ]
 
-    def errors(self, states: search.States) -> list[np.ndarray]:
-        exact = search.exact(self.forms.program, states, self.forms.patterns)
-        pairs = zip(self.computed(states), exact, strict=True)
-        return [np.abs(a.astype(np.longdouble) - b) for a, b in pairs]
+    def _exact(self, states: search.States, node: Node) -> np.ndarray:
+        return search.exact(self.forms.program, states, self.forms.patterns, [node])[0][:, 0]
 
     def reached(
-        self, output: int, index: int, starts: Sequence[dict[str, np.ndarray]]
+        self, output: int, index: int, interval: Interval, starts: Sequence[dict[str, np.ndarray]]
     ) -> tuple[Reached, Reached, Reached]:
-        """Smallest and largest value, and the largest error."""
-        if self._values is None or self._differences is None:
-            self._values, self._differences = self.computed(self.drawn), self.errors(self.drawn)
-        given = [{name: x[None].astype(self.kind) for name, x in s.items()} for s in starts]
-        found = []
-        for sign in (-1.0, 1.0):
-            order = np.argsort(-sign * self._values[output][:, index], kind="stable")[:_STARTS]
-            begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
-            best = search.climb(
-                lambda s, g=sign: g * self.computed(s)[output][:, index].astype(float),
-                self.forms.box,
-                begin,
-                self.rng,
-            )
-            found.append(Reached(sign * best.value, best.state))
-        order = np.argsort(-self._differences[output][:, index], kind="stable")[:_STARTS]
-        begin = search.joined([{k: x[order] for k, x in self.drawn.items()}, *given])
-        worst = search.climb(
-            lambda s: self.errors(s)[output][:, index].astype(float),
-            self.forms.box,
-            begin,
-            self.rng,
+        """Smallest and largest value, and the largest error.
+
+        Args:
+            output: number of the output.
+            index: of the number in it.
+            interval: that holds it.
+            starts: states to begin with, besides random ones.
+        """
+        node = self.forms.program.values[output][index]
+
+        def value(states: search.States) -> np.ndarray:
+            return self.computed(states)[output][:, index].astype(float)
+
+        def error(states: search.States) -> np.ndarray:
+            computed = self.computed(states)[output][:, index].astype(np.longdouble)
+            return np.abs(computed - self._exact(states, node)).astype(float)
+
+        inner = _before_limits(self.forms, node)
+        level = (
+            None
+            if inner is node or not np.isfinite(interval).all()
+            else lambda s: self._exact(s, inner).astype(float)
         )
-        return found[0], found[1], worst
+        given = [{name: x[None].astype(self.kind) for name, x in s.items()} for s in starts]
+        low, high = (self._climbed(lambda s, g=sign: g * value(s), self.drawn, given) for sign in (-1.0, 1.0))
+        drawn = self.drawn if level is None else self._levelled(level, interval)
+
+        def possible(states: search.States) -> np.ndarray:
+            return search.possible_error(self.forms.program, states, self.forms.patterns, node)
+
+        many = self._best(possible, search.joined([drawn, *given]))
+        large, _ = search.ascend(possible, self.forms.box, many, self.rng, level)
+        worst = self._climbed(error, self.drawn, [large, *given], level)
+        return Reached(-low.value, low.state), high, worst
+
+    def _levelled(self, level: Callable[[search.States], np.ndarray], interval: Interval) -> search.States:
+        """Random states with a value between its limits."""
+        free = search.Coordinates(self.forms.box)
+        matrix = free.matrix(self.drawn)[:_LEVELLED]
+        columns = search.weighted(np.cumsum(free.reach(level, matrix), axis=1), self.rng)
+        wanted = self.rng.uniform(*interval, len(matrix))
+        return free.states(free.levelled(level, matrix, wanted, columns))
+
+    def _climbed(
+        self,
+        objective: Callable[[search.States], np.ndarray],
+        drawn: search.States,
+        given: Sequence[search.States],
+        level: Callable[[search.States], np.ndarray] | None = None,
+    ) -> Reached:
+        """What a search finds from the best of random states, and from given ones."""
+        begin = search.joined([self._best(objective, drawn), *given])
+        return search.climb(objective, self.forms.box, begin, self.rng, level)
+
+    def _best(self, objective: Callable[[search.States], np.ndarray], states: search.States) -> search.States:
+        order = np.argsort(-objective(states), kind="stable")[:_STARTS]
+        return {name: x[order] for name, x in states.items()}
+
+
+def _before_limits(forms: Forms, node: Node) -> Node:
+    """The value that an output is before it is cut off at fixed limits; else the output."""
+    while node.op == "select" and node not in forms.patterns.turns:
+        test, *sides = node.args
+        if (chosen := forms.conditions[test]) is not None:
+            node = sides[0] if chosen else sides[1]
+            continue
+        others = [a for a in sides if forms.interval(a)[0] < forms.interval(a)[1]]
+        if forms.smaller_or_larger(node) is None or len(others) != 1:
+            break
+        node = others[0]
+    return node

@@ -106,13 +106,16 @@ class Forms:
         return self.series[node]
 
 
-def analyse(program: Program, box: Box, *, keep: bool = False) -> Forms:
+def analyse(
+    program: Program, box: Box, *, keep: bool = False, known: Mapping[Node, Interval] | None = None
+) -> Forms:
     """The values of a straight-line program over a box.
 
     Args:
         program: without loops of unknown length.
         box: of its inputs.
         keep: whether the normal forms of all values are kept, not those of results alone.
+        known: intervals that hold values, where more is known of them than their operations say.
 
     Raises:
         EvidenceError: the program has loops.
@@ -124,13 +127,14 @@ def analyse(program: Program, box: Box, *, keep: bool = False) -> Forms:
     found = patterns.find(program)
     angles = _angle_inputs(found.turns.values())
     forms = Forms(program, box, Packing(max(1, len(angles))), angles=angles, patterns=found)
+    more = {} if known is None else known
     last = {} if keep else _last_uses(program)
     kept = set(targets(program, found))
     for place, node in enumerate(program.nodes()):
         if node.op in CONDITIONS:
             forms.conditions[node] = _condition(forms, node)
             continue
-        _value(forms, node)
+        _value(forms, node, more.get(node, intervals.WHOLE))
         for argument in last.get(place, ()):
             if argument not in kept and argument not in forms.variables:
                 forms.series.pop(argument, None)
@@ -162,12 +166,12 @@ def _last_uses(program: Program) -> dict[int, list[Node]]:
     return found
 
 
-def _value(forms: Forms, node: Node) -> None:
+def _value(forms: Forms, node: Node, known: Interval) -> None:
     """Interval and normal form of one operation."""
     turn = forms.patterns.turns.get(node)
     if node.op in ("div", "sqrt") and node not in forms.patterns.inner:
         _bound_closely(forms, node.args[-1])
-    interval = _interval(forms, node)
+    interval = intervals.meet(_interval(forms, node), known)
     if turn is not None:
         of = forms.interval(turn.angle)
         interval = intervals.sine(of) if turn.kind == "sin" else intervals.cosine(of)

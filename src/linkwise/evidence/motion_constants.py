@@ -13,6 +13,7 @@ has a second bound, from the energies of pairs of links (``shared_energy``); the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,38 +91,63 @@ def _series(forms: Forms) -> list[Series]:
     return [s for s in found if s is not None]
 
 
+class MassMatrices:
+    """The mass matrix at the points of a grid, and what it may differ from its interpolation between them.
+
+    Args:
+        forms: of the mass matrix over a box.
+        n: the number of joints.
+        points: of the grid, at most.
+    """
+
+    def __init__(self, forms: Forms, n: int, points: int):
+        entries = _series(forms)
+        region, variables = Region(*forms.angle_bounds()), len(forms.variables)
+        used = sorted({j for s in entries for j in s.angles()})
+        widths, self.n = region.widths, n
+        self.sizes = np.array(
+            [max(largest(entries[i * n + i], region, variables, 0.3), 1e-300) for i in range(n)]
+        )
+        # a symmetric matrix has equal nodes
+        known = {id(s): curvatures(s, region, variables)[used] for s in entries}
+        bends = np.array([known[id(s)] for s in entries]).reshape(n * n, len(used))
+        scaled = bends / np.sqrt(np.outer(self.sizes, self.sizes)).reshape(-1, 1)
+        cells = _cells(widths[used], scaled.max(axis=0, initial=0.0), points)
+        steps = widths[used] / cells
+        self.between = (bends @ (steps**2 / 8)).reshape(n, n)
+        # what is not a function of angles alone (positions of sliding joints) counts with its size
+        self.between += np.array([_of_variables(s) + s.error for s in entries]).reshape(n, n)
+        self.axes = [region.points(j, int(k)) for j, k in zip(used, cells, strict=True)]
+        self.grids = [Lattice(_of_angles(s), used) for s in entries]
+
+    def lost(self, first: int = 0) -> np.ndarray:
+        """d of xᵀEx ≤ Σ d_i·x_i², for the joints from one on."""
+        sizes = self.sizes[first:]
+        between = self.between[first:, first:]
+        return (between * np.sqrt(np.outer(sizes, 1 / sizes))).sum(axis=1) * (1 + 1e-9)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """(points, n, n), some points at a time."""
+        for parts in zip(*(g.values(self.axes) for g in self.grids), strict=True):
+            table = np.stack([values.sum(axis=0) for _, values in parts], axis=-1).reshape(-1, self.n, self.n)
+            for start in range(0, len(table), _BLOCK):
+                yield table[start : start + _BLOCK]
+
+
 def _eigenvalues(forms: Forms, n: int, points: int) -> tuple[tuple[float, float], tuple[float, float], int]:
     """(bound, found) of the smallest and of the largest eigenvalue, and the number of points."""
-    entries = _series(forms)
-    region, variables = Region(*forms.angle_bounds()), len(forms.variables)
-    used = sorted({j for s in entries for j in s.angles()})
-    widths = region.widths
-    sizes = np.array([max(largest(entries[i * n + i], region, variables, 0.3), 1e-300) for i in range(n)])
-    # a symmetric matrix has equal nodes
-    known = {id(s): curvatures(s, region, variables)[used] for s in entries}
-    bends = np.array([known[id(s)] for s in entries]).reshape(n * n, len(used))
-    scaled = bends / np.sqrt(np.outer(sizes, sizes)).reshape(-1, 1)
-    cells = _cells(widths[used], scaled.max(axis=0, initial=0.0), points)
-    steps = widths[used] / cells
-    between = (bends @ (steps**2 / 8)).reshape(n, n)
-    # what is not a function of angles alone (positions of sliding joints) counts with its size
-    between += np.array([_of_variables(s) + s.error for s in entries]).reshape(n, n)
-    d = (between * np.sqrt(np.outer(sizes, 1 / sizes))).sum(axis=1) * (1 + 1e-9)
-    axes = [region.points(j, int(k)) for j, k in zip(used, cells, strict=True)]
-    grids = [Lattice(_of_angles(s), used) for s in entries]
+    grid = MassMatrices(forms, n, points)
+    d = grid.lost()
     found = [math.inf, -math.inf, math.inf, -math.inf]
     count = 0
-    for parts in zip(*(g.values(axes) for g in grids), strict=True):
-        table = np.stack([values.sum(axis=0) for _, values in parts], axis=-1).reshape(-1, n, n)
-        count += len(table)
-        for start in range(0, len(table), _BLOCK):
-            some = table[start : start + _BLOCK]
-            middle = np.linalg.eigvalsh(some)
-            low, high = np.linalg.eigvalsh(some - np.diag(d)), np.linalg.eigvalsh(some + np.diag(d))
-            found[0] = min(found[0], float(low[:, 0].min()))
-            found[1] = max(found[1], float(high[:, -1].max()))
-            found[2] = min(found[2], float(middle[:, 0].min()))
-            found[3] = max(found[3], float(middle[:, -1].max()))
+    for some in grid.blocks():
+        count += len(some)
+        middle = np.linalg.eigvalsh(some)
+        low, high = np.linalg.eigvalsh(some - np.diag(d)), np.linalg.eigvalsh(some + np.diag(d))
+        found[0] = min(found[0], float(low[:, 0].min()))
+        found[1] = max(found[1], float(high[:, -1].max()))
+        found[2] = min(found[2], float(middle[:, 0].min()))
+        found[3] = max(found[3], float(middle[:, -1].max()))
     slack = 1e-10 * found[1]  # rounding of eigenvalues of small symmetric matrices and of their elements
     return (found[0] - slack, found[2]), (found[1] + slack, found[3]), count
 

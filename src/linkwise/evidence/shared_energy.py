@@ -66,6 +66,18 @@ def least_inertia(robot: Robot) -> float:
     return low
 
 
+def own_inertias(robot: Robot) -> np.ndarray:
+    """The inertia of each joint's own link about its axis, with the rotor [kg·m² or kg].
+
+    Args:
+        robot: any; zeros as in ``least_inertia``.
+    """
+    joints = _carried(robot)
+    if joints is None or not _is_mass_matrix(robot, joints):
+        return np.zeros(robot.dof)
+    return np.array([float(j.screw @ j.inertia @ j.screw) + j.rotor for j in joints]) * (1 - _ROUNDING)
+
+
 def _is_possible(value: float, joints: list[_Carried], conditions: list[_Condition | None]) -> bool:
     """Whether energies can be shared so that every joint has this much."""
     left = [1.0] * len(joints)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.ir.program import Program
+from linkwise.evidence import pivots
 from linkwise.evidence.box import Box
 from linkwise.evidence.forms import Problem, analyse
+from linkwise.robot.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,14 @@ class Divided:
         return sum(sizes[0]) / total if total else float(not self.left)
 
 
-def divide(program: Program, box: Box, *, inputs: tuple[str, ...] = ("q",), most: int = 64) -> Divided:
+def divide(
+    program: Program,
+    box: Box,
+    *,
+    inputs: tuple[str, ...] = ("q",),
+    most: int = 64,
+    robot: Robot | None = None,
+) -> Divided:
     """Cut a box in halves, one input after another, until every part is shown or there are too many.
 
     Args:
@@ -40,13 +49,15 @@ def divide(program: Program, box: Box, *, inputs: tuple[str, ...] = ("q",), most
         box: of its inputs.
         inputs: those that may be cut; always the number with the widest interval.
         most: parts that are looked at, at most.
+        robot: whose function it is; divisors of its forward dynamics are bounded from its mass matrix.
     """
     waiting, shown, left = [box], [], []
     looked = 0
     while waiting:
         part = waiting.pop(0)
         looked += 1
-        problems = analyse(program, part).problems
+        known = None if robot is None else pivots.divisors(robot, program, part)
+        problems = analyse(program, part, known=known).problems
         widths = {(n, k): float(w) for n in inputs for k, w in enumerate(np.subtract(*part.bounds[n][::-1]))}
         if not problems:
             shown.append(part)

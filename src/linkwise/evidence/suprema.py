@@ -273,7 +273,8 @@ class Lattice:
             for axis, d in enumerate(self.degrees):
                 dense = np.moveaxis(np.tensordot(_to_real(d), dense, axes=(1, axis)), 0, axis)
             parts.append(np.real(dense))
-        self.parts = np.array(parts, dtype=real).reshape(len(parts), *shape)
+        self.monomials = len(parts)
+        self.parts = np.stack(parts, axis=-1).astype(real) if parts else np.zeros((*shape, 0), dtype=real)
 
     def values(
         self, axes: Sequence[np.ndarray], *, twice: int | None = None
@@ -293,18 +294,19 @@ class Lattice:
     def _contracted(
         self, parts: np.ndarray, bases: Sequence[np.ndarray], places: tuple[slice, ...], done: int
     ) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+        """The first axis is summed over, and the points of its angle become the last one: each step is one product of
+        two matrices, and at the end the axes are monomials and points."""
+        ready = math.prod(p.stop - p.start for p in places)
         if done == len(bases):
-            yield places, parts.reshape(len(parts), math.prod(parts.shape[1:]))
+            yield places, parts.reshape(self.monomials, ready)
             return
-        ready = math.prod(parts.shape[1 : done + 1])
         left = math.prod(len(b) for b in bases[done + 1 :])
         step = max(1, _SLAB // (ready * left))
-        own = parts.reshape(len(parts) * ready, parts.shape[done + 1], math.prod(parts.shape[done + 2 :]))
+        own = parts.reshape(bases[done].shape[1], parts.size // bases[done].shape[1]).T
         for start in range(0, len(bases[done]), step):
             some = bases[done][start : start + step]
-            shape = (*parts.shape[: done + 1], len(some), *parts.shape[done + 2 :])
-            moved = (some @ own if own.shape[2] > 1 else own[:, :, 0] @ some.T).reshape(shape)
-            yield from self._contracted(moved, bases, (*places, slice(start, start + len(some))), done + 1)
+            place = slice(start, start + len(some))
+            yield from self._contracted(own @ some.T, bases, (*places, place), done + 1)
 
     def point(self, axes: Sequence[np.ndarray], places: tuple[slice, ...], number: int) -> np.ndarray:
         """The angles of one point of a part of the grid."""

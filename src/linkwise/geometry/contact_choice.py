@@ -75,6 +75,10 @@ class Touching:
     friction: Rubbing
 
 
+class NothingTouches(ModelError):
+    """No two shapes of a file can touch."""
+
+
 @dataclass(frozen=True)
 class Findings:
     """Shapes of a file, pairs of them that may touch, and what is said about them. ``ground``: friction with the plane
@@ -123,9 +127,9 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
     if left:
         notes.append(left)
     if not any(isinstance(part, Contact) for part in parts):
-        raise ModelError(
+        raise NothingTouches(
             f"{robot.name}: contact=True: the file has nothing that touches"
-            + (": " + "; ".join(findings.notes) if findings.notes else "")
+            + (": " + "; ".join(notes) if notes else "")
         )
     return parts, notes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,11 @@ __all__ = ["Looks", "Visual", "find_mesh", "read_looks"]
 
 
 def read_looks(
-    path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = (), *, purpose: str = "visual"
+    path: str | os.PathLike[str],
+    folders: Iterable[str | os.PathLike[str]] = (),
+    *,
+    purpose: str = "visual",
+    links: Collection[str] | None = None,
 ) -> Looks:
     """Geometry of a URDF or MJCF file; empty for other files.
 
@@ -28,6 +32,7 @@ def read_looks(
         path: the robot file.
         folders: additional folders in which meshes are searched.
         purpose: "visual" for what is drawn, "collision" for what may touch.
+        links: names of links; meshes of others in a URDF file are not read. None: all.
     """
     file = Path(path)
     if not file.is_file() or file.stat().st_size > MAX_BYTES:
@@ -40,12 +45,12 @@ def read_looks(
         return mjcf_looks(root, MeshFiles(folders_of(file, folders)), purpose)
     if root.tag != "robot":
         return Looks()
-    return _Reader(root, MeshFiles(folders_of(file, folders)), purpose).looks()
+    return _Reader(root, MeshFiles(folders_of(file, folders)), purpose, links).looks()
 
 
 class _Reader:
-    def __init__(self, root: Element, files: MeshFiles, purpose: str):
-        self.root, self.files, self.purpose = root, files, purpose
+    def __init__(self, root: Element, files: MeshFiles, purpose: str, links: Collection[str] | None):
+        self.root, self.files, self.purpose, self.links = root, files, purpose, links
         self.materials = {m.get("name"): _rgba(m) for m in root if m.tag == "material"}
         self.problems: list[str] = []
         self.missing: set[str] = set()
@@ -53,6 +58,8 @@ class _Reader:
     def looks(self) -> Looks:
         visuals: list[Visual] = []
         for link in (element for element in self.root if element.tag == "link"):
+            if self.links is not None and link.get("name", "") not in self.links:
+                continue
             for visual in (element for element in link if element.tag == self.purpose):
                 try:
                     visuals += self.visual(link, visual)

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from linkwise.arguments.flags import flag
+from linkwise.core.small_blas import one_thread
 from linkwise.errors import warn
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimation.base import base_of, excitation_of
@@ -28,7 +29,6 @@ from linkwise.identify.estimation.regression import Observer
 from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
-from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
 from linkwise.identify.judging.diagnosis import Diagnosis, diagnose, diagnose_late
 from linkwise.identify.judging.validation import Validation, validate
@@ -329,7 +329,7 @@ def _other_size(robot: Robot, scale: float) -> str:
 
 def _friction_that_drives(observer: Observer, found: Fit, estimated: Estimate) -> str:
     """A finding where friction would have to drive a joint, which is impossible: most likely a sign is wrong. The power
-    of friction by least squares, which may find friction that drives, must be negative by two standard deviations."""
+    of friction by least squares, which may find friction that drives, must be negative by three standard deviations."""
     place = {label: k for k, label in enumerate(estimated.labels)}
     labels = found.regression.labels[found.regression.links :]
     size, sums = np.zeros(observer.robot.dof), np.zeros((observer.robot.dof, len(place)))
@@ -340,7 +340,7 @@ def _friction_that_drives(observer: Observer, found: Fit, estimated: Estimate) -
                 sums[axis, place[label]] += linear.dot(column(motion, term)[:, axis], motion.qd[:, axis])
     power = product(sums, estimated.x)
     doubt = np.sqrt(np.maximum((product(sums, estimated.covariance) * sums).sum(axis=1), 0.0))
-    driven = power + 2.0 * doubt < -DRIVEN * size
+    driven = power + 3.0 * doubt < -DRIVEN * size
     bad = [name for name, here in zip(observer.robot.joint_names, driven, strict=True) if here]
     if not bad:
         return ""

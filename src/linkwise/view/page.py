@@ -26,6 +26,7 @@ from linkwise.view.live import Live
 from linkwise.view.placing import camera_of, floor_of
 from linkwise.view.player import Player
 from linkwise.view.scene import RobotScene, quaternion
+from linkwise.view.stance import natural
 from linkwise.view.surroundings import add_surroundings
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Page:
     ):
         dark, shadows, framed = flag("dark", dark), flag("shadows", shadows), flag("framed", framed)
         self.live = Live(robot, frame)
+        self.live.q = natural(robot, self.live.q)
         self.robot, self.motion = robot, motion
         self.looks = looks or Looks()
         self.access = Access(host, framed, robot.name)

@@ -137,7 +137,8 @@ class RobotScene:
         starts, ends = points[pushing], points[pushing] + size * forces[pushing]
         segments = np.stack([starts, ends], axis=1) if pushing.any() else np.zeros((1, 2, 3))
         for handle in self.groups["arrows"]:
-            handle.remove()
+            handle.points = segments.astype(np.float32)  # a new node would flicker
+            return
         thick = 0.008 * self.bones.reach
         handle = self.server.scene.add_arrows(
             f"{self.root}/arrows",

@@ -66,6 +66,7 @@ def graft(
         return parent if name == root else renamed(name)
 
     reader.links += [Link(renamed(each.name), each.inertia) for each in child.links[1:]]
+    reader.driven |= {renamed(name): forces for name, forces in child.forces().items()}
     for joint in child.joints:
         moved = joint.parent == root and joint.type != "floating"
         origin = frame @ joint.origin if moved else joint.origin

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.formats.mjcf.defaults import Defaults
+from linkwise.formats.mjcf.defaults import ACTUATORS, Defaults
 from linkwise.formats.mjcf.joint import MjcfJoint, coefficients
 from linkwise.formats.mjcf.settings import MjcfSettings, flag
 from linkwise.formats.xml import Element
@@ -20,21 +20,6 @@ from linkwise.model.transform import Transform
 WORLD = "world"
 MOTOR = ("stiffness", "damping", "frictionloss", "armature")  # what a fixed tendon may have
 UNSTRETCHED = -1.0  # as springlength: the length at which all joints are at rest
-
-ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "orientation",
-    "pid",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-    "dcmotor",
-)
 
 
 def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings) -> None:

@@ -23,6 +23,8 @@ MOST_EXPANDED = 100_000  # elements of a file once copies are written out
 REPLICATE = ("count", "euler", "offset", "sep", "childclass")
 ROOTS = ("mujoco", "mujocoinclude")
 TENDONS = ("fixed", "spatial")
+DRIVEN = {"joint": "joint", "jointinparent": "joint", "tendon": "tendon"}  # what actuators name and is read
+COPIED = ("tendon", "equality", "actuator")  # sections whose elements are copied with what they name
 PARTS = {"joint": "joint", "site": "site", "geom": "geom", "sidesite": "site"}  # what parts of tendons name
 
 
@@ -111,9 +113,9 @@ def _check_size(root: Element, element: Element, copies: int = 1) -> int:
 
 
 def _references(root: Element, replicate: Element) -> int:
-    """Elements of tendons and equalities that are copied with what is in a <replicate>."""
+    """Elements of tendons, equalities and actuators that are copied with what is in a <replicate>."""
     names = {each.get("name") for each in replicate.iter()} - {None}
-    sections = [each for tag in ("tendon", "equality") for each in root if each.tag == tag]
+    sections = [each for tag in COPIED for each in root if each.tag == tag]
     children = [(child, list(child.iter())) for section in sections for child in section]
     return sum(
         len(parts)
@@ -149,19 +151,19 @@ def _replicate(element: Element, root: Element, settings: MjcfSettings) -> None:
 
 
 def _replicate_references(root: Element, replicate: Element) -> None:
-    """As in MuJoCo, a tendon with a part in the copies is copied too, and so is an equality whose ends are all in them;
-    one with an end outside is dropped."""
+    """As in MuJoCo, a tendon with a part in the copies is copied too, actuators with what they drive, and an equality
+    whose ends are all in them; one with an end outside is dropped."""
     inside: dict[str, set[str]] = {"tendon": set()}
     for each in replicate.iter():
         inside.setdefault(each.tag, set()).add(each.get("name", ""))
     suffixes = _suffixes(replicate)
-    for section in [each for tag in ("tendon", "equality") for each in root if each.tag == tag]:
+    for section in [each for tag in COPIED for each in root if each.tag == tag]:
         children = list(section)
         for child in children:
             section.remove(child)
         for child in children:
-            ends = ends_of(child) if section.tag == "equality" else {}
-            parts = [(child, key, kind) for key, kind in ends.items()]
+            ends = DRIVEN if section.tag == "actuator" else ends_of(child)
+            parts = [(child, key, kind) for key, kind in ends.items() if key in child.attrib]
             if section.tag == "tendon":
                 parts = [(part, key, PARTS[key]) for part in child for key in PARTS if key in part.attrib]
             copied = [part.get(key) in inside.get(kind, ()) for part, key, kind in parts]
@@ -177,8 +179,9 @@ def _replicate_references(root: Element, replicate: Element) -> None:
 
 
 def _renamed(element: Element, parent: Element, suffix: str, inside: dict[str, set[str]]) -> Element:
-    """A copy of a tendon or an equality whose names of copied parts, and its own, have the suffix."""
-    kinds = {**ends_of(element), **{key: kind for key, kind in PARTS.items() if parent.tag in TENDONS}}
+    """A copy of a tendon, an equality or an actuator whose names of copied parts, and its own, have the suffix."""
+    named = PARTS if parent.tag in TENDONS else DRIVEN if parent.tag == "actuator" else {}
+    kinds = {**ends_of(element), **named}
     attributes = {
         key: text + suffix if key == "name" or text in inside.get(kinds.get(key, ""), ()) else text
         for key, text in element.attrib.items()

@@ -13,6 +13,8 @@ from linkwise.formats.xml import Element
 from linkwise.model.joint import Limits
 from linkwise.model.transform import Transform
 
+Ends = tuple[float, float]
+EVERY: Ends = (-math.inf, math.inf)
 TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "free": "floating"}
 
 
@@ -24,7 +26,8 @@ class MjcfJoint:
     axis: tuple[float, float, float]
     anchor: np.ndarray
     ref: float
-    limits: Limits
+    limits: Limits  # without those of its actuators
+    forces: Ends  # of all its actuators together, as it allows [N·m or N]
     rotor_inertia: float
     viscous_friction: float
     coulomb_friction: float
@@ -34,6 +37,10 @@ class MjcfJoint:
     springdamper: (
         tuple[float, float] | None
     )  # time constant [s] and damping ratio, which fix stiffness and damping
+
+    @property
+    def one_axis(self) -> bool:
+        return self.type in ("revolute", "prismatic")
 
 
 def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> MjcfJoint:
@@ -50,14 +57,17 @@ def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> Mjcf
     hinge = kind == "hinge"
     if kind == "ball":
         _ball_range(joint, settings)
-    ref = joint.number("ref", 0.0) if kind in ("hinge", "slide") else 0.0
+    one_axis = kind in ("hinge", "slide")
+    ref = joint.number("ref", 0.0) if one_axis else 0.0
     x, y, z = times(frame.rotation, unit(joint, "axis", own_axis)).tolist()
     return MjcfJoint(
         type=TYPES[kind],
         axis=(x, y, z),
         anchor=times(frame.rotation, np.array(pos)) + frame.translation,
         ref=settings.angle(ref) if hinge else ref,
-        limits=_limits(joint, hinge, settings) if kind in ("hinge", "slide") else Limits(),
+        limits=_limits(joint, hinge, settings) if one_axis else Limits(),
+        forces=(range_of(joint, "actuatorfrcrange", "actuatorfrclimited", settings) if one_axis else None)
+        or EVERY,
         rotor_inertia=joint.number("armature", 0.0),
         viscous_friction=_damping(joint) if settings.dampers else 0.0,
         coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
@@ -112,15 +122,13 @@ def _damping(joint: Element) -> float:
 
 
 def _limits(joint: Element, hinge: bool, settings: MjcfSettings) -> Limits:
-    lower, upper, effort = -math.inf, math.inf, math.inf
-    if (ends := _range(joint, "range", "limited", settings)) is not None:
+    lower, upper = EVERY
+    if (ends := range_of(joint, "range", "limited", settings)) is not None:
         lower, upper = (settings.angle(end) for end in ends) if hinge else ends
-    if (ends := _range(joint, "actuatorfrcrange", "actuatorfrclimited", settings)) is not None:
-        effort = max(abs(force) for force in ends)
-    return Limits(lower, upper, effort=effort)
+    return Limits(lower, upper)
 
 
-def _range(joint: Element, values: str, switch: str, settings: MjcfSettings) -> tuple[float, float] | None:
+def range_of(joint: Element, values: str, switch: str, settings: MjcfSettings) -> Ends | None:
     """The ends of a range that counts. Without a switch it does where its first end is the lower one, so "0 0", which
     is also what MuJoCo writes for no range, is none."""
     limited = joint.get(switch, "auto")
@@ -140,7 +148,7 @@ def _ball_range(joint: Element, settings: MjcfSettings) -> None:
     """The range of a ball joint limits the angle of its rotation, which is not kept."""
     if "range" not in joint.attrib:
         return
-    ends = _range(joint, "range", "limited", settings)
+    ends = range_of(joint, "range", "limited", settings)
     if ends is not None and ends[0] != 0.0:
         raise joint.error(f"range={joint.get('range')!r}: the first number is 0 for a ball joint")
     if ends is not None:

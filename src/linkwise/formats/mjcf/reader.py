@@ -6,8 +6,8 @@ inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), l
 (``stiffness``, ``springref``), ranges, gravity, sites (as frames), linear joint equalities (as couplings),
 connect and weld equalities (as constraints), ``gravcomp``, <include>, <replicate> and
 <attach>.
-Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
-left out. What would change it and cannot be represented
+Of actuators the torque limits are read (``actuators.py``); contacts, sensors, keyframes and the like do not belong to
+the arm's equation of motion and are left out. What would change it and cannot be represented
 (springs that are not linear, tendons with stiffness) is refused by name. Only files that are
 included, in the folder of the main file, and meshes from which an inertia comes are ever opened.
 """
@@ -21,6 +21,7 @@ from pathlib import PurePath
 import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError
+from linkwise.formats.mjcf.actuators import driven, together, with_effort
 from linkwise.formats.mjcf.attach import DEEPEST, MOST_ATTACHED, graft, submodel
 from linkwise.formats.mjcf.constraints import (
     WORLD,
@@ -35,7 +36,7 @@ from linkwise.formats.mjcf.defaults import Defaults
 from linkwise.formats.mjcf.files import expanded
 from linkwise.formats.mjcf.fluid import axes_of, drag_bodies, fluid
 from linkwise.formats.mjcf.geom import check_geom, geom_inertia, site_pose
-from linkwise.formats.mjcf.joint import MjcfJoint, read_joint
+from linkwise.formats.mjcf.joint import Ends, MjcfJoint, read_joint
 from linkwise.formats.mjcf.mesh import Meshes
 from linkwise.formats.mjcf.schema import check_names, check_unique
 from linkwise.formats.mjcf.settings import TURNS, flag, read_settings
@@ -99,6 +100,7 @@ class _Reader:
         self.held: list[Element] = []  # equalities that came with attached models
         self.attached_tendons: dict[str, Element] = {}
         self.attached_motors: list[Motor] = []
+        self.driven: dict[str, Ends] = {}  # forces of the actuators of attached models
 
     def check(self) -> None:
         self.defaults.check(self.root)
@@ -108,6 +110,11 @@ class _Reader:
         """Tendons that are motors of several joints, those of attached models too."""
         own = read_motors(self.root, self.defaults, self.settings, self.named, of_read_joints=of_read_joints)
         return [*own, *self.attached_motors]
+
+    def forces(self) -> dict[str, Ends]:
+        """The least and the largest force of all actuators on each joint that has some."""
+        own = driven(self.root, self.defaults, self.settings, self.named, self.tendons())
+        return {name: together(own.get(name), self.driven.get(name)) for name in {**own, **self.driven}}
 
     def tendons(self) -> dict[str, Element]:
         """The tendons by name, those of attached models under their prefix."""
@@ -134,7 +141,15 @@ class _Reader:
                 self._attach(item, WORLD, moving=False)
         held = self.equalities()
         mimics = read_mimics(held, self.named, self.tendons())
-        joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints]
+        forces = self.forces()
+        joints = [
+            replace(
+                joint,
+                mimic=mimics.get(joint.name),
+                limits=with_effort(joint, self.named.get(joint.name), forces.get(joint.name), self.where),
+            )
+            for joint in self.joints
+        ]
         try:
             drawn = Model(
                 self.root.get("model") or PurePath(self.where).stem,

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.core.products import length as vector_length
+from linkwise.core.small_blas import one_thread
 from linkwise.identify.errors import LogError
-from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.weights import FINEST, combined, solved
 from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
 from linkwise.identify.judging.samples import sample_faults
@@ -411,7 +411,10 @@ def _sizes(robot: Robot, found: Agreement) -> list[str]:
     alike = (found.correlation > 0.9) & (found.share > 0.25)
     if not alike.any():
         return []
-    size = float(np.median(found.scale[alike]))  # one joint in another unit is a cause of its own
+    # one joint in another unit is a cause of its own: the middle one, of two in the middle the one that says less
+    scales = np.sort(found.scale[alike])
+    middle = scales[[(len(scales) - 1) // 2, len(scales) // 2]]
+    size = float(min(middle, key=lambda each: max(each, 1.0 / max(each, 1e-300))))
     if 1 / OTHER_SIZE < size < OTHER_SIZE:
         return []
     each = ", ".join(

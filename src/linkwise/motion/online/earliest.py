@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from linkwise.motion.online.extremes import Furthest, Task
-from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, where, while_loop
+from linkwise.scalar import Condition, Scalar, maximum, minimum, negated, sqrt, where, while_loop
 
 
 class Precision(NamedTuple):
@@ -142,20 +142,27 @@ def _newton_from_left(furthest: Furthest, unit: float, active: Condition, T: Sca
 
 
 def _in_bracket(furthest: Furthest, unit: float, active: Condition, begin: Scalar, end: Scalar) -> Scalar:
-    """The root between ``begin`` and ``end``, where the distance is convex; INFINITE if there is none."""
+    """The root between ``begin`` and ``end``, where the distance is convex, and straight from the time on at which the
+    speed is at its limit; INFINITE if there is none."""
     task = furthest.task
-    cruise = furthest.cruise_from
-    at_cruise = furthest.in_time(cruise)
-    left = task.distance - at_cruise.distance
-    high = where(left > 0.0, cruise + left / task.highest_velocity, cruise)
-    high = minimum(maximum(high, begin), end)
-    at_begin, at_high = furthest.in_time(begin), furthest.in_time(high)
-    rounding = unit * (at_high.rounding + task.rounding)
-    exists = (at_high.distance >= task.distance - 4.0 * rounding) | (high < end)
-    lifted = at_high.distance - at_begin.distance
-    ratio = (task.distance - at_begin.distance) / where(lifted > 0.0, lifted, 1.0)
-    root = sqrt(sqrt(minimum(maximum(ratio, 0.0), 1.0)))
-    guess = where(left > 0.0, high, begin + (high - begin) * (root * sqrt(root)))
+    cruise = maximum(furthest.cruise_from, begin)
+    high = minimum(cruise, end)
+    at_high = furthest.in_time(high)
+    left = task.distance - at_high.distance
+    straight = high + left / task.highest_velocity
+    beyond = left > 0.0
+    rounding = 4.0 * unit * (at_high.rounding + task.rounding)
+    exists = active & ((left <= rounding) | ((cruise <= end) & (straight <= end)))
+    searched = where(exists & negated(beyond), 1.0, 0.0)
+
+    def first(on: Scalar, guess: Scalar) -> tuple[Scalar, ...]:
+        at_begin = furthest.in_time(begin)
+        lifted = at_high.distance - at_begin.distance
+        ratio = (task.distance - at_begin.distance) / where(lifted > 0.0, lifted, 1.0)
+        root = sqrt(sqrt(minimum(maximum(ratio, 0.0), 1.0)))
+        return 0.0 * on, begin + (high - begin) * (root * sqrt(root))
+
+    guess = while_loop(lambda on, guess: on > 0.0, first, (searched, high))[1]
 
     def going(count: Scalar, t: Scalar, low: Scalar, high: Scalar, on: Scalar) -> Condition:
         return (on > 0.0) & (count < MOST_STEPS)
@@ -173,6 +180,5 @@ def _in_bracket(furthest: Furthest, unit: float, active: Condition, begin: Scala
         done = close | (high - low <= unit * high)
         return count + 1.0, where(done, t, new), low, where(close, t, high), where(done, 0.0, 1.0)
 
-    on = where(active & exists, 1.0, 0.0)
-    root = while_loop(going, body, (0.0 * begin, guess, begin, high, on))[3]
-    return where(active & exists, root, INFINITE)
+    root = while_loop(going, body, (0.0 * begin, guess, begin, high, searched))[3]
+    return where(exists, where(beyond & (cruise <= end), straight, root), INFINITE)

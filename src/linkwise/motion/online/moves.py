@@ -192,8 +192,7 @@ class Online:
             np.ascontiguousarray(np.broadcast_to(a, shape)).reshape(-1, 1) for a in (*arrays, *self.limits)
         ]
         least = np.ascontiguousarray(np.broadcast_to(shortest, shape))
-        times = self._durations(lanes, least, threads)
-        durations, jerks, weight, fault = kernels.plan_kernel()(*lanes, times.reshape(-1, 1), threads=threads)
+        times, (durations, jerks, weight, fault) = self._planned(lanes, least, threads)
         tracks = (*shape, 2, PHASES)
         now, speed, rate = (a.reshape(shape) for a in lanes[:3])
         return OnlinePlan(
@@ -233,19 +232,31 @@ class Online:
             state = [*move.plan.at(left)]
         return OnlineSequence(moves, np.array(times))
 
-    def _durations(self, lanes: list[np.ndarray], least: np.ndarray, threads: int | None) -> np.ndarray:
-        """The first durations that are possible, of all joints of a robot together or each for itself."""
-        earliest = kernels.earliest_kernel()
-        times = least
+    def _planned(
+        self, lanes: list[np.ndarray], least: np.ndarray, threads: int | None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """The first durations that are possible, of all joints of a robot together or each for itself, and plans.
+
+        A duration that one joint needs can be impossible for another one, which is a fault of its plan: then the next
+        one is looked for.
+        """
+
+        def tried(shortest: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+            each = kernels.earliest_kernel()(*lanes, shortest.reshape(-1, 1), threads=threads)
+            times = each.reshape(least.shape)
+            if self.together:
+                times = np.ascontiguousarray(np.broadcast_to(times.max(axis=-1, keepdims=True), least.shape))
+            return times, kernels.plan_kernel()(*lanes, times.reshape(-1, 1), threads=threads)
+
+        times, plan = tried(least)
         for _ in range(MOST_ROUNDS):
-            new = earliest(*lanes, times.reshape(-1, 1), threads=threads).reshape(least.shape)
-            if not self.together:
-                return new
-            common = np.ascontiguousarray(np.broadcast_to(new.max(axis=-1, keepdims=True), least.shape))
-            if np.array_equal(common, times, equal_nan=True):
+            before = times
+            if not plan[3].any():
                 break
-            times = common
-        return times
+            times, plan = tried(before)
+            if np.array_equal(times, before, equal_nan=True):
+                break
+        return times, plan
 
 
 def _positive(name: str, value: Any) -> np.ndarray:

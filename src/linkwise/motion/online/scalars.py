@@ -76,9 +76,9 @@ class _Joint:
         weight = (task.distance - nearest) / where(between > 0.0, between, 1.0)
         size = maximum(up.rounding, down.rounding) + task.rounding
         missed = maximum(task.distance - furthest, nearest - task.distance)
-        fault = negated(missed <= _UNREACHED * self.times.precision.noise * size) | negated(
-            _is_valid(self.given)
-        )
+        slack = _UNREACHED * self.times.precision.noise
+        early = maximum(self.times.past_gaps(t), self.times.first) > t + slack * abs(t)
+        fault = negated(missed <= slack * size) | early | negated(_is_valid(self.given))
         jerk = task.jerk
         return JointPlan(
             (self._durations(up), self._durations(down)),

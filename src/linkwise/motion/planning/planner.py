@@ -17,6 +17,7 @@ from linkwise.collision.validity.validity import Validity, validity_of
 from linkwise.collision.world import World
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ArgumentError
+from linkwise.model.coordinates import CoordinateLimits
 from linkwise.motion import arguments
 from linkwise.motion.kinematics.inverse import inverse_kinematics
 from linkwise.motion.planning.constrained import ConstrainedSearch, finer
@@ -173,6 +174,12 @@ def _prover(validity: Validity, world: World, clearance: float) -> Prover:
     return Prover(validity, world, clearance)
 
 
+@lru_cache(maxsize=32)
+def _ranges(robot: Robot) -> tuple[CoordinateLimits, tuple[np.ndarray, np.ndarray]]:
+    """Limits of positions, infinite where there are none, and the range in which is searched."""
+    return robot.limits, position_range(robot, None, None)
+
+
 class _Problem:
     """One start and one goal."""
 
@@ -245,8 +252,7 @@ class _Problem:
 
     def _inside(self, name: str, q: np.ndarray) -> np.ndarray:
         """Positions within the joint limits."""
-        lower, upper = position_range(self.robot, None, None)
-        limits = self.robot.limits
+        limits, (lower, upper) = _ranges(self.robot)
         beyond = (q < limits.lower - _LOST) | (q > limits.upper + _LOST)
         if beyond.any():
             joint = int(np.argwhere(beyond)[0][1])
@@ -272,7 +278,7 @@ class _Problem:
     def _reaching(self, pose: np.ndarray, frame: str | None, start: np.ndarray) -> np.ndarray:
         """Positions that reach a pose, each of them once."""
         rng = np.random.default_rng(self.seed)
-        lower, upper = position_range(self.robot, None, None)
+        lower, upper = _ranges(self.robot)[1]
         starts = np.vstack([start, rng.uniform(lower, upper, (4 * SOLUTIONS - 1, self.robot.nq))])
         poses = np.broadcast_to(pose, (len(starts), 4, 4))
         found = inverse_kinematics(

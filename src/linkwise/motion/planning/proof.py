@@ -2,7 +2,7 @@
 
 A piece of a path lies in the hull of its control points. So every position of it is at most as far from its middle as
 the farthest control point, joint by joint, and a clearance changes by no more than that times the longest levers
-(``Validity.speed_factors``). Pieces of which that does not prove the wanted clearance are halved.
+(``Validity.speed_factors``). Pieces of which that does not prove the wanted clearance are divided.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from linkwise.collision.world import World
 from linkwise.core.products import times
 from linkwise.solve import linear
 
-HALVINGS = 14
+LEVELS = 10  # of pieces in pieces
+MOST_PARTS = 4  # of a piece; as many as the clearance in its middle asks for
 FIRST = 0.04  # [m] motion of points of the robot in the pieces that are looked at first, about
 LOOKED_FOR = 0.2  # [m] beyond what is wanted; larger clearances are not told apart
 ROUNDING = 1e-6  # [m] taken off every clearance: rounding of positions and distances
@@ -66,21 +67,25 @@ class Prover:
         bound = np.empty(len(control))
         done: list[tuple[np.ndarray, ...]] = []
         failed = np.zeros(len(pieces), bool)
-        for level in range(HALVINGS + 1):
+        for level in range(LEVELS + 1):
             middle = 0.25 * (control[:, 0] + 2.0 * control[:, 1] + control[:, 2])
             away = np.abs(control - middle[:, None]).max(axis=1)
             clearance = self.clearances(middle)
-            bounds = clearance - linear.product(away, self.factors.T) - ROUNDING
-            bound = bounds.min(axis=1, initial=np.inf)
-            enough = (bounds >= wanted).all(axis=1)
-            failed[owner[(clearance - ROUNDING < wanted).any(axis=1)]] = True
-            if level == HALVINGS:
+            change = linear.product(away, self.factors.T)
+            room = clearance - ROUNDING - wanted
+            bound = (clearance - change - ROUNDING).min(axis=1, initial=np.inf)
+            enough = (room >= change).all(axis=1)
+            failed[owner[(room < 0.0).any(axis=1)]] = True
+            if level == LEVELS:
                 failed[owner[~enough]] = True
             ready = enough | failed[owner]
             done.append((owner[ready], begin[ready], end[ready], bound[ready]))
             if ready.all():
                 break
-            control, owner, begin, end = _halved(control[~ready], owner[~ready], begin[~ready], end[~ready])
+            left = ~ready
+            ratio = (change[left] / np.maximum(room[left], ROUNDING)).max(axis=1, initial=0.0)
+            parts = np.clip(np.ceil(ratio), 2, MOST_PARTS).astype(int)
+            control, owner, begin, end = _in_parts(control[left], owner[left], begin[left], end[left], parts)
         owners, begins, ends, bound = (np.concatenate(each) for each in zip(*done, strict=True))
         least = np.full(len(pieces), np.inf)
         np.minimum.at(least, owners, bound)
@@ -90,10 +95,8 @@ class Prover:
         """Pieces in parts that move the robot by about ``FIRST``."""
         travel = times(np.abs(np.diff(pieces, axis=1)).sum(axis=1), self.most)
         counts = np.maximum(1, np.ceil(travel / FIRST)).astype(int)
-        owner = np.repeat(np.arange(len(pieces)), counts)
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        begin, end = place / counts[owner], (place + 1) / counts[owner]
-        return _part(pieces[owner], begin, end), owner, begin, end
+        owner = np.arange(len(pieces))
+        return _in_parts(pieces, owner, np.zeros(len(pieces)), np.ones(len(pieces)), counts)
 
 
 def _part(control: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -106,14 +109,12 @@ def _part(control: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray
     return np.stack([first, middle, last], axis=1)
 
 
-def _halved(
-    control: np.ndarray, owner: np.ndarray, begin: np.ndarray, end: np.ndarray
+def _in_parts(
+    control: np.ndarray, owner: np.ndarray, begin: np.ndarray, end: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    zero, half, one = (np.full(len(control), value) for value in (0.0, 0.5, 1.0))
-    middle = 0.5 * (begin + end)
-    return (
-        np.concatenate([_part(control, zero, half), _part(control, half, one)]),
-        np.concatenate([owner, owner]),
-        np.concatenate([begin, middle]),
-        np.concatenate([middle, end]),
-    )
+    """Each interval in a number of parts of the same length."""
+    row = np.repeat(np.arange(len(control)), counts)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first, last = place / counts[row], (place + 1) / counts[row]
+    size = (end - begin)[row]
+    return _part(control[row], first, last), owner[row], begin[row] + first * size, begin[row] + last * size

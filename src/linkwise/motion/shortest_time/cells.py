@@ -216,21 +216,21 @@ class PathCells(Cells):
         eta = wanted ** (1 / (order + 1)) if order.any() else np.array(wanted)
         way = np.moveaxis(self.way[cell], -1, 0)
         low, high = np.zeros_like(eta), np.ones_like(eta)
-        for _ in range(NEWTON):
-            value, rate = np.zeros_like(eta), np.zeros_like(eta)
-            for coefficient in way[::-1]:
-                rate = rate * eta + value
-                value = value * eta + coefficient
-            rate, value = rate * eta + value, value * eta - wanted
-            low, high = np.where(value < 0, eta, low), np.where(value > 0, eta, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for _ in range(NEWTON):
+                value, rate = np.zeros_like(eta), np.zeros_like(eta)
+                for coefficient in way[::-1]:
+                    rate = rate * eta + value
+                    value = value * eta + coefficient
+                rate, value = rate * eta + value, value * eta - wanted
+                low, high = np.where(value < 0, eta, low), np.where(value > 0, eta, high)
                 following = eta - value / rate
-            following = np.where((following >= low) & (following <= high), following, 0.5 * (low + high))
-            following = np.where(value == 0, eta, following)
-            done = np.abs(following - eta).max(initial=0.0) < 1e-14
-            eta = following
-            if done:
-                break
+                following = np.where((following >= low) & (following <= high), following, 0.5 * (low + high))
+                following = np.where(value == 0, eta, following)
+                done = np.abs(following - eta).max(initial=0.0) < 1e-14
+                eta = following
+                if done:
+                    break
         return eta
 
     def _weight_at(self, cell: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -52,6 +52,7 @@ MUCH_SLOWER = 0.5  # the same on the finest grid
 REFINED = 3  # grids, each with cells half as long, before the attempt ends
 ATTEMPTS = 8  # grids, each with cells halved in which the motion exceeds a limit
 LAW = 0.6  # cells of the time law of motions with limited jerk, for each cell along the path
+FOUND = 1e-13  # of a cell: where a joint turns back
 NARROW = 1e-4  # share of a cell: no grid point is put nearer to its ends
 BLOCK = 64  # paths in one call of the passes
 
@@ -434,7 +435,10 @@ def _divided(cells: Cells, cell: np.ndarray, joint: np.ndarray) -> Cells:
         value = cells.at(cell, middle).qd[k, joint]
         other = np.sign(value) * np.sign(g) < 0
         low, f = np.where(other & apart, high, low), np.where(other & apart, g, 0.5 * f)
+        moved = np.abs(middle - high).max(initial=0.0)
         high, g = middle, np.where(apart, value, 0.0)
+        if moved < FOUND:
+            break
     inner = (high > NARROW) & (high < 1 - NARROW)
     cell, high = cell[inner], high[inner]
     order = np.lexsort((high, cell))  # joints may turn back together

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,9 @@ class Limits:
     accelerations: np.ndarray = field(init=False)  # joints with an acceleration limit
 
     def __post_init__(self):
-        links = mechanism_of(self.robot)
-        object.__setattr__(self, "rubs", self.friction and joint_terms.has_friction(links))
-        object.__setattr__(self, "turns", self.friction and joint_terms.has_dry_friction(links))
+        rubs, turns = _rubbing(self.robot)
+        object.__setattr__(self, "rubs", self.friction and rubs)
+        object.__setattr__(self, "turns", self.friction and turns)
         limited = np.isfinite(self.torque[0]) | np.isfinite(self.torque[1])
         object.__setattr__(self, "torques", limited.nonzero()[0])
         object.__setattr__(self, "accelerations", np.isfinite(self.acceleration).nonzero()[0])
@@ -62,6 +63,13 @@ class Limits:
     def bound(self) -> bool:
         """Whether there is a limit at all that bounds the time."""
         return bool(self.torques.size or self.accelerations.size)
+
+
+@lru_cache(maxsize=32)
+def _rubbing(robot: Robot) -> tuple[bool, bool]:
+    """Whether a robot has friction, and dry friction."""
+    links = mechanism_of(robot)
+    return joint_terms.has_friction(links), joint_terms.has_dry_friction(links)
 
 
 def limits_of(

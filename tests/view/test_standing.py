@@ -1,0 +1,71 @@
+"""Whole-body control on the page: a robot with feet stands while its trunk is dragged."""
+
+import socket
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+
+pages = pytest.importorskip("linkwise.view.page")
+pytest.importorskip("viser")
+
+
+def quadruped() -> lw.Robot:
+    links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
+    for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
+        parent, at = "body", (x, y, 0.0)
+        for part, axis, length in (
+            ("side", (1, 0, 0), 0.0),
+            ("hip", (0, 1, 0), 0.2),
+            ("knee", (0, 1, 0), 0.2),
+        ):
+            name = f"{part}{leg}"
+            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
+            limits = lw.Limits(-2.6, 2.6 if part != "knee" else -0.5, velocity=20.0, effort=40.0)
+            place = lw.Transform.from_rpy(at)
+            joints.append(lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits))
+            parent, at = name, (0.0, 0.0, -length)
+        feet.append(lw.Contact(parent, offset=at, radius=0.02, friction=0.8, name=f"foot{leg}"))
+    return lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+
+
+@pytest.fixture(scope="module")
+def page():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    page = pages.serve(quadruped(), port=port)
+    yield page
+    page.close()
+
+
+def test_the_trunk_follows_its_handle_while_the_feet_stay(page):
+    body = next(tab for tab in page.tabs if tab.title == "Body").standing
+    begin, robot = page.live.q, page.robot
+    np.testing.assert_allclose(robot.contact_gaps(begin), 0.0, atol=1e-9)  # it stands from the start
+    knees = [robot.joint_names.index(f"knee{leg}_joint") + 6 for leg in range(4)]
+    assert (begin[knees] < -0.5).all()
+    body.start()
+    feet = robot.contact_frames(begin)[:, :2, 3]
+    weight = 9.81 * sum(link.inertia.mass for link in robot.links)
+    body.aim(begin[:3] + [0.03, 0.02, -0.05], [np.cos(0.1), 0.0, 0.0, np.sin(0.1)])
+    tau = body.advance(1.5)
+    np.testing.assert_allclose(body.q[:3], begin[:3] + [0.03, 0.02, -0.05], atol=2e-3)
+    assert abs(2.0 * np.arctan2(body.q[5], body.q[6]) - 0.2) < 0.01
+    np.testing.assert_allclose(robot.contact_frames(body.q)[:, :2, 3], feet, atol=5e-3)
+    forces = body.forces()[1]
+    assert abs(forces[:, 2].sum() - weight) < 0.02 * weight
+    assert (np.abs(tau[6:]) <= 40.0 + 1e-9).all()
+    # what the legs do not reach: it goes there as far as it can stand
+    body.aim(begin[:3] + [-2.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0])
+    body.aim([np.nan] * 3, [1.0, 0.0, 0.0, 0.0])  # ignored
+    body.advance(2.0)
+    assert body.upright
+    assert body.q[0] < begin[0] - 0.05
+    assert body.q[2] > begin[2]
+    np.testing.assert_allclose(robot.contact_frames(body.q)[:, :2, 3], feet, atol=1e-2)
+    body.frame()
+    assert "the ground carries" in body.says.content
+    body.stop()
+    assert body.handle is None
