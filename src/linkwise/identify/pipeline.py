@@ -44,6 +44,7 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 DRIVEN = 0.05  # fraction of joint power above which negative friction power cannot be noise
+REVERSALS = 4  # of a joint's direction, from which a constant part of its torque is told from friction
 OFFSET = 0.25  # of a joint's torque (root mean square), from which a constant part of it is reported
 NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean
 
@@ -356,7 +357,9 @@ def _offsets(observer: Observer, found: Fit, estimated: Estimate) -> str:
     free = dict(zip(estimated.labels, zip(estimated.x, estimated.deviations, strict=True), strict=True))
     fitted = dict(zip(found.regression.labels, found.x.tolist(), strict=True))
     said = []
-    for joint, tau in zip(observer.robot.coordinate_joints, observer.tau.T, strict=True):
+    for j, (joint, tau) in enumerate(zip(observer.robot.coordinate_joints, observer.tau.T, strict=True)):
+        if sum(_reversals(signals.qd[:, j]) for signals in observer.signals) < REVERSALS:
+            continue  # friction in one direction is a constant as well
         label = f"{joint.name}.torque_offset"
         value, deviation = free.get(label, (0.0, 0.0))
         least = OFFSET * float(np.sqrt((tau**2).mean()))
@@ -369,6 +372,12 @@ def _offsets(observer: Observer, found: Fit, estimated: Estimate) -> str:
         f"torques have a constant part that neither weight nor friction explains ({', '.join(said)}): the zero of a "
         "sensor or of a current is off, or a spring or a cable pulls; the identified robot keeps it as torque_offset"
     )
+
+
+def _reversals(qd: np.ndarray) -> int:
+    """How often a joint changes its direction; speeds below a tenth of its largest do not count."""
+    sign = np.sign(qd[np.abs(qd) > 0.1 * float(np.abs(qd).max(initial=0.0))])
+    return int((np.diff(sign) != 0.0).sum())
 
 
 def _unexplained_joints(robot: Robot, judged: Validation) -> str:
