@@ -18,7 +18,7 @@ from linkwise.compiler.emit import c
 from linkwise.compiler.ir.program import trace
 from linkwise.embedded import Options, stack
 from linkwise.embedded.package_files import support_file
-from linkwise.evidence import CertifiedPackage, certified_bounds, objects, search
+from linkwise.evidence import CertifiedPackage, certified_bounds, objects, search, sheet
 from linkwise.evidence.recomputed import RecomputeError, recompute
 from linkwise.evidence.sheet import CERTIFICATE, CHECKER, MODEL, PAGE
 
@@ -201,3 +201,12 @@ def test_the_stack_of_calls_is_that_of_the_deepest_chain():
     assert found["f"].outside == ("outside",)
     assert not found["f"].open
     assert found["g"].open
+
+
+def test_the_page_rounds_bounds_outwards():
+    """A bound that is printed with fewer digits is still a bound."""
+    rng = np.random.default_rng(0)
+    for value in rng.normal(size=200) * 10.0 ** rng.integers(-20, 20, 200):
+        low, high = (sheet._outwards(value, 3, side) for side in (sheet.ROUND_FLOOR, sheet.ROUND_CEILING))
+        assert float(low) <= value <= float(high)
+        assert float(high) - float(low) <= 0.0101 * abs(value)

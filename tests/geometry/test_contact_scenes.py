@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.model.contacts import stops_of
+from linkwise.model.joint import Mimic
+from linkwise.robot.engine_coordinates import coordinates
 
 SPHERE = '<geom type="sphere" size="0.02" mass="0.3"/>'
 
@@ -73,6 +76,69 @@ def test_joints_of_files_stop_as_in_mujoco(tmp_path):
     assert q[0] == pytest.approx(np.deg2rad(20.0), abs=1e-6)
     assert abs(qd[0]) < 1e-9
     assert data.qpos[0] == pytest.approx(q[0], abs=0.02)
+
+
+def test_joints_that_follow_others_or_are_in_loops_stop_as_in_mujoco(tmp_path):
+    """A joint that follows at the ratio −2 ends first; the crank of a four-bar linkage ends at its own range."""
+    mujoco = pytest.importorskip("mujoco")
+    bar = '<geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="1" contype="0" conaffinity="0"/>'
+    floor = '<geom type="plane" size="1 1 1"/><geom type="sphere" size="0.01" pos="2 0 1"/>'
+    ball = '<geom type="sphere" size="0.01" mass="0.01"/>'
+    coupled = (
+        '<mujoco><compiler autolimits="true"/><option timestep="0.001"/><worldbody>'
+        + floor
+        + '<body name="x" pos="0 0 1">'
+        f'<joint name="lead" axis="0 1 0" range="-60 60" damping="0.1"/>{bar}{ball}</body><body name="y" pos="0 1 1">'
+        f'<joint name="follow" axis="0 1 0" range="-30 50" damping="0.1"/>{bar}</body></worldbody><equality>'
+        '<joint joint1="follow" joint2="lead" polycoef="0.1 -2 0 0 0" solref="0.004 1"/></equality></mujoco>'
+    )
+    loop = (
+        '<mujoco><compiler autolimits="true"/><option timestep="0.001"/><worldbody>'
+        + floor
+        + '<body name="a" pos="0 0 1">'
+        f'<joint name="crank" axis="0 1 0" range="-60 5" damping="0.1"/>{bar}{ball}<body name="b" pos="0.3 0 0">'
+        f'<joint name="rod" axis="0 1 0" damping="0.1"/>{bar}</body></body><body name="c" pos="0 0 0.7">'
+        f'<joint name="rocker" axis="0 1 0" damping="0.1"/>{bar.replace("0.3 0 0", "0.6 0 0.3")}</body></worldbody>'
+        '<equality><connect body1="b" body2="c" anchor="0.3 0 0" solref="0.004 1"/></equality></mujoco>'
+    )
+    for text, end in ((coupled, (0.1 - np.deg2rad(50.0)) / 2), (loop, np.deg2rad(5.0))):
+        robot, model = loaded(tmp_path, text), mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(model)
+        between = coordinates(robot, "mujoco", model)
+        q, qd, tau = between.own_positions(data.qpos), np.zeros(robot.dof), np.zeros(robot.dof)
+        for _ in range(1500):
+            q, qd, _ = robot.contact_step(q, qd, tau, step=0.001)
+            mujoco.mj_step(model, data)
+        assert q[0] == pytest.approx(end, abs=1e-5), robot.joint_names
+        assert np.abs(qd).max() < 1e-6
+        assert np.abs(q - between.own_positions(data.qpos)).max() < 0.03
+
+
+def test_ends_that_are_not_modelled_are_said(tmp_path):
+    joints = "".join(
+        f'<body name="b{k}" pos="{k} 0 1"><joint name="j{k}" axis="0 1 0" range="-60 60"/>{SPHERE}</body>'
+        for k in range(3)
+    )
+    text = f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{joints}</worldbody>%s</mujoco>'
+    sum_of = '<fixed name="sum"%s><joint joint="j0" coef="1"/><joint joint="j1" coef="1"/></fixed>'
+    path = tmp_path / "scene.xml"
+    limited = sum_of % ' range="-0.1 0.1"'
+    path.write_text(text % f"<tendon>{limited}</tendon>")
+    with pytest.warns(lw.ModelWarning, match="tendon 'sum': its range has no ends here"):
+        lw.load(path, contact=True)
+
+
+def test_ranges_without_a_common_position_are_refused(tmp_path):
+    first, second = (
+        lw.Joint(f"j{k}", "revolute", "base", f"l{k}", limits=lw.Limits(0.1, 1.0)) for k in (1, 2)
+    )
+    follower = replace(second, mimic=Mimic("j1", -1.0, 0.0, True))
+    links = [
+        lw.Link(name, lw.Inertia.from_com(1.0, (0.1, 0, 0), (0.1, 0.1, 0.1))) for name in ("base", "l1", "l2")
+    ]
+    robot = lw.Robot("two", links, [first, follower])
+    with pytest.raises(lw.ModelError, match="no position within all of their limits"):
+        robot.with_contacts([lw.Contact("l1")], stops=True)
 
 
 def test_negative_solref_is_the_spring_that_mujoco_has_at_rest(tmp_path):

@@ -83,6 +83,7 @@ class Certificate:
         outputs: bounds of every number that it returns.
         problems: where a NaN, an infinity or a division by 0 could not be excluded; empty: there is none.
         nodes: (number of the operation, lower bound, upper bound) of every computed value, rounding included.
+        divisors: numbers of the operations whose bounds are those of pivots of the mass matrix.
         seconds: that it took.
     """
 
@@ -94,6 +95,7 @@ class Certificate:
     outputs: tuple[OutputBounds, ...]
     problems: tuple[Problem, ...]
     nodes: tuple[tuple[int, float, float], ...] = field(repr=False)
+    divisors: tuple[int, ...]
     seconds: float
 
     @property
@@ -120,6 +122,7 @@ class Certificate:
             "problems": [{"node": p.node, "what": p.what} for p in self.problems],
             "outputs": [_row(o) for o in self.outputs],
             "nodes": [list(n) for n in self.nodes],
+            "divisors": list(self.divisors),
         }
 
 
@@ -226,7 +229,8 @@ def certify_entry(
         payload=payload,
         given=given,
     )
-    forms = analyse(program, box, keep=True, known=pivots.divisors(robot, program, box))
+    known = pivots.divisors(robot, program, box)
+    forms = analyse(program, box, keep=True, known=known)
     errors = rounding.errors(forms)
     ranges = _Ranges(forms, tolerance, seconds)
     compared = _Search(entry, forms, seed, fma)
@@ -249,6 +253,7 @@ def certify_entry(
         tuple(rows),
         (*forms.problems, *_unbounded(table, program.dtype, forms.problems)),
         table,
+        tuple(node.index for node in known),
         time.monotonic() - begin,
     )
 

@@ -33,7 +33,7 @@ _BINARY: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-_WIDTH, _ROUNDS, _MANY = 64, 4, 1000
+_WIDTH, _ROUNDS, _MANY = 64, 4, 2000
 """Of ``climb``: steps, rounds, and from how many coordinates of all states there are fewer."""
 _PROBE = 1e-3
 """Step along a coordinate that measures a slope, as a part of its interval."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import numpy as np
@@ -203,6 +205,8 @@ METHOD = (
     "fourth.",
     "The rounding error of an output is the sum over all operations of |∂output/∂operation| times half a unit in the "
     "last place of the largest value of that operation. Sines and cosines are polynomials whose error counts, too.",
+    "Divisors of forward dynamics are pivots of the mass matrix, bounded from it; which is which is known from their "
+    "values at random states.",
     "Instructions are counted in the object files. Code without conditional jumps and calls executes each once, so "
     "the number is exact for every call.",
 )
@@ -280,20 +284,34 @@ def _section(f: Coded, certificate: Certificate, compiled: Sequence[Mapping[str,
         )
     lines += [f"- **not excluded**: v{p.node}: {p.what}" for p in certificate.problems]
     lines += [
+        f"- divisor v{node} is a pivot of the mass matrix, up to its sign: between {_outwards(low, 6, ROUND_FLOOR)} "
+        f"and {_outwards(high, 6, ROUND_CEILING)}"
+        for node, low, high in certificate.nodes
+        if node in certificate.divisors
+    ]
+    lines += [
         f"- operations: {f.operations}; at most {f.stack_bound} bytes of stack, however it is compiled",
         "",
-        *_compiled(compiled),
-        "| output | lower bound | upper bound | lowest found | highest found | error bound | worst error found |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "### Bounds",
+        "",
+        "Bounds are rounded outwards. *Found* is what a search has reached; the relative error is that of the largest",
+        "value of all numbers of that output.",
+        "",
+        "| output | lower bound | upper bound | lowest found | highest found | error bound | relative | worst error |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    lines += [_line(o) for o in certificate.outputs]
-    return "\n".join([*lines, ""])
+    lines += [_line(o, certificate.outputs) for o in certificate.outputs]
+    return "\n".join([*lines, "", *_compiled(compiled)])
 
 
 def _compiled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     lines = [
+        "### Time and memory",
+        "",
+        "Code generated with `--constant-time` has exact numbers of instructions wherever it calls no library.",
+        "",
         "| processor | compiler | instructions of a call | bytes of stack (`-fstack-usage`) | with all calls (call "
         "graph) | functions of libraries, not counted |",
         "|---|---|---:|---:|---:|---|",
@@ -306,10 +324,25 @@ def _compiled(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def _line(o: OutputBounds) -> str:
-    numbers = (o.low, o.high, o.lowest.value, o.highest.value)
-    cells = [f"{x:.6g}" for x in numbers] + [f"{x:.2g}" for x in (o.error, o.worst.value)]
+def _line(o: OutputBounds, outputs: Sequence[OutputBounds]) -> str:
+    largest = max(max(abs(x.lowest.value), abs(x.highest.value)) for x in outputs if x.name == o.name)
+    cells = [
+        _outwards(o.low, 6, ROUND_FLOOR),
+        _outwards(o.high, 6, ROUND_CEILING),
+        f"{o.lowest.value:.6g}",
+        f"{o.highest.value:.6g}",
+        _outwards(o.error, 2, ROUND_CEILING),
+        _outwards(o.error / largest, 2, ROUND_CEILING) if largest else "",
+        f"{o.worst.value:.2g}",
+    ]
     return f"| `{o.name}[{o.index}]` | " + " | ".join(cells) + " |"
+
+
+def _outwards(value: float, digits: int, direction: str) -> str:
+    """A bound in decimal digits that is still a bound."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{float(Context(prec=digits, rounding=direction).create_decimal(value)):.{digits}g}"
 
 
 def _list(values: np.ndarray) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.formats.mjcf.geom import SIZES, geom_place
+from linkwise.formats.mjcf.joint import range_of
 from linkwise.formats.mjcf.reader import WORLD
 from linkwise.formats.xml import Element
 from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching
@@ -69,7 +70,7 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
                 pairs[frozenset((i, k))] = Touching(i, k, law)
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
-    return Findings(tuple(geoms), tuple(pairs.values()), tuple(reader.notes))
+    return Findings(tuple(geoms), tuple(pairs.values()), (*reader.limited_tendons(), *reader.notes))
 
 
 def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
@@ -126,6 +127,13 @@ class _Contacts(GeomReader):
     def contact_disabled(self) -> bool:
         options = [child for section in self.root if section.tag == "option" for child in section]
         return any(e.tag == "flag" and e.get("contact", "enable") == "disable" for e in options)
+
+    def limited_tendons(self) -> Iterator[str]:
+        """What is said about tendons that end somewhere: they do not here."""
+        for section in (s for s in self.root if s.tag == "tendon"):
+            for tendon in (self.defaults.resolve(each, kind="tendon") for each in section):
+                if range_of(tendon, "range", "limited", self.settings) is not None:
+                    yield f"tendon {tendon.get('name', '')!r}: its range has no ends here"
 
     def geoms(self) -> Iterator[_MjcfGeom]:
         for section in (s for s in self.root if s.tag == "worldbody"):

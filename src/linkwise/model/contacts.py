@@ -354,8 +354,19 @@ def contact_rows(model: Model) -> int:
 def stops_for(model: Model, stops: bool | Sequence[str]) -> list[Stop]:
     """The joints that stop at the ends of their range: those named, or all that have one."""
     if isinstance(stops, bool):
-        return [Stop(joint.name) for joint in model.coordinate_joints if _ends(joint)] if stops else []
+        return [Stop(joint.name) for joint in model.coordinate_joints if _ends(model, joint)] if stops else []
     return [Stop(name) for name in stops]
+
+
+def stop_range(model: Model, joint: Any) -> tuple[float, float]:
+    """Where a joint stops, at the ends of its own range or where a joint that follows it alone is at an end of its."""
+    lower, upper = _limits(joint)
+    for follower, relation in zip(model.moving_joints, model.followed, strict=True):
+        if relation is None or relation.joint != joint.name or relation.also or not relation.multiplier:
+            continue
+        first, last = sorted((end - relation.offset) / relation.multiplier for end in _limits(follower))
+        lower, upper = max(lower, first), min(upper, last)
+    return lower, upper
 
 
 def check_contacts(model: Model, parts: Sequence[Any]) -> None:
@@ -372,8 +383,13 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
             joints = {joint.name: joint for joint in model.coordinate_joints}
             if part.joint not in joints:
                 raise UnknownNameError(f"stops: no joint {part.joint!r}; {suggest(part.joint, joints)}")
-            if not _ends(joints[part.joint]):
+            if not _ends(model, joints[part.joint]):
                 raise ModelError(f"stops: joint {part.joint!r} has no limits of its position")
+            lower, upper = stop_range(model, joints[part.joint])
+            if lower > upper:
+                raise ModelError(
+                    f"stops: joint {part.joint!r} and those that follow it have no position within all of their limits"
+                )
         elif not isinstance(part, Ground):
             raise ModelError(f"contacts: expected Contact, Shape, Ground or Stop, got {part!r:.80}")
     if parts:
@@ -396,10 +412,13 @@ def _check_contact(model: Model, parts: Sequence[Any], contact: Contact) -> None
         )
 
 
-def _ends(joint: Any) -> bool:
-    """Whether a joint's range ends somewhere."""
-    limits = joint.limits
-    return joint.nq == 1 and (math.isfinite(limits.lower) or math.isfinite(limits.upper))
+def _ends(model: Model, joint: Any) -> bool:
+    """Whether a joint's range, or that of one that follows it, ends somewhere."""
+    return joint.nq == 1 and any(map(math.isfinite, stop_range(model, joint)))
+
+
+def _limits(joint: Any) -> tuple[float, float]:
+    return float(joint.limits.lower), float(joint.limits.upper)
 
 
 def _centre(frame: str, options: dict[str, Any]) -> Place:

@@ -88,17 +88,12 @@ def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequen
         notes.append(
             "contacts with a negative solref are springs for the mass that they move at the position zero"
         )
-    if robot.constraints or any(relation is not None for relation in robot.followed):
-        stops: list[Part] = []
-        notes += ["joints do not stop at the ends of their range: the robot has constraints"]
-    else:
-        stops = list(stops_for(robot, True))
     if notes:
         shown = "; ".join(notes[:MOST_NOTES]) + (
             f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
         )
         warn(f"contacts of {robot.name}: {shown}", ModelWarning)
-    return robot.with_contacts([*parts, *stops])
+    return robot.with_contacts([*parts, *stops_for(robot, True)])
 
 
 def _with_mass(robot: Robot, part: Part) -> Part:

@@ -54,7 +54,7 @@ from linkwise.algorithms.contact.world_axes import VelocityAxes
 from linkwise.algorithms.kinematics import Pose
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
-from linkwise.model.contacts import stops_of
+from linkwise.model.contacts import stop_range, stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
 from linkwise.scalar import Scalar, like, like_all, maximum, sqrt, stage, where
 from linkwise.spatial import Vector
@@ -120,10 +120,10 @@ def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = No
     places: dict[str, tuple[int, int, Any]] = {}
     coordinate = position = 0
     for joint in model.coordinate_joints:
-        places[joint.name] = (coordinate, position, joint.limits)
+        places[joint.name] = (coordinate, position, joint)
         coordinate, position = coordinate + joint.dof, position + joint.nq
     stops = [
-        StopRow(*places[stop.joint][:2], *_range(places[stop.joint][2]), stop.restitution)
+        StopRow(*places[stop.joint][:2], *stop_range(model, places[stop.joint][2]), stop.restitution)
         for stop in stops_of(model.contact_parts)
     ]
     held = constraints.prepared(model) if held is None else held
@@ -506,10 +506,6 @@ class _Reaction:
         return [
             t + dense.dot(column, own) for t, column in zip(total, dense.transposed(self.halves), strict=True)
         ]
-
-
-def _range(limits: Any) -> tuple[float, float]:
-    return float(limits.lower), float(limits.upper)
 
 
 # -- positions --------------------------------------------------------------------------------------------------------
