@@ -214,9 +214,17 @@ def judged(case: Case) -> dict:
     }
 
 
-def by_c(found: Identification, folder: Path, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-    """Torques of the generated C code along a motion."""
+def by_c(
+    found: Identification,
+    folder: Path,
+    q: np.ndarray,
+    qd: np.ndarray,
+    qdd: np.ndarray,
+    along: bool = True,
+) -> np.ndarray:
+    """Torques of the generated C code along a motion, or of single states."""
     found.write_code(folder / "robot.c")
+    library_file = folder / f"robot_{along}.so"  # a loaded file must not be written again
     command = [
         "gcc",
         "-std=c99",
@@ -224,16 +232,16 @@ def by_c(found: Identification, folder: Path, q: np.ndarray, qd: np.ndarray, qdd
         "-shared",
         "-fPIC",
         "-o",
-        folder / "robot.so",
+        library_file,
         folder / "robot.c",
         "-lm",
     ]
     subprocess.run(command, check=True)
-    library = ctypes.CDLL(str(folder / "robot.so"))
-    inputs = [q, qd, qdd]
-    if found.remembers:
+    library = ctypes.CDLL(str(library_file))
+    inputs, follows = [q, qd, qdd], along and found.remembers
+    if follows:
         inputs.append(directions_along(found.robot, q, qd))
-    function = library.inverse_dynamics_along if found.remembers else library.inverse_dynamics
+    function = library.inverse_dynamics_along if follows else library.inverse_dynamics
     rows = [np.ascontiguousarray(x) for x in inputs]
     torques = np.zeros((len(q), found.robot.dof))
     pointers = [(x.ctypes.data, x.strides[0]) for x in (*rows, torques)]

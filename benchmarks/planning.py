@@ -2,9 +2,10 @@
 
 ``validity``: nanoseconds a configuration, with self-collision and 20 obstacles, on one core, for random configurations
 and for groups of 16 along an edge; coal (part of Pinocchio) on the meshes of the same file and the same pairs; seconds
-of processor time from loading the file to the first result. ``plans``: problems with boxes, a table, shelves and a
-cage: solved, times; a problem that is shown to have no solution is named and replaced by another one. ``check``:
-motions of these problems by coal on the meshes and by Pinocchio's torques.
+of processor time from loading the file to the first result; VAMP's own checks with ``--vamp FOLDER``. ``plans``:
+problems with boxes, a table, shelves and a cage: solved, times; a problem that is shown to have no solution is named
+and replaced by another one. ``check``: motions of these problems by coal on the meshes and by
+Pinocchio's torques.
 
 Robots are files below ``--models FOLDER``, of the package example-robot-data, or bundled ones, which have no meshes.
 """
@@ -26,6 +27,7 @@ import numpy as np
 from planning_parts.meshes import Meshes, loaded
 from planning_parts.problems import SCENES, problem, reach_of
 from planning_parts.separated import why_separated
+from planning_parts.vamp import ROBOTS, joints_of, measured
 
 import linkwise as lw
 from linkwise.collision import Sphere, Validity, World, spheres_of, validity_of
@@ -44,7 +46,7 @@ def main() -> None:
     if "validity" in options.parts:
         print(
             "robot                    joints spheres   random   edges   with small spheres: random   edges [ns]   "
-            "coal [ns]   first use [s]"
+            "coal [ns]   first use [s]   VAMP: one alone   edges [ns]"
         )
         for name, (robot, file) in robots.items():
             with tempfile.TemporaryDirectory() as folder:  # nothing is known of the robot
@@ -72,6 +74,7 @@ def _options() -> argparse.Namespace:
         "--robots", default="panda,ur5_joint_limited_robot,kinova,xarm7,z1,ur10_joint_limited_robot"
     )
     parser.add_argument("--models", type=Path, help="folder with further URDF files")
+    parser.add_argument("--vamp", type=Path, help="VAMP's unpacked source: its checks of its robots beside")
     parser.add_argument("--scenes", default=",".join(SCENES))
     parser.add_argument("--states", type=int, default=8192)
     parser.add_argument("--repeats", type=int, default=20)
@@ -122,10 +125,16 @@ def _validity(name: str, robot: lw.Robot, file: Path | None, options: argparse.N
         for rows in (q.astype(np.float32), edges.astype(np.float32))
     ]
     coal = _coal(file, robot, world, q[: options.coal])
+    vamp = ""
+    if options.vamp is not None and name in ROBOTS:
+        order = [robot.joint_names.index(joint) for joint in joints_of(options.vamp, name)]
+        along, _, one, _ = measured(options.vamp, name, edges[:, order], world, options.repeats)
+        vamp = f"{one:16.0f}{along:11.0f}"
     print(
         f"{name:25s}{robot.dof:5d}{len(checks.spheres):8d}{1e9 * times[0]:10.0f}{1e9 * times[1]:8.0f}"
         f"{1e9 * times[2]:10.0f}{1e9 * times[3]:8.0f}"
-        f"{coal:>18s}{first:12.1f}"
+        f"{coal:>18s}{first:12.1f}{vamp}",
+        flush=True,
     )
 
 

@@ -28,6 +28,7 @@ SMOKE = {  # script -> command lines
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
     "wrong_recordings.py": ["--quick"],
+    "splits.py": ["--simulated"],
     "distribution.py": ["--wheel-only"],
     "contact_physics.py": ["--quick --only sticks slides spins"],
     "contact_solutions.py": ["--robots box stack --problems 40 --sweeps 20"],

@@ -216,6 +216,16 @@ def test_the_conda_recipe_agrees_with_the_project(name):
     assert PROJECT["description"] in recipe
 
 
+def test_rattler_build_renders_the_recipe():
+    rattler = pytest.importorskip("rattler_build", reason="py-rattler-build is not installed")
+    text = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
+    (variant,) = rattler.Stage0Recipe.from_yaml(text).render()
+    assert variant.recipe.package.version == PROJECT["version"]
+    assert len(variant.recipe.requirements.run) == 1 + len(
+        [each for each in PROJECT["dependencies"] if "python_version >=" not in each]
+    )
+
+
 def test_the_recipe_of_conda_build_is_read_as_conda_reads_it():
     """A template of Jinja that becomes YAML, with a source at an address and a checksum."""
     import jinja2

@@ -128,6 +128,7 @@ CALLS = {
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
     ("collision.Room", "links"): lambda r, **f: collision.Room(**f),
     ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),
+    ("identify.identify", "network"): lambda r, **f: identify.identify(r, _log(r), **f),
     ("identify.ClosedLoopIdentification", "converged"): None,  # a result
     ("identify.Excited", "converged"): None,  # a result
     ("span", "parallel"): lambda r, **f: lw.span(2, **f),

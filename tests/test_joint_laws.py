@@ -52,6 +52,12 @@ JOINT = Joint(
         "ripple_1_sin_2": 0.1,
         "ripple_3_count": 2.0,
         "ripple_3_sin_0": -0.4,
+        "network_1_weight": 0.6,
+        "network_1_position": 1.3,
+        "network_1_speed": -0.7,
+        "network_1_bias": 0.2,
+        "network_4_weight": -0.9,
+        "network_4_speed": 2.1,
     },
 )
 SMOOTH = dataclasses.replace(JOINT, terms={**JOINT.terms, "friction_speed": 0.4})

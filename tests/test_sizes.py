@@ -24,7 +24,7 @@ MOST_LINES_DIVIDED = 300
 PROCEDURES = [f"{EMIT}/cuda/{part}.py" for part in ("procedure", "team")]
 MOST_LINES_PROCEDURES = 240
 PACKED = [f"{EMIT}/packing.py"]  # states of a batch that are computed again
-MOST_LINES_PACKED = 220
+MOST_LINES_PACKED = 245
 TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", "threadIdx")
 
 MOST_LINES_OF_A_FUNCTION = 60

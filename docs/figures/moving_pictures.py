@@ -214,6 +214,77 @@ def follows() -> Film:
     return Film(robot, q, seconds, target=balls, camera={"yaw": 2.3, "pitch": 0.3, "distance": 0.85})
 
 
+# -- the live page -------------------------------------------------------------------------------------------
+
+
+def drags(camera: Camera) -> None:
+    """Predictive control on the live page: the mouse drags the target, the arm follows at its limits."""
+    from linkwise.view import serve
+
+    size, seconds = (900, 520), 6.0
+    page = serve(lw.load("panda"), port=8190, shadows=False)
+    law = next(tab for tab in page.tabs if tab.title == "Control").dragged  # type: ignore[attr-defined]
+    try:
+        page.pose(np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.7, 0.8]))
+        driver = camera.open(page.url, size=size)
+        camera.until(lambda: driver.execute_script(TAB, "Control"), "the page")
+        law.on.value = True
+        camera.until(lambda: law.handle is not None and law._thread is not None, "the controller")
+        law._running.clear()  # from here on a frame is advanced by a frame of the film
+        law._thread.join()
+        page.centre()
+        camera.until(lambda: square_of(screenshot(camera)) is not None, "the handle")
+        frames = camera.folder / "drags"
+        frames.mkdir()
+        at = np.array(square_of(screenshot(camera)))
+        mouse(driver, "mouseMoved", at)
+        mouse(driver, "mousePressed", at)
+        for k in range(round(seconds * RATE)):
+            s = (
+                2.0 * np.pi * max(0.0, k / RATE - 0.4) / (seconds - 1.0)
+                if k / RATE < seconds - 0.6
+                else 2.0 * np.pi
+            )
+            mouse(driver, "mouseMoved", at + [70.0 * np.sin(s), -45.0 * np.sin(2.0 * s)])
+            tau = law.advance(1.0 / RATE)
+            page.pose(law.q, tau)
+            driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+            screenshot(camera).save(frames / f"{k:04d}.png")
+        mouse(driver, "mouseReleased", at)
+        encode(frames, "drags", round(seconds * RATE))
+    finally:
+        page.close()
+
+
+TAB = """
+for (const note of document.querySelectorAll(".mantine-Notification-root")) note.remove();
+const leaves = [...document.querySelectorAll("*")].filter((each) => !each.childElementCount);
+const tab = leaves.find((each) => each.textContent.trim() === arguments[0]);
+if (tab) tab.click();
+return Boolean(tab);
+"""
+
+
+def mouse(driver: Any, kind: str, at: np.ndarray) -> None:
+    """A move, a press or a release of the left button."""
+    held = kind != "mouseReleased"
+    given = {"type": kind, "x": float(at[0]), "y": float(at[1]), "button": "left", "clickCount": 1}
+    driver.execute_cdp_cmd("Input.dispatchMouseEvent", {**given, "buttons": int(held)})
+
+
+def square_of(image: Any) -> tuple[float, float] | None:
+    """The middle of the red square of the handle, which is dragged in a plane [pixels]."""
+    from scipy import ndimage
+
+    red, green, blue = np.moveaxis(np.asarray(image).astype(int), -1, 0)
+    parts, _ = ndimage.label((red > 225) & (green < 100) & (blue < 150))
+    for k, (rows, columns) in enumerate(ndimage.find_objects(parts)):
+        inside = parts[rows, columns] == k + 1
+        if inside.sum() > 400 and inside.mean() > 0.8:
+            return (columns.start + columns.stop) / 2, (rows.start + rows.stop) / 2
+    return None
+
+
 # -- taking them ---------------------------------------------------------------------------------------------
 
 
@@ -291,18 +362,22 @@ def take(camera: Camera, name: str, made: Film) -> None:
         moved = (made.q[k, :3] - made.q[0, :3]).tolist() if floats else None
         driver.execute_script(SHOW, made.q[k].tolist(), *given, place, moved)
         screenshot(camera).save(frames / f"{k:04d}.png")
-    FILMS.mkdir(exist_ok=True)
-    target = FILMS / f"{name}.webm"
-    encode = ["-c:v", "libvpx-vp9", "-crf", "38", "-b:v", "0", "-pix_fmt", "yuv420p", "-an", str(target)]
-    source = ["ffmpeg", "-y", "-loglevel", "error", "-framerate", str(RATE), "-i", str(frames / "%04d.png")]
-    subprocess.run([*source, *encode], check=True)
-    from PIL import Image
-
-    still = Image.open(frames / f"{made.frames // 3:04d}.png")
-    still.save(FILMS / f"{name}.webp", quality=80)
-    report(target)
+    encode(frames, name, made.frames)
     if name == "walks":
         page_of_the_readme(camera, made, page)
+
+
+def encode(frames: Path, name: str, count: int) -> None:
+    """NAME.webm from frames, and a still."""
+    from PIL import Image
+
+    FILMS.mkdir(exist_ok=True)
+    target = FILMS / f"{name}.webm"
+    options = ["-c:v", "libvpx-vp9", "-crf", "38", "-b:v", "0", "-pix_fmt", "yuv420p", "-an", str(target)]
+    source = ["ffmpeg", "-y", "-loglevel", "error", "-framerate", str(RATE), "-i", str(frames / "%04d.png")]
+    subprocess.run([*source, *options], check=True)
+    Image.open(frames / f"{count // 3:04d}.png").save(FILMS / f"{name}.webp", quality=80)
+    report(target)
 
 
 def page_of_the_readme(camera: Camera, made: Film, page: Path) -> None:
@@ -336,20 +411,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", choices=(*MADE, []), help="by default all")
+    parser.add_argument("names", nargs="*", choices=(*MADE, "drags", []), help="by default all")
     parser.add_argument("--go2", help="file of a Unitree Go2 with the ground, for the film of that name")
     parser.add_argument("--list", action="store_true", help="print the names")
     given = parser.parse_args()
     if given.list:
-        print("\n".join(f"{name}: {function.__doc__}" for name, function in MADE.items()))
+        every = {**MADE, "drags": drags}
+        print("\n".join(f"{name}: {function.__doc__}" for name, function in every.items()))
         return
     if given.go2:
         GIVEN["go2"] = given.go2
     with tempfile.TemporaryDirectory() as folder:
         camera = Camera(Path(folder), FILMS)
         try:
-            for name in given.names or [each for each in MADE if each != "go2" or given.go2]:
-                take(camera, name, MADE[name]())
+            for name in given.names or [*(each for each in MADE if each != "go2" or given.go2), "drags"]:
+                drags(camera) if name == "drags" else take(camera, name, MADE[name]())
         finally:
             camera.close()
 

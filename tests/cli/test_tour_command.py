@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -185,3 +186,25 @@ def test_one_part_that_fails_leaves_the_others(monkeypatch):
     monkeypatch.setenv("LINKWISE_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         _attempted(lw.load("two_link"), fails)
+
+
+def test_links_without_mass_explain_why_mujoco_disagrees(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="rod"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>'
+        '<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        f'<link name="tip"><inertial>{INERTIA.format(mass=0, i=0.01)}</inertial></link>'
+        '<joint name="j" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>'
+        '<limit lower="-1" upper="1" velocity="1" effort="10"/></joint>'
+        '<joint name="f" type="fixed"><parent link="rod"/><child link="tip"/></joint></robot>'
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        robot = lw.load(path)
+    texts = [str(each.message) for each in caught]
+    assert any(text.startswith(str(path)) for text in texts)
+    assert "arm.urdf: link 'tip': mass is zero but moments are not" in oddities(robot, texts)
+    found = agreed.compare_engines(robot, path)
+    assert found.weightless == ("tip",)
+    assert not found.wrong or found.reason.endswith("without mass: tip")

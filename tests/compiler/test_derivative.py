@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.compiler.ir.derivative import forward, jacobian, reverse, substituted
+from linkwise.compiler.ir.derivative import (
+    CLEARLY_FEWER,
+    estimates,
+    forward,
+    jacobian,
+    reverse,
+    substituted,
+)
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.operations import count
 from linkwise.compiler.ir.program import lower, trace
@@ -88,6 +95,29 @@ def test_the_cheaper_mode_is_taken():
     assert count(rows[0]).total == min(
         count(forward(many_in, x)[0]).total, count(reverse(many_in, x)[0]).total
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_estimates_decide_as_the_counts_would(seed):
+    """On random functions with many more inputs than outputs, many fewer, and as many."""
+    rng = np.random.default_rng(seed)
+    graph = Graph()
+    inputs = graph.inputs("x", int(rng.integers(2, 40)))
+    values = list(inputs)
+    for _ in range(400):
+        a, b = (values[k] for k in rng.integers(max(0, len(values) - 60), len(values), 2))
+        values.append([a + b, a - b, a * b, a * b, a.sin(), (a > b).where(a, b)][rng.integers(6)])
+    outputs = values[-int(rng.integers(2, 40)) :]
+    own = count(outputs).total
+    counts = [
+        count([*outputs, *(node for row in mode(outputs, inputs) for node in row)]).total - own
+        for mode in (forward, reverse)
+    ]
+    found = estimates(outputs, inputs)
+    for estimate, wanted in zip(found, counts, strict=True):
+        assert 0.5 * wanted <= estimate <= 2.0 * wanted, (found, counts)
+    if min(found) < CLEARLY_FEWER * max(found):
+        assert counts[int(np.argmin(found))] == min(counts), (found, counts)
 
 
 def test_loops_are_refused():

@@ -1,10 +1,12 @@
 """What the graph settles when a node is made."""
 
+import gc
 import math
 
 import pytest
 
-from linkwise.compiler.ir.graph import Graph
+from linkwise.compiler.ir.graph import Graph, Node
+from linkwise.compiler.ir.program import lower
 from linkwise.compiler.ir.walks import copy, loop_numbers, reachable, rebuild
 from linkwise.errors import TraceError
 from linkwise.scalar import cos, sin, stage, where, while_loop
@@ -155,3 +157,30 @@ def test_forget_unmakes_the_last_nodes(graph, symbols):
     graph.forget(before)
     assert graph.count == before
     assert a * b is not product
+
+
+def test_what_passes_leave_behind_is_freed_at_once():
+    """Large robots have graphs of a million nodes, and each pass makes a new one."""
+
+    def nodes():
+        return sum(isinstance(thing, Node) for thing in gc.get_objects())
+
+    graph = Graph()
+    x = graph.inputs("x", 4)
+    values = [*x]
+    for k in range(300):
+        values.append(values[-1] * values[-3] + values[k % 4].sin())
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        before = nodes()
+        program = lower({"y": ((), [values[-1]])}, {"x": 4}, name="y")
+        kept = len(reachable([value for column in program.values for value in column]))
+        assert nodes() - before < kept + len(reachable(values)) / 10
+    finally:
+        if was_enabled:
+            gc.enable()
+    finished = program.values[0][0].graph
+    known = {node.value[1]: node for node in reachable(program.values[0]) if node.op == "input"}
+    assert all(finished.input("x", k) is node for k, node in known.items())

@@ -148,7 +148,7 @@ def test_pinocchio_computes_our_torques_but_for_what_is_said_to_be_lost(source, 
             return
     said = [str(w.message) for w in caught if issubclass(w.category, lw.ExportWarning)]
     lost = losses(robot, ".urdf")
-    assert said == [f"{target}: {loss}" for loss in lost]
+    assert said == [f"{target}, as other programs read it: {loss}" for loss in lost]
     if lost:
         with pytest.raises(lw.ModelError, match="strict"):
             robot.save(tmp_path / "strict.urdf", strict=True)

@@ -11,7 +11,7 @@ from linkwise.identify.estimation.friction_choice import (
     Law,
     Trials,
     _all_terms,
-    _directed,
+    _with_direction,
     simplest,
 )
 
@@ -35,7 +35,7 @@ def test_what_is_worth_it_joins_and_nothing_else():
 
 
 def test_all_terms_have_one_direction():
-    load = _directed(Term("load"), MEMORY)
+    load = _with_direction(Term("load"), MEMORY)
     truth = {Term("viscous"): 2.0, Term("offset"): 0.5, MEMORY: 1.0, load: 0.3}
     assert set(simplest(list(trials(truth).laws())).terms) == set(truth)
     for law in trials(truth).laws():
@@ -52,7 +52,7 @@ def test_all_terms_have_one_direction():
 
 
 def test_a_gear_does_not_lose_most_of_its_load_and_friction_does_not_drive():
-    load = _directed(Term("load"), MEMORY)
+    load = _with_direction(Term("load"), MEMORY)
     found = trials({Term("viscous"): -2.0, MEMORY: 1.0, load: 0.8})
     assert found.law([Term("viscous"), Term("offset"), MEMORY, load]) is None
     plain = found.law([Term("viscous"), Term("offset"), MEMORY])

@@ -95,3 +95,14 @@ def test_late_velocities_are_named(arm, log):
     late = np.concatenate([log.qd[:1].repeat(10, axis=0), log.qd[:-10]])  # 50 ms
     (said,) = sample_faults(arm, replace(log, qd=late))
     assert "those of positions about 50 ms earlier" in said
+
+
+def test_a_torque_that_comes_near_zero_once_has_a_sign(arm, log):
+    """Noise near zero crosses the limit many times; the size of a torque that changes its sign comes back."""
+    tau = log.tau.copy()
+    t = np.linspace(0.0, 1.0, len(tau))
+    noise = 0.01 * np.random.default_rng(0).normal(size=len(tau))
+    tau[:, 0] = 0.06 + 5.0 * (2.0 * t - 1.0) ** 2 + np.abs(noise)
+    assert not [words for words in sample_faults(arm, replace(log, tau=tau)) if "change their sign" in words]
+    tau[:, 0] = np.abs(5.0 * np.sin(20.0 * t) + noise)
+    assert [words for words in sample_faults(arm, replace(log, tau=tau)) if "change their sign" in words]

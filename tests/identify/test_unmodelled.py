@@ -11,7 +11,7 @@ from known_arm import motion
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, identify
 
-TRUE = {"joint2.unmodelled_cos_2": 1.5, "joint2.unmodelled_sin_1": -1.0, "joint2.unmodelled_square": -0.2}
+TRUE = {"joint2.unmodelled_cos_2": 1.5, "joint2.unmodelled_sin_1": -1.0, "joint2.unmodelled_viscous": -0.4}
 
 
 def recorded(robot: lw.Robot, seed: int) -> Log:

@@ -54,7 +54,7 @@ FAILED_STATUS = 3  # of a model that explains too little of the recordings to be
 _HEADINGS = {
     "Recordings": "layout rows validate validate-rows split drop-bad-rows topic",
     "Signals": "cutoff lag derivatives decimation",
-    "Model": "friction estimator significance strength feet",
+    "Model": "friction network estimator significance strength feet",
     "Closed loop": "method reference controller frequency damping kp kd",
     "Output": "out code reduce force report figures open json",
 }
@@ -117,6 +117,11 @@ _HEADINGS = {
     default="auto",
     show_default=True,
     help=f"auto (chosen from the data), {', '.join(MODELS)}.",
+)
+@click.option(
+    "--network",
+    is_flag=True,
+    help="Add a small network to joints where it predicts left-out motions better.",
 )
 @click.option(
     "--estimator",
@@ -222,6 +227,7 @@ def _by_inverse_dynamics(robot: Robot, train: list[Log], tests: list[Log], optio
         significance=options["significance"],
         lag=options["lag"],
         feet=options["feet"].split() if options["feet"] else None,
+        network=options["network"],
         stages=_stages(now),
         **({} if options["strength"] is None else {"strength": options["strength"]}),
     )

@@ -114,7 +114,8 @@ def _show_agreement(found: Agreed | str) -> None:
         say()
         return
     if found.wrong:
-        say(f"Agreement: {len(found.wrong)} of {len(found.findings)} comparisons disagree, see the report")
+        why = found.reason or "see the report"
+        say(f"Agreement: {len(found.wrong)} of {len(found.findings)} comparisons disagree: {why}")
     else:
         engines = (
             f", with {' and '.join(found.engines)}" if found.engines else "; no other engine is installed"

@@ -99,8 +99,9 @@ def save(model: Model, path: str | os.PathLike[str], *, strict: bool = False) ->
         outputs.write(target, text)
     except outputs.OutputError as error:
         raise ModelError(str(error)) from error
-    for loss in lost:
-        warn(f"{target}: {loss}", ExportWarning)
+    for loss in lost:  # Linkwise reads all but contacts back
+        reader = "" if loss.term == "contact" else ", as other programs read it"
+        warn(f"{target}{reader}: {loss}", ExportWarning)
     return lost
 
 

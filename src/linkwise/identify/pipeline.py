@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from linkwise.arguments.flags import flag
 from linkwise.core.small_blas import one_thread
 from linkwise.errors import warn
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
@@ -20,6 +21,7 @@ from linkwise.identify.estimation.friction import Friction, column, friction_nam
 from linkwise.identify.estimation.friction_choice import choose_friction
 from linkwise.identify.estimation.lag import Lag, as_given, lags_of_joints, shifted
 from linkwise.identify.estimation.memory import useful_memory
+from linkwise.identify.estimation.network import ResidualNetwork, find_network
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.estimation.reduction import reduce
@@ -42,6 +44,8 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 DRIVEN = 0.05  # fraction of joint power above which negative friction power cannot be noise
+REVERSALS = 4  # of a joint's direction, from which a constant part of its torque is told from friction
+OFFSET = 0.25  # of a joint's torque (root mean square), from which a constant part of it is reported
 NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean
 
 
@@ -52,7 +56,8 @@ class Stages:
     condition(log, cutoff=None) → Signals, also derivatives= and decimation= where ``identify`` was given them;
     choose_friction(observer, prior, strength=…) → Fit, for friction="auto"; fit(observer, friction, prior, strength=…)
     → Fit, for a given friction. For friction="auto" two more, of what is left: find_unmodelled(observer, fit) →
-    Unexplained and find_ripple(observer, robot) → Ripple.
+    Unexplained and find_ripple(observer, robot) → Ripple; and find_network(observer, robot) → ResidualNetwork, where
+    it is asked for.
     """
 
     condition: Callable[..., Signals] = condition
@@ -60,6 +65,7 @@ class Stages:
     fit: Callable[..., Fit] = fit
     find_unmodelled: Callable[[Observer, Fit], Unexplained] = find_unmodelled
     find_ripple: Callable[[Observer, Robot], Ripple] = find_ripple
+    find_network: Callable[[Observer, Robot], ResidualNetwork] = find_network
 
 
 def identify(
@@ -77,6 +83,7 @@ def identify(
     band: float | None = None,
     lag: float | None = None,
     feet: Sequence[str] | None = None,
+    network: bool = False,
     stages: Stages | None = None,
 ) -> Identification:
     """Identify a robot from one or several recordings.
@@ -106,6 +113,8 @@ def identify(
         feet: of a robot with a floating base: frames that may touch the ground, each with an optional point in it,
             such as "FL_calf:0,0,-0.213"; by default its contacts, else frames at its ends that are called foot, toe,
             sole or ankle.
+        network: add a small network over position and speed to joints of which it predicts left-out motions better; it
+            is a law of the joint, so files, simulations, derivatives and C have it.
         stages: replacements for whole stages.
 
     Returns:
@@ -114,10 +123,12 @@ def identify(
     Raises:
         IdentificationError: the recording cannot be used; the message says why.
     """
-    given = stages or Stages()
+    given, wanted = stages or Stages(), flag("network", network)
     options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
     options |= {"decimation": decimation} if decimation is not None else {}
     if is_floating(robot):
+        if wanted:
+            raise ValueError(f"network: for arms; the base of {robot.name} floats")
         logs = as_logs(log)
         tests = as_logs(validation) if validation is not None else logs
         chosen = {
@@ -129,7 +140,7 @@ def identify(
         chosen |= {"strength": strength, "band": band, "lag": lag, "feet": feet}
         with one_thread():
             found = identify_walking(robot, logs, tests, **chosen, options=options, stages=given)
-        _warned(found.warnings)
+        _as_warnings(found.warnings)
         return found
     if feet is not None:
         raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
@@ -137,7 +148,18 @@ def identify(
     chosen = replace(given, condition=partial(given.condition, **options))
     with one_thread():
         return _identify(
-            robot, log, validation, cutoff, friction, estimator, significance, strength, band, lag, chosen
+            robot,
+            log,
+            validation,
+            cutoff,
+            friction,
+            estimator,
+            significance,
+            strength,
+            band,
+            lag,
+            wanted,
+            chosen,
         )
 
 
@@ -152,6 +174,7 @@ def _identify(
     strength: float,
     band: float | None,
     lag: float | None,
+    network: bool,
     stages: Stages,
 ) -> Identification:
     given, robot = robot, robot.with_motors(()) if robot.motors else robot
@@ -160,13 +183,13 @@ def _identify(
     _check_logs(robot, (*logs, *tests))
     plain = choose(robot, logs, stages.condition, cutoff, None if lag is None else as_given(lag))
     late, frequency = plain[0].lag, plain[0].cutoff
-    as_recorded = [_noted(stages.condition(each, cutoff=frequency), plain, cutoff) for each in logs]
+    as_recorded = [_with_reason(stages.condition(each, cutoff=frequency), plain, cutoff) for each in logs]
     signals = [shifted(each, late) for each in as_recorded]
     observer = Observer(robot, signals)
     wrong = diagnose_late(robot, as_recorded, signals) if late.corrected else diagnose(robot, signals)
     scale = scale_of(observer, prior_bodies(robot))
     prior = scale * prior_bodies(robot)
-    found = _fitted(observer, friction, prior, strength, stages, wrong.causes)
+    found = _fit_of(observer, friction, prior, strength, stages, wrong.causes)
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
@@ -175,17 +198,15 @@ def _identify(
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
     reduction = reduce(observer, found, identified, base, significant, prior, strength)
-    unmodelled, ripple = _left(observer, found, identified, stages) if friction == "auto" else NOTHING_LEFT
-    identified = ripple.of(unmodelled.of(identified))
+    left = _left_over(observer, found, identified, friction == "auto", network, stages)
     excitation = excitation_of(independent, estimated.weights)
-
     tested = [shifted(stages.condition(each, cutoff=frequency), late) for each in tests]
-    models = (identified, given, reduction.robot)
+    models = (left.robot, given, reduction.robot)
     judged = [[validate(model, signals, band) for signals in tested] for model in models]
     doubts = _consequences(observer, found, estimated, wrong, scale, late, judged[0][0])
     return Identification(
         prior=given,
-        robot=identified,
+        robot=left.robot,
         fit=found,
         base=base,
         estimate=estimated,
@@ -195,11 +216,12 @@ def _identify(
         validations=tuple(judged[0]),
         of_prior=tuple(judged[1]),
         of_reduced=tuple(judged[2]),
-        warnings=_warned([excitation.words(), *wrong.causes, *doubts]),
+        warnings=_as_warnings([excitation.words(), *wrong.causes, *doubts]),
         lag=late,
         plain=plain,
-        ripple=ripple,
-        unmodelled=unmodelled,
+        ripple=left.ripple,
+        network=left.network,
+        unmodelled=left.unmodelled,
     )
 
 
@@ -216,19 +238,33 @@ def _consequences(
     if wrong.causes:
         return []
     said = [*(wrong.remarks or (_other_size(observer.robot, scale),)), late.doubt, lags_of_joints(observer)]
-    return [*said, _driven(observer, found, estimated), _no_better(observer.robot, judged)]
+    said += [_friction_that_drives(observer, found, estimated), _unexplained_joints(observer.robot, judged)]
+    return [*said, _offsets(observer, found, estimated)]
 
 
-NOTHING_LEFT = Unexplained(), Ripple()
+@dataclass(frozen=True)
+class _LeftOver:
+    """What joints have besides bodies and friction, and the robot with all of it."""
+
+    robot: Robot
+    unmodelled: Unexplained
+    ripple: Ripple
+    network: ResidualNetwork
 
 
-def _left(observer: Observer, found: Fit, robot: Robot, stages: Stages) -> tuple[Unexplained, Ripple]:
-    """What joints have besides bodies and friction, where it predicts motions that were left out."""
-    unmodelled = stages.find_unmodelled(observer, found)
-    return unmodelled, stages.find_ripple(observer, unmodelled.of(robot))
+def _left_over(
+    observer: Observer, found: Fit, robot: Robot, auto: bool, network: bool, stages: Stages
+) -> _LeftOver:
+    """Each where it predicts motions that were left out, one on top of the other."""
+    unmodelled = stages.find_unmodelled(observer, found) if auto else Unexplained()
+    robot = unmodelled.of(robot)
+    ripple = stages.find_ripple(observer, robot) if auto else Ripple()
+    robot = ripple.of(robot)
+    networks = stages.find_network(observer, robot) if network else ResidualNetwork()
+    return _LeftOver(networks.of(robot), unmodelled, ripple, networks)
 
 
-def _noted(signals: Signals, plain: Sequence[Plain], given: float | None) -> Signals:
+def _with_reason(signals: Signals, plain: Sequence[Plain], given: float | None) -> Signals:
     """Signals whose record says why their cut-off was taken."""
     if given is not None:
         return signals
@@ -243,7 +279,7 @@ def _noted(signals: Signals, plain: Sequence[Plain], given: float | None) -> Sig
     return replace(signals, record=(*kept, said))
 
 
-def _fitted(
+def _fit_of(
     observer: Observer,
     friction: str | Friction,
     prior: np.ndarray,
@@ -262,7 +298,7 @@ def _fitted(
         raise IdentificationError("; ".join([str(error), *causes])) from None
 
 
-def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
+def _as_warnings(doubts: Sequence[str]) -> tuple[str, ...]:
     """Findings as texts, also given as warnings."""
     for words in filter(None, doubts):
         warn(words, IdentificationWarning)
@@ -292,20 +328,21 @@ def _other_size(robot: Robot, scale: float) -> str:
     )
 
 
-def _driven(observer: Observer, found: Fit, estimated: Estimate) -> str:
-    """A finding where friction would have to drive a joint, which is impossible: most likely a sign is wrong."""
-    power, size = np.zeros(observer.robot.dof), np.zeros(observer.robot.dof)
-    # by least squares, which may find friction that drives; the fit may not
-    free = dict(zip(estimated.labels, estimated.x.tolist(), strict=True))
-    coefficients = [free.get(label, 0.0) for label in found.regression.labels[found.regression.links :]]
+def _friction_that_drives(observer: Observer, found: Fit, estimated: Estimate) -> str:
+    """A finding where friction would have to drive a joint, which is impossible: most likely a sign is wrong. The power
+    of friction by least squares, which may find friction that drives, must be negative by three standard deviations."""
+    place = {label: k for k, label in enumerate(estimated.labels)}
+    labels = found.regression.labels[found.regression.links :]
+    size, sums = np.zeros(observer.robot.dof), np.zeros((observer.robot.dof, len(place)))
     for signals, motion in zip(observer.signals, observer.axis_signals(found.carried), strict=True):
         size += np.abs(signals.tau * signals.qd).sum(axis=0)
-        for (axis, term), value in zip(found.regression.terms, coefficients, strict=True):
-            if axis < len(power) and term.dissipates:
-                power[axis] += value * linear.dot(column(motion, term)[:, axis], motion.qd[:, axis])
-    bad = [
-        name for name, p, s in zip(observer.robot.joint_names, power, size, strict=True) if p < -DRIVEN * s
-    ]
+        for (axis, term), label in zip(found.regression.terms, labels, strict=True):
+            if axis < len(size) and term.dissipates and label in place:
+                sums[axis, place[label]] += linear.dot(column(motion, term)[:, axis], motion.qd[:, axis])
+    power = product(sums, estimated.x)
+    doubt = np.sqrt(np.maximum((product(sums, estimated.covariance) * sums).sum(axis=1), 0.0))
+    driven = power + 3.0 * doubt < -DRIVEN * size
+    bad = [name for name, here in zip(observer.robot.joint_names, driven, strict=True) if here]
     if not bad:
         return ""
     return (
@@ -314,7 +351,36 @@ def _driven(observer: Observer, found: Fit, estimated: Estimate) -> str:
     )
 
 
-def _no_better(robot: Robot, judged: Validation) -> str:
+def _offsets(observer: Observer, found: Fit, estimated: Estimate) -> str:
+    """A finding where torques have a large constant part: by least squares, less three standard deviations, and in the
+    fit, more than ``OFFSET`` of the joint's torque. Friction that differs by direction has a small one."""
+    free = dict(zip(estimated.labels, zip(estimated.x, estimated.deviations, strict=True), strict=True))
+    fitted = dict(zip(found.regression.labels, found.x.tolist(), strict=True))
+    said = []
+    for j, (joint, tau) in enumerate(zip(observer.robot.coordinate_joints, observer.tau.T, strict=True)):
+        if sum(_reversals(signals.qd[:, j]) for signals in observer.signals) < REVERSALS:
+            continue  # friction in one direction is a constant as well
+        label = f"{joint.name}.torque_offset"
+        value, deviation = free.get(label, (0.0, 0.0))
+        least = OFFSET * float(np.sqrt((tau**2).mean()))
+        if abs(value) - 3.0 * deviation > least and abs(fitted.get(label, 0.0)) > least:
+            unit = "N·m" if joint.revolute else "N"
+            said.append(f"{joint.name} {fitted[label]:.3g} {unit}")
+    if not said:
+        return ""
+    return (
+        f"torques have a constant part that neither weight nor friction explains ({', '.join(said)}): the zero of a "
+        "sensor or of a current is off, or a spring or a cable pulls; the identified robot keeps it as torque_offset"
+    )
+
+
+def _reversals(qd: np.ndarray) -> int:
+    """How often a joint changes its direction; speeds below a tenth of its largest do not count."""
+    sign = np.sign(qd[np.abs(qd) > 0.1 * float(np.abs(qd).max(initial=0.0))])
+    return int((np.diff(sign) != 0.0).sum())
+
+
+def _unexplained_joints(robot: Robot, judged: Validation) -> str:
     """Warning for joints whose torque the model does not explain; empty where it explains all."""
     explained = judged.explained
     bad = [

@@ -22,11 +22,13 @@ from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import ESTIMATORS, estimator_named
 from linkwise.identify.estimation.fitting import Fit
 from linkwise.identify.estimation.lag import Lag
+from linkwise.identify.estimation.network import ResidualNetwork
 from linkwise.identify.estimation.reduction import Reduction
 from linkwise.identify.estimation.regression import axes_of, axis_names
 from linkwise.identify.estimation.ripple import Ripple
 from linkwise.identify.estimation.unmodelled import Unexplained
 from linkwise.identify.judging.competitors import Competitor, plain_competitors
+from linkwise.identify.judging.ratios import error_ratio
 from linkwise.identify.judging.replay import WINDOW, Replay, replay
 from linkwise.identify.judging.validation import AT_REST, Validation
 from linkwise.identify.judging.verdict import FAILED, Use, VerdictRow, uses, verdict_rows
@@ -71,7 +73,7 @@ class Identification(Summarised):
     given and the reduced model on the same recordings. ``lag`` is that between positions and torques; ``plain`` are the
     cut-offs and lags that were tried, with the errors of plain least squares on left-out motions. ``ripple`` are the
     lines of drive ripple in ``robot``, ``unmodelled`` torques that neither possible bodies nor friction that brakes
-    explain; the reduced model has none of both.
+    explain, ``network`` small networks of joints, where these were asked for; the reduced model has none of them.
     """
 
     prior: Robot
@@ -89,6 +91,7 @@ class Identification(Summarised):
     lag: Lag = field(default_factory=Lag)
     plain: tuple[Plain, ...] = ()
     ripple: Ripple = field(default_factory=Ripple)
+    network: ResidualNetwork = field(default_factory=ResidualNetwork)
     unmodelled: Unexplained = field(default_factory=Unexplained)
 
     @property
@@ -313,13 +316,14 @@ class Identification(Summarised):
         return replay(self.robot, judged, window), given
 
     def worse_than_given(self) -> list[str]:
-        """A sentence for every recording and model that predicts it worse than the robot as it was given."""
+        """A sentence for every recording and model that predicts it worse than the robot as it was given: by more than
+        2 % of the error and two standard errors, see ``judging.ratios``."""
         return [
             f"{model.log.name}: the {name} predicts worse ({model.total:.3g} %) than the robot as it was given "
             f"({prior.total:.3g} %); do not use it for motions like this one"
             for name, models in (("identified robot", self.validations), ("reduced model", self.of_reduced))
             for model, prior in zip(models, self.of_prior, strict=True)
-            if model.total > prior.total
+            if error_ratio(model, prior).clear
         ]
 
     def summary(self) -> dict[str, Any]:
@@ -345,6 +349,7 @@ class Identification(Summarised):
             },
             "unmodelled": [vars(torque) for torque in self.unmodelled.torques],
             "ripple": [vars(line) for line in self.ripple.lines],
+            "network": [{"joint": each.joint, "gain": each.gain} for each in self.network.joints],
             "condition": self.excitation.condition,
             "estimator": {"name": self.estimate.method, "notes": list(self.estimate.notes)},
             "noise": self.estimate.sigma,

@@ -14,6 +14,7 @@ from linkwise.joint_laws.direction import Direction
 from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.joint_laws.law import Law, Parameter, is_zero
 from linkwise.joint_laws.load import LoadFriction
+from linkwise.joint_laws.network import Network
 from linkwise.joint_laws.offset import Offset
 from linkwise.joint_laws.ripple import Ripple
 from linkwise.joint_laws.rotor import RotorInertia
@@ -37,6 +38,7 @@ LAWS: tuple[Law, ...] = (
     Offset(),
     Unmodelled(),
     Ripple(),
+    Network(),
     Direction(),
     WorldRotor(),
 )

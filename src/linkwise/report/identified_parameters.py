@@ -140,6 +140,7 @@ def friction(found: Identification) -> Section:
     )
     parts += [Text(f"Unmodelled: {torque.text}.") for torque in found.unmodelled.torques]
     parts += [Text(f"Drive ripple: {line.text}.") for line in found.ripple.lines]
+    parts += [Text(f"Network: {each.text}.") for each in found.network.joints]
     return Section("Friction", [Text(note), *parts])
 
 

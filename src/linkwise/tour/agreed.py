@@ -33,6 +33,8 @@ class Agreed:
     absent: dict[str, str]
     busy: bool
     """Whether other programs were running while it was timed."""
+    weightless: tuple[str, ...] = ()
+    """Links with moments of inertia and no mass, which MuJoCo leaves out where it reads the file itself."""
 
     @property
     def engines(self) -> list[str]:
@@ -44,6 +46,13 @@ class Agreed:
     def wrong(self) -> list[Finding]:
         """Comparisons that disagree."""
         return [finding for finding in self.findings if finding.verdict == "DISAGREES"]
+
+    @property
+    def reason(self) -> str:
+        """Why comparisons disagree, where it is known."""
+        if not self.weightless or not all(finding.who.startswith("mujoco") for finding in self.wrong):
+            return ""
+        return f"MuJoCo leaves out the moments of inertia of links without mass: {', '.join(self.weightless)}"
 
     @property
     def agreeing(self) -> int:
@@ -73,7 +82,10 @@ def compare_engines(robot: Robot, source: Path | None = None, base: str = "fixed
     with tempfile.TemporaryDirectory() as folder:
         busy = is_busy()
         timings = list(_timed(robot, Path(folder), base))
-    return Agreed(findings, timings, absent, busy)
+    weightless = [
+        link.name for link in robot.links if not link.inertia.mass and any(link.inertia.parameters[4:])
+    ]
+    return Agreed(findings, timings, absent, busy, tuple(weightless))
 
 
 def _timed(robot: Robot, folder: Path, base: str) -> Iterator[Timing]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -47,6 +48,9 @@ LARGE, SMALL = (
 )  # radius of gyration of a link [of the robot's reach]: beyond, a unit is likely wrong
 
 
+_FOLDER = re.compile(r"^[^:]*[/\\](?=[^/\\]+\.(?:urdf|xml|toml|spec)\b)")  # in front of the name of a file
+
+
 def oddities(robot: Robot, warned: Sequence[str] = ()) -> list[str]:
     """Sentences about what is odd: the warnings of the reader first, then missing limits, doubtful numbers.
 
@@ -54,7 +58,7 @@ def oddities(robot: Robot, warned: Sequence[str] = ()) -> list[str]:
         robot: the robot.
         warned: texts of the warnings that came while the file was read.
     """
-    found = list(dict.fromkeys(" ".join(text.split()) for text in warned))
+    found = list(dict.fromkeys(_FOLDER.sub("", " ".join(text.split())) for text in warned))
     for check in (_limits, _placeholders, _inertias, _point_masses, _copies, _friction, _followers):
         found += check(robot)
     return found

@@ -155,7 +155,8 @@ def _agreement(found: Agreed | str) -> Section:
         return Section(title, [Text(_not_computed(found))])
     parts: list = []
     if found.wrong:
-        parts.append(Warned(f"{len(found.wrong)} of {len(found.findings)} comparisons disagree."))
+        why = f" {found.reason}." if found.reason else ""
+        parts.append(Warned(f"{len(found.wrong)} of {len(found.findings)} comparisons disagree.{why}"))
     else:
         engines = f" with {' and '.join(found.engines)}" if found.engines else ""
         parts.append(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 METHODS = ("inverse", "didim", "cloe")
 OWN = ("reference", "controller", "frequency", "damping", "kp", "kd")
 """Options that belong to the closed-loop methods."""
-OTHERS = ("derivatives", "decimation", "estimator", "significance")
-"""Options that these methods do not have: they take no derivatives of recorded positions."""
+OTHERS = ("derivatives", "decimation", "estimator", "significance", "network")
+"""Options that these methods do not have: they take no derivatives of recorded positions, and fit no residuals."""
 
 
 def closed_loop_options(command: Callable) -> Callable:

@@ -32,6 +32,8 @@ def show_identification(found: Identification) -> None:
         say(f"unmodelled, {torque.text}")
     for line in found.ripple.lines:
         say(f"drive ripple, {line.text}")
+    for each in found.network.joints:
+        say(f"network, {each.text}")
     before, after = found.reduction.operations_before, found.reduction.operations
     say(
         f"reduced model: {len(found.reduction.significance.labels)} of {found.reduction.base_count} parameters, "

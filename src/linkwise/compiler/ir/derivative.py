@@ -1,7 +1,8 @@
 """Derivatives of a graph by its inputs, as more nodes of the same graph.
 
 Forward mode follows each input to the outputs, reverse mode each output back to the inputs; both only touch nodes that
-depend on the one and matter to the other. Which needs fewer operations depends on the function, so both are counted.
+depend on the one and matter to the other. Which needs fewer operations depends on the function, so both are counted:
+before they are made where the difference is large, else afterwards.
 Second derivatives are derivatives of derivatives.
 """
 
@@ -18,15 +19,60 @@ from linkwise.errors import TraceError
 
 FLAT = frozenset({"sign", "rint", *CONDITIONS})
 """Operations whose derivative is zero wherever there is one."""
+_WITHOUT_PRODUCT = frozenset({"add", "sub", "neg", "like", "select"})
 Partials = list[tuple[Node, Node]]  # (argument, derivative by it)
+MANY_OPERATIONS = 5_000
+"""From so many operations on, making a derivative only to count them takes longer than estimating their number."""
+CLEARLY_FEWER = 0.8
+"""An estimate below this part of the other one decides."""
 
 
 def jacobian(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
     """∂outputs/∂inputs, a row per output, in the mode that counts fewer operations."""
     if not outputs or not inputs:
         return [[] for _ in outputs]
+    ahead, back = estimates(outputs, inputs)
+    if max(ahead, back) > MANY_OPERATIONS:
+        if ahead < CLEARLY_FEWER * back:
+            return forward(outputs, inputs)
+        if back < CLEARLY_FEWER * ahead:
+            return reverse(outputs, inputs)
     modes = (forward(outputs, inputs), reverse(outputs, inputs))
     return min(modes, key=lambda rows: total([node for row in rows for node in row]))
+
+
+def estimates(outputs: Sequence[Node], inputs: Sequence[Node]) -> tuple[int, int]:
+    """How many operations forward and reverse mode add, where none of them is found twice or folded.
+
+    Forward mode has a tangent for each input that a node depends on, reverse mode an adjoint for each output that
+    depends on it. These sets are the bits of whole numbers.
+    """
+    nodes = _differentiated(outputs)
+    depends_on: dict[int, int] = {}
+    for k, node in enumerate(inputs):
+        depends_on[node.index] = depends_on.get(node.index, 0) | 1 << k
+    ahead = 0
+    for node in nodes:
+        if node.index in depends_on:
+            continue
+        known = 0
+        for a in differentiable_arguments(node):
+            new = depends_on.get(a.index, 0)
+            ahead += (known & new).bit_count() + (node.op not in _WITHOUT_PRODUCT and new.bit_count())
+            known |= new
+        depends_on[node.index] = known
+    matters_to: dict[int, int] = {}
+    for k, node in enumerate(outputs):
+        matters_to[node.index] = matters_to.get(node.index, 0) | 1 << k
+    back = 0
+    for node in reversed(nodes):
+        new = matters_to.get(node.index, 0)
+        for a in differentiable_arguments(node):
+            if depends_on[a.index]:
+                known = matters_to.get(a.index, 0)
+                back += (known & new).bit_count() + (node.op not in _WITHOUT_PRODUCT and new.bit_count())
+                matters_to[a.index] = known | new
+    return ahead, back
 
 
 def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:

@@ -274,6 +274,13 @@ class Graph:
             self._nodes[key] = node
         return node
 
+    def finish(self) -> None:
+        """All operations are made. They are freed as soon as nothing uses them, without looking for garbage.
+
+        The graph still knows its inputs and constants; an operation that is made later is a new node.
+        """
+        self._nodes = {key: node for key, node in self._nodes.items() if not node.args}
+
     @property
     def count(self) -> int:
         """How many nodes were made so far."""

@@ -110,6 +110,7 @@ def rebuild(
             image[node.index] = new
     finally:
         current_stage.reset(token)
+    graph.finish()
     return [image[node.index] for node in outputs]
 
 

@@ -162,7 +162,7 @@ def _error(observer: Observer, friction: Friction, base: BaseParameters, folds: 
     for k in range(folds.count):
         inside = judged == k
         if inside.any():
-            x = _solved(grams.sum(axis=0) - grams[k])
+            x = _weighted_solution(grams.sum(axis=0) - grams[k])
             wrong += float(((tau[inside] - product(Y[inside], x)) ** 2).sum())
     return 100.0 * float(np.sqrt(wrong / max(float((tau**2).sum()), 1e-300)))
 
@@ -184,7 +184,7 @@ def plain_solution(regression: Regression) -> np.ndarray:
     Args:
         regression: with independent columns.
     """
-    return _solved(_grams(regression, np.zeros(len(regression), int), 1)[0])
+    return _weighted_solution(_grams(regression, np.zeros(len(regression), int), 1)[0])
 
 
 def recorded_rows(
@@ -226,7 +226,7 @@ def _grams(regression: Regression, fold: np.ndarray, count: int) -> np.ndarray:
     return np.stack(found)
 
 
-def _solved(grams: np.ndarray) -> np.ndarray:
+def _weighted_solution(grams: np.ndarray) -> np.ndarray:
     """Weighted least squares from ``_grams`` of one fit, (n, p + 1, p + 1)."""
     size = np.maximum(grams[:, -1, -1], 1e-300)
     return solved(grams / size[:, None, None], RIDGE, EXACT)[1]

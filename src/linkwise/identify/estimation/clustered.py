@@ -99,6 +99,9 @@ class Clusters:
             noise: their deviations, by which those of the motions are divided.
         """
         L = self.half[own] / noise[:, None]
+        L = L / max(
+            float(np.abs(L).max()), 1e-300
+        )  # the result does not depend on its size, which may be huge
         size, together = 0.0, np.zeros(self.half.shape)
         for share, axes in self.shares:
             turned = product(L, axes)

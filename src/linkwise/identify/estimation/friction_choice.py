@@ -121,11 +121,11 @@ def resolution(observer: Observer, axis: int) -> float:
 
 
 def _all_terms() -> list[Term]:
-    directed = [_directed(term, by) for by in DIRECTIONS for term in FURTHER]
+    directed = [_with_direction(term, by) for by in DIRECTIONS for term in FURTHER]
     return list(dict.fromkeys((*ALWAYS, *DIRECTIONS, *directed)))
 
 
-def _directed(term: Term, by: Term) -> Term:
+def _with_direction(term: Term, by: Term) -> Term:
     """The term with the direction of another."""
     return replace(term, blur=by.blur, width=by.width) if term.kind in DIRECTED else term
 
@@ -210,7 +210,7 @@ class Trials:
             yield found
             while len(found.terms) < MOST_TERMS:
                 kinds = {term.kind for term in found.terms}
-                others = [_directed(term, by) for term in FURTHER if term.kind not in kinds]
+                others = [_with_direction(term, by) for term in FURTHER if term.kind not in kinds]
                 tried = [self.law([*found.terms, term]) for term in others if term in self.terms]
                 possible = [law for law in tried if law is not None]
                 if not possible:

@@ -60,7 +60,7 @@ def reduce(
     """
     regression = whole.regression
     x = np.zeros(len(regression.labels))
-    x[np.array(base.columns)[list(found.kept)]] = _refitted(whole, base, found, prior, strength)
+    x[np.array(base.columns)[list(found.kept)]] = _significant_parameters(whole, base, found, prior, strength)
     robot = robot_of(observer, x, regression.terms)._with(reduced=True)
     size = np.maximum(np.sqrt((regression.tau**2).sum(axis=0)), 1e-300)
     return Reduction(
@@ -74,7 +74,7 @@ def reduce(
     )
 
 
-def _refitted(
+def _significant_parameters(
     whole: Fit, base: BaseParameters, found: Significance, prior: np.ndarray, strength: float
 ) -> np.ndarray:
     """Significant base parameters of possible links that fit best where only these cause torques."""

@@ -186,7 +186,9 @@ class Search:
         if not wanted.any():
             return None
         everywhere = np.ones(len(self.q), bool)
-        left = self.rest - self._predicted(self.counts, self._solution(self.counts, everywhere), everywhere)
+        left = self.rest - self._torque_of_lines(
+            self.counts, self._solution(self.counts, everywhere), everywhere
+        )
         weighted = linear.orthonormal(self.powers) * left[:, None]
         place = np.minimum((q / width).astype(int), length - 1)
         found = []
@@ -211,7 +213,7 @@ class Search:
             )
         return self._columns[n]
 
-    def _predicted(self, counts: Sequence[float], x: np.ndarray, where: np.ndarray) -> np.ndarray:
+    def _torque_of_lines(self, counts: Sequence[float], x: np.ndarray, where: np.ndarray) -> np.ndarray:
         total = np.zeros(int(where.sum()))
         for n, own in zip(counts, x.reshape(-1, self._width), strict=True):
             total = total + product(self._line(n)[where], own)
@@ -231,7 +233,10 @@ class Search:
         """Squared error of every motion, predicted with its lines fitted to all others, (motions,)."""
         return np.array(
             [
-                ((self.rest[inside] - self._predicted(own, self._solution(own, ~inside), inside)) ** 2).sum()
+                (
+                    (self.rest[inside] - self._torque_of_lines(own, self._solution(own, ~inside), inside))
+                    ** 2
+                ).sum()
                 for inside, own in zip(self.folds, counts, strict=True)
             ]
         )

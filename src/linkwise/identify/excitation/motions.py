@@ -182,11 +182,13 @@ def excite(
         if best is None or value < best[0]:
             best = (value, theta, converged)
     assert best is not None
-    found = _judged(robot, search, best[1], randoms)
+    found = _excited_motion(robot, search, best[1], randoms)
     return replace(found, seconds=time.monotonic() - begun, converged=best[2])
 
 
-def _judged(robot: Robot, search: Search, theta: np.ndarray, randoms: list[list[np.ndarray]]) -> Excited:
+def _excited_motion(
+    robot: Robot, search: Search, theta: np.ndarray, randoms: list[list[np.ndarray]]
+) -> Excited:
     """The motion with coefficients θ, beside random ones."""
     judge, motion, clearance = search.criterion, search.motion(theta), search.bounds.clearance
     samples = Samples(search.grid, *(product(B, theta) for B in search.fine))

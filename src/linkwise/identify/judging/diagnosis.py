@@ -22,7 +22,14 @@ from linkwise.identify.errors import LogError
 from linkwise.identify.estimation.weights import FINEST, combined, solved
 from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
 from linkwise.identify.judging.samples import sample_faults
-from linkwise.identify.judging.screening import Agreement, Screen, thinned, torque_sizes
+from linkwise.identify.judging.screening import (
+    EARTH,
+    Agreement,
+    Screen,
+    Weighing,
+    thinned,
+    torque_sizes,
+)
 from linkwise.identify.judging.searched import searched
 from linkwise.identify.recordings.layout import Layout
 from linkwise.identify.recordings.log import Log
@@ -58,7 +65,6 @@ CLEAR = 1.1  # times that residuals fall more than with every other hypothesis, 
 SURER = 0.2  # or by how much the file's masses agree better
 AGREES = 0.7  # agreement with the file's masses that a cause leads to,
 DECISIVE = 2.5  # or times that residuals fall on average where those masses may be guesses
-EARTH = 9.81  # [m/s²]
 STEPS = 4  # of the search for a direction of gravity
 ALONG_AXIS = 0.07  # [rad] from an axis of the base: gravity is said to be along it
 TILTED = 0.09  # [rad] smallest change of direction that is reported
@@ -100,12 +106,16 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         return Diagnosis(found)
     with one_thread():
         screen = Screen(robot, signals[0].log.axes)
+        if not screen.determined_by(signals):
+            return Diagnosis()
         search = Search(screen, thinned(signals, np.asarray(robot.gravity, dtype=float)))
         found = search.causes() if search.suspicious else []
     sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
     if found and not (sizes and search.of_drives):
         return Diagnosis(tuple(found))
-    unlike = screen.trusted and search.start.agreement < UNLIKE_ANY
+    if search.weightless and not search.explained:
+        return Diagnosis((_partly_weightless(robot, screen.weighed(search.recording)),))
+    unlike = screen.trusted and search.surely_unlike(UNLIKE_ANY)
     other = search.suspicious and unlike and not search.explained
     limits = _limits(robot, signals) if search.suspicious else []
     if other and not limits:
@@ -140,19 +150,33 @@ class Search:
         self.weights = np.minimum(1.0, size / (SMALL * usual))
         Y = screen.columns(recording)
         self.start_agreement = screen.agreement(recording, Y)
-        self.start = self._fitted(Hypothesis("", "", recording), Y)
+        self.start = self._fit(Hypothesis("", "", recording), Y)
+        self.weightless = screen.trusted and screen.weighed(recording).weightless
+        """Whether torques have the inertia of the file's masses, but not their weight."""
         self.of_drives = False
         """Whether the causes are torques of single joints alone: with other gains of all drives some stand out."""
         self.explained = False
-        """Whether a hypothesis was accepted, told from others or not."""
+        """Whether a hypothesis was accepted, told from others or not, that the file's masses agree with."""
 
     @property
     def suspicious(self) -> bool:
         """Whether a cause should be sought at all."""
-        return float(self.start.residuals.max()) > GOOD or self._contradicted(self.start)
+        return (
+            float(self.start.residuals.max()) > GOOD or self.weightless or self._masses_contradict(self.start)
+        )
 
-    def _contradicted(self, fitted: Fitted) -> bool:
+    def _masses_contradict(self, fitted: Fitted) -> bool:
         return self.screen.trusted and fitted.agreement < UNLIKE
+
+    def surely_unlike(self, limit: float) -> bool:
+        """Whether the agreement with the file's masses is below a limit by two standard errors: some seconds of a
+        motion may show little of them.
+
+        Args:
+            limit: agreement.
+        """
+        agreement, deviation = self.screen.agreement_range(self.recording, self.start.Y)
+        return agreement + 2.0 * deviation < limit
 
     def causes(self) -> list[str]:
         """What was wrong, in one sentence for all causes together."""
@@ -161,12 +185,12 @@ class Search:
             better, rivals = self._better(now)
             if better is None:
                 break
-            self.explained = True
+            self.explained |= not self.screen.trusted or better.agreement >= UNLIKE_ANY
             if number == 0:  # of several causes each may be found first
                 equals = [rival for rival in rivals if not self._clearer(now, better, rival)]
             said.append(better.hypothesis)
             now = better
-        if not said or not self._convincing(now):
+        if not said or not self._is_convincing(now):
             return []
         self.of_drives = all(each.drive is not None for each in said)
         if not equals:
@@ -184,9 +208,9 @@ class Search:
             return True
         return self._fall(now, best) >= CLEAR * self._fall(now, rival)
 
-    def _convincing(self, last: Fitted) -> bool:
+    def _is_convincing(self, last: Fitted) -> bool:
         """Whether the file's masses, where there are some, agree with the corrected recording."""
-        if not self.screen.trusted or last.agreement >= AGREES:
+        if not self.screen.trusted or last.agreement >= AGREES or self._takes_weight_away(last):
             return True
         drive = last.hypothesis.drive
         if drive is not None and self._falls(self.start.residuals, last.residuals)[drive] >= DECISIVE:
@@ -196,12 +220,12 @@ class Search:
     def _better(self, now: Fitted) -> tuple[Fitted | None, list[Fitted]]:
         """The best hypothesis on top of others, None where none explains the recording much better, and the others
         that would be accepted."""
-        tried = [self._fitted(h, Y) for h, Y in self._shortlist(now)]
-        good = [each for each in tried if self._accepted(now, each)]
+        tried = [self._fit(h, Y) for h, Y in self._shortlist(now)]
+        good = [each for each in tried if self._is_accepted(now, each)]
         best = max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
         return best, [each for each in good if each is not best]
 
-    def _accepted(self, now: Fitted, other: Fitted) -> bool:
+    def _is_accepted(self, now: Fitted, other: Fitted) -> bool:
         fall = self._falls(now.residuals, other.residuals)
         if fall.min() * np.sqrt(max(self._fall(now, other), 1.0)) < RISE:
             return False
@@ -210,8 +234,14 @@ class Search:
         drive = other.hypothesis.drive
         if drive is not None and fall[drive] >= FAR_LOWER:
             return True
+        if self._takes_weight_away(other) and now is self.start:
+            return self._fall(now, other) >= AS_GOOD
         surer = self.screen.trusted and other.agreement - now.agreement >= CONVINCED
         return surer and self._fall(now, other) >= AS_GOOD
+
+    def _takes_weight_away(self, fitted: Fitted) -> bool:
+        """Whether a hypothesis takes gravity away from torques that have none."""
+        return self.weightless and not fitted.hypothesis.corrected.gravity.any()
 
     def _falls(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """How many times each residual falls; less for torques that are so small that anything may disturb them."""
@@ -228,22 +258,27 @@ class Search:
         for h in itertools.chain(
             hypotheses(self.robot, recording), searched(screen, recording, now.Y), self._gravities(now)
         ):
+            if h.clock and self.weightless:
+                continue
             Y = screen.columns(h.corrected) if h.moves else now.Y
             residuals = by_channel(h.corrected, screen.least_squares(h.corrected, Y))
             ranked.append((_mean(self._falls(squares, residuals)), h, Y))
         ranked.sort(key=lambda each: -each[0])
         chosen = [(h, Y) for fall, h, Y in ranked if fall >= PROMISING][:TRIED]
         impossible = now.residuals > IMPOSSIBLE * np.maximum(squares, FINEST)
-        if impossible.any() or self._contradicted(now):
+        if impossible.any() or self._masses_contradict(now):
             ties = [(h, Y) for fall, h, Y in ranked if TIED <= fall < PROMISING]
             ties.sort(key=lambda each: -screen.agreement(each[0].corrected, each[1]).overall)
             drives = [
                 each for each in ties[TRIED:] if each[0].drive is not None and impossible[each[0].drive]
             ]
             chosen += [*ties[:TRIED], *drives]
+        if self.weightless and now is self.start:
+            found = [(h, Y) for _, h, Y in ranked if not h.corrected.gravity.any()]
+            chosen += [each for each in found if not any(each[0] is h for h, _ in chosen)]
         return chosen
 
-    def _fitted(self, hypothesis: Hypothesis, Y: np.ndarray) -> Fitted:
+    def _fit(self, hypothesis: Hypothesis, Y: np.ndarray) -> Fitted:
         recording = hypothesis.corrected
         residuals = by_channel(recording, self.screen.possible(recording, Y))
         return Fitted(hypothesis, Y, residuals, self.screen.agreement(recording, Y).overall)
@@ -263,7 +298,9 @@ class Search:
             return _mean(solved(self.screen.squares(recording, Y + combined(gravity, parts)))[0])
 
         best = sorted(starts, key=residual)[:2]
-        refined = [self._refined(recording, Y, parts, g) for g in (recording.gravity, *best) if g.any()]
+        refined = [
+            self._direction_near(recording, Y, parts, g) for g in (recording.gravity, *best) if g.any()
+        ]
         axes = [size * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
         tried = [recording.gravity]
         for gravity in (*axes, *refined, np.zeros(3)):
@@ -272,7 +309,9 @@ class Search:
                 words = _gravity_words(gravity)
                 yield Hypothesis(words[0], words[1], replace(recording, gravity=gravity))
 
-    def _refined(self, recording: Recording, Y: np.ndarray, parts: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def _direction_near(
+        self, recording: Recording, Y: np.ndarray, parts: np.ndarray, g: np.ndarray
+    ) -> np.ndarray:
         """The direction near g that explains most, by Gauss and Newton's method."""
         size = vector_length(g)
         for _ in range(STEPS):
@@ -349,6 +388,16 @@ def _units(log: Log, robot: Robot) -> list[str]:
     return []
 
 
+def _partly_weightless(robot: Robot, found: Weighing) -> str:
+    """Torques from which another model's gravity was taken away."""
+    share = vector_length(found.gravity) / (EARTH * found.inertial)
+    return (
+        f"torques have the inertia of the masses in {robot.name}, but only {share:.2g} times the weight that belongs "
+        "to it: they look compensated for gravity by a model that differs from this robot; record them with gravity, "
+        "or add the torques of that model"
+    )
+
+
 def _another(robot: Robot) -> str:
     """Torques that do not resemble those of the file's masses, whatever is changed."""
     return (
@@ -362,7 +411,10 @@ def _sizes(robot: Robot, found: Agreement) -> list[str]:
     alike = (found.correlation > 0.9) & (found.share > 0.25)
     if not alike.any():
         return []
-    size = float(np.median(found.scale[alike]))  # one joint in another unit is a cause of its own
+    # one joint in another unit is a cause of its own: the middle one, of two in the middle the one that says less
+    scales = np.sort(found.scale[alike])
+    middle = scales[[(len(scales) - 1) // 2, len(scales) // 2]]
+    size = float(min(middle, key=lambda each: max(each, 1.0 / max(each, 1e-300))))
     if 1 / OTHER_SIZE < size < OTHER_SIZE:
         return []
     each = ", ".join(

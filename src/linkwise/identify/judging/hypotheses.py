@@ -15,6 +15,8 @@ import numpy as np
 from linkwise.robot.robot import Robot
 
 TIMES = (1e-3, 0.1, 0.5, 2.0, 10.0, 1e3)  # factors of time stamps and rates that people mistake
+FASTER = 2.0  # times the speed limit of the file, and
+FASTEST = 100.0  # [rad/s or m/s] beyond which no robot moves
 HALF, QUARTER = math.pi, math.pi / 2
 
 
@@ -70,6 +72,7 @@ class Hypothesis:
 
     ``moves``: whether positions differ, so that columns of the regression must be computed again. ``drive``: the
     recorded column of torques whose sign is changed, if it is one alone: only friction may tell that it is wrong.
+    ``clock``: whether times alone are changed, which weight does not depend on.
     """
 
     cause: str
@@ -77,17 +80,18 @@ class Hypothesis:
     corrected: Recording
     moves: bool = True
     drive: int | None = None
+    clock: bool = False
 
 
 def hypotheses(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
     """All that are tried on every recording; directions of gravity are searched by ``diagnosis``."""
-    yield from _exchanged(robot, recording)
+    yield from _exchanges(robot, recording)
     yield from _signs(robot, recording)
     yield from _zeros(robot, recording)
     yield from _units(robot, recording)
 
 
-def _exchanged(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
+def _exchanges(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
     names, n = robot.joint_names, robot.dof
     orders = []
     for i, j in itertools.combinations(range(n), 2):
@@ -158,11 +162,15 @@ def _units(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
         "reading them as radians",
         recording.turned(np.where(turns, 180 / math.pi, 1.0)),
     )
+    fastest = np.array([min(FASTER * j.limits.largest_velocity, FASTEST) for j in robot.coordinate_joints])
     for factor in TIMES:
+        if factor < 1 and (np.abs(recording.qd).max(axis=0) / factor > fastest).any():
+            continue  # no such robot moves like this
         words = "fast" if factor > 1 else "slow"
         times = factor if factor > 1 else 1 / factor
         yield Hypothesis(
             f"the motion looks {times:g} times too {words}: time stamps have another unit, or the rate is another",
             f"multiplying times with {factor:g}",
             recording.slower(factor),
+            clock=True,
         )

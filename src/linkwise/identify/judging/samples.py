@@ -31,7 +31,7 @@ SPIKE = 10.0  # times the bend that 95 % of the samples have, and
 TALL = 0.5  # part of the range of 98 % of the torques, from which a single sample is a spike
 OFTEN = 1e-3  # share of the samples from which spikes matter
 TOUCHES = 4  # times that a torque without a sign comes near zero
-NEAR_ZERO = 0.03  # part of its largest value that counts as near
+NEAR_ZERO, AWAY = 0.03, 0.2  # parts of its largest value that count as near, and as away from it
 COPIED = 0.99999  # correlation from which two columns are the same signal
 LATE = 0.015  # [s] that velocities are later than the slopes of positions, from which they are called late
 LESS = 0.5  # part of the difference that is left after shifting them
@@ -45,14 +45,18 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
         robot: for names of joints.
         log: the recording.
     """
-    for check in (_empty, _repeated, _held, _jumps, _velocities, _late):
-        faults = check(robot, log)
-        if faults:
-            return faults
-    return [*_unsigned(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
+    faults = _empty_columns(robot, log)
+    if faults:
+        return faults
+    moving = _moving_rows(log)
+    faults = _repetitions(log, moving) or _columns_on_hold(robot, log, moving) or _jumps(robot, log)
+    faults = faults or _velocities(robot, log) or _delay_of_velocities(robot, log)
+    if faults:
+        return faults
+    return [*_torques_without_sign(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
 
 
-def _empty(robot: Robot, log: Log) -> list[str]:
+def _empty_columns(robot: Robot, log: Log) -> list[str]:
     """Columns without a signal, and columns of torques that are those of something else."""
     names = robot.joint_names
     still = [name for name, tau in zip(names, log.tau.T, strict=True) if np.ptp(tau) == 0.0]
@@ -113,7 +117,7 @@ def _velocities(robot: Robot, log: Log) -> list[str]:
     ]
 
 
-def _moving(log: Log) -> np.ndarray:
+def _moving_rows(log: Log) -> np.ndarray:
     """Rows, but the first, in which positions change as they do in motion, (N − 1,)."""
     steps = np.abs(np.diff(log.q, axis=0))
     usual = np.quantile(steps, 0.9, axis=0)
@@ -123,8 +127,8 @@ def _moving(log: Log) -> np.ndarray:
     return wide > MOVES
 
 
-def _repeated(_: Robot, log: Log) -> list[str]:
-    moving = _moving(log)
+def _repetitions(log: Log, moving: np.ndarray) -> list[str]:
+    """Rows that repeat the one before, whole or in their torques, though the robot moves."""
     if moving.sum() < 50:
         return []
     same_q, same_tau = ((np.diff(x, axis=0) == 0.0).all(axis=1)[moving] for x in (log.q, log.tau))
@@ -143,9 +147,8 @@ def _repeated(_: Robot, log: Log) -> list[str]:
     return []
 
 
-def _held(robot: Robot, log: Log) -> list[str]:
+def _columns_on_hold(robot: Robot, log: Log, moving: np.ndarray) -> list[str]:
     """Signals that change only once in several rows, always after the same number of rows."""
-    moving = _moving(log)
     said = []
     for what, values in (("positions", log.q), ("torques", log.tau)):
         rows = {
@@ -199,7 +202,7 @@ def _jumps(robot: Robot, log: Log) -> list[str]:
     ]
 
 
-def _late(robot: Robot, log: Log) -> list[str]:
+def _delay_of_velocities(robot: Robot, log: Log) -> list[str]:
     """Velocities that are those of an earlier time."""
     if log.qd is None or len(log) < 50:
         return []
@@ -230,12 +233,14 @@ def _late(robot: Robot, log: Log) -> list[str]:
     ]
 
 
-def _unsigned(robot: Robot, log: Log) -> list[str]:
+def _torques_without_sign(robot: Robot, log: Log) -> list[str]:
     """Torques that come down to zero again and again and never go through it."""
     bare = []
     for name, tau in zip(robot.joint_names, log.tau.T, strict=True):
-        near = np.abs(tau) < NEAR_ZERO * float(np.abs(tau).max())
-        times = int((np.diff(near.astype(int)) == 1).sum())
+        size = np.abs(tau) / max(float(np.abs(tau).max()), 1e-300)
+        # noise near zero counts once: in between, the torque has to be away from it
+        places = np.where(size < NEAR_ZERO, -1, np.where(size > AWAY, 1, 0))
+        times = int((np.diff(places[places != 0]) == -2).sum())
         if (tau.min() >= 0.0 or tau.max() <= 0.0) and times >= TOUCHES:
             bare.append(name)
     if not bare:

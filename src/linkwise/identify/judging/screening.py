@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise.core.products import length as vector_length
 from linkwise.functions.arrays import run_on_arrays
 from linkwise.functions.table import Setting, function_named
 from linkwise.identify.estimation.friction import AxisSignals, Term, column
@@ -24,9 +25,16 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 SAMPLES = 300
+EARTH = 9.81  # [m/s²]
+INERTIA = (
+    0.3  # times the file's torques of inertia, or its inverse, that are measured where gravity is judged
+)
 STATES = 60  # random states from which the base parameters are found
 BLUR = 0.02  # [rad/s or m/s] over which friction changes its direction
 SLANTING = (3.1, 4.3, -8.2)  # [m/s²] along no axis
+FEWEST = 4.0  # independent samples for every parameter: of fewer, any hypothesis may explain much by chance
+PARTS = 8  # of a recording, each left out once to find how sure a figure is
+TINY = 1e-10  # of unit columns: directions of gravity that a robot does not feel
 TERMS = (Term("rotor_inertia"), Term("viscous"), Term("coulomb", blur=BLUR), Term("offset"))
 
 
@@ -61,6 +69,25 @@ class Agreement:
         return linear.dot(self.share, self.correlation) / max(float(self.share.sum()), 1e-300)
 
 
+@dataclass(frozen=True)
+class Weighing:
+    """The file's bodies put on the scale: factor of their torques of inertia, gravity [m/s²] that explains the rest of
+    the measured torques with these bodies (3,), and standard errors of both."""
+
+    inertial: float
+    gravity: np.ndarray
+    inertial_deviation: float
+    gravity_deviation: float
+
+    @property
+    def weightless(self) -> bool:
+        """Whether inertia is there as the file says, and weight is not, in whatever direction: less than half of it and
+        less than half of what belongs to that inertia, with a margin of two standard errors."""
+        inside = INERTIA < self.inertial < 1.0 / INERTIA and self.inertial > 3.0 * self.inertial_deviation
+        most = vector_length(self.gravity) + 2.0 * self.gravity_deviation
+        return inside and most < 0.5 * EARTH * min(self.inertial, 1.0)
+
+
 class Screen:
     """Fits recordings of a robot whose coupled motors move ``coupled`` (k, n)."""
 
@@ -85,6 +112,16 @@ class Screen:
     def trusted(self) -> bool:
         """Whether the file has masses that can be compared with the recording."""
         return bool((self.given[:, 0] > 0).mean() > 0.5)
+
+    def determined_by(self, signals: Sequence[Signals]) -> bool:
+        """Whether recordings are long enough to judge a hypothesis: ``FEWEST`` independent samples for every parameter.
+        Two samples for each period of the cut-off are independent.
+
+        Args:
+            signals: the conditioned recordings.
+        """
+        samples = self.robot.dof * sum(2.0 * s.cutoff * len(s) / s.rate for s in signals)
+        return samples >= FEWEST * (len(self.base) + len(TERMS) * self.robot.dof)
 
     # -- columns ------------------------------------------------------------------------------------------------------
 
@@ -181,6 +218,47 @@ class Screen:
             both / np.maximum(own, tiny),
             np.sqrt(measured),
         )
+
+    def agreement_range(self, recording: Recording, Y: np.ndarray) -> tuple[float, float]:
+        """(overall agreement, its standard error), the latter from parts of the recording that are left out."""
+        whole = self.agreement(recording, Y).overall
+        return whole, _jackknife(
+            np.array([[self.agreement(part, Y[rows]).overall] for part, rows in _without_parts(recording)])
+        )
+
+    def weighed(self, recording: Recording) -> Weighing:
+        """Torques as a multiple of those of inertia and of those of gravity along x, y and z, all by the file's bodies;
+        every joint counts by its torque, friction of its own is taken away."""
+        bodies = self.given.reshape(-1)
+        floating = replace(recording, gravity=np.zeros(3))
+        inertia = product(self.columns(floating), bodies)
+        columns = np.concatenate([inertia[None], product(self.by_gravity(recording.q), bodies)])
+        columns = np.moveaxis(columns, 0, -1)
+
+        def solution(part: Recording, Y: np.ndarray) -> np.ndarray:
+            G = self.squares(part, Y).sum(axis=0)
+            size = np.sqrt(np.maximum(np.diag(G)[:-1], 1e-300))
+            scaled = G[:-1, :-1] / (size[:, None] * size) + TINY * np.eye(len(size))
+            return linear.solve(scaled, G[:-1, -1] / size) / size
+
+        x = solution(recording, columns)
+        others = np.array([solution(part, columns[rows]) for part, rows in _without_parts(recording)])
+        return Weighing(float(x[0]), x[1:], _jackknife(others[:, :1]), _jackknife(others[:, 1:]))
+
+
+def _without_parts(recording: Recording) -> Iterator[tuple[Recording, np.ndarray]]:
+    """The recording without each of its parts, and the rows that are left (N,) of bool."""
+    part = np.arange(len(recording.q)) * PARTS // len(recording.q)
+    for k in range(PARTS):
+        rows = part != k
+        q, qd, qdd, tau = (x[rows] for x in (recording.q, recording.qd, recording.qdd, recording.tau))
+        yield replace(recording, q=q, qd=qd, qdd=qdd, tau=tau), rows
+
+
+def _jackknife(others: np.ndarray) -> float:
+    """Standard error of a vector from its values (parts, k) without each part, of all components together."""
+    count = len(others)
+    return float(np.sqrt((count - 1) / count * ((others - others.mean(axis=0)) ** 2).sum()))
 
 
 def torque_sizes(tau: np.ndarray) -> np.ndarray:

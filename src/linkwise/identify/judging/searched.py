@@ -43,7 +43,7 @@ def _zeros(screen: Screen, recording: Recording) -> Iterator[Hypothesis]:
             continue
 
         def residual(shift: float, j: int = j) -> float:
-            turned = replace(recording, q=_turned(recording, j, shift))
+            turned = replace(recording, q=_positions_from(recording, j, shift))
             columns = screen.columns(turned)[..., screen.base]
             return float(linear.logarithm(solved(screen.squares(turned, columns))[0]).mean())
 
@@ -52,7 +52,7 @@ def _zeros(screen: Screen, recording: Recording) -> Iterator[Hypothesis]:
             yield Hypothesis(
                 f"positions of {joint.name} look counted from another zero than in {robot.name}",
                 f"adding {math.degrees(shift):.1f}° to them",
-                replace(recording, q=_turned(recording, j, shift)),
+                replace(recording, q=_positions_from(recording, j, shift)),
             )
 
 
@@ -78,7 +78,7 @@ def _least(
     return best
 
 
-def _turned(recording: Recording, j: int, shift: float) -> np.ndarray:
+def _positions_from(recording: Recording, j: int, shift: float) -> np.ndarray:
     q = recording.q.copy()
     q[:, j] += shift
     return q

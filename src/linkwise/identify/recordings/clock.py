@@ -53,7 +53,7 @@ def read_clock(t: np.ndarray, q: np.ndarray) -> Clock:
     places = _places(t)
     if places[-1] > len(steps):
         readings.append(_ticks(t, places))
-    readings.append(_wandering(t, places))
+    readings.append(_drifting_clock(t, places))
     allowed = [clock for clock in readings if clock.deviation <= BOUND * clock.step]
     best = min(allowed, key=lambda clock: _roughness(clock.t, q), default=None)
     if best is not None and _roughness(best.t, q) < _roughness(t, q):
@@ -104,7 +104,7 @@ def _ticks(t: np.ndarray, places: np.ndarray) -> Clock:
     return Clock(ticks, not lost, note, deviation)
 
 
-def _wandering(t: np.ndarray, places: np.ndarray) -> Clock:
+def _drifting_clock(t: np.ndarray, places: np.ndarray) -> Clock:
     """A clock whose rate changes slowly: the mean distance of stamps from a steady clock is followed."""
     steady = _ticks(t, places)
     away = np.pad(t - steady.t, WINDOW // 2, mode="edge")

@@ -170,13 +170,13 @@ def _from_one(table: NumberTable, layout: Layout, robot: Robot, base: BaseColumn
     found, named = {}, {}
     for quantity, columns in places.items():
         if columns is not None:
-            found[quantity] = _scaled(table, quantity, columns, layout, named)
+            found[quantity] = _in_si_units(table, quantity, columns, layout, named)
     notes.append(left_out(table, places["position"], joints))
     found |= {quantity: table.values[:, columns] for quantity, columns in base.places.items()}
-    return found, _used(table, places | dict(base.places), tuple(filter(None, notes))), named
+    return found, _columns_in_use(table, places | dict(base.places), tuple(filter(None, notes))), named
 
 
-def _used(
+def _columns_in_use(
     table: NumberTable, places: Mapping[str, list[int] | None], notes: tuple[str, ...] = ()
 ) -> NumberTable:
     """The columns that are used, called by their place in the file."""
@@ -230,7 +230,7 @@ def _without_header(table: NumberTable, layout: Layout, robot: Robot) -> tuple[N
     return table, _by_position(table, layout, robot.dof)
 
 
-def _scaled(
+def _in_si_units(
     table: NumberTable, quantity: str, columns: list[int], layout: Layout, named: dict[str, str]
 ) -> np.ndarray:
     """Columns in SI units; a unit that the header names is added to ``named``, as the SI unit that they have now."""
@@ -296,9 +296,9 @@ def _from_several(
             raise LogError(
                 f"{path}: {len(table.values)} rows, but {parts[0].path} has {len(parts[0].values)}"
             )
-        found[quantity] = _scaled(table, quantity, columns, layout, named)
+        found[quantity] = _in_si_units(table, quantity, columns, layout, named)
         titles = tuple(f"{quantity} {k + 1} of {Path(path).name}" for k in columns)
-        parts.append(replace(_used(table, {quantity: columns}, table.notes), titles=titles))
+        parts.append(replace(_columns_in_use(table, {quantity: columns}, table.notes), titles=titles))
     return found, _side_by_side(parts), named
 
 

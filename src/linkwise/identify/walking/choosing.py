@@ -140,7 +140,7 @@ def fitted(rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray, 
 
 def solution(Y: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Least squares of rows Y (n, dof, p) and y (n, dof)."""
-    return _solved(*_gram(Y, y))
+    return _scaled_solution(*_gram(Y, y))
 
 
 def _gram(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,7 +148,7 @@ def _gram(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return product(W.T, W), product(W.T, y.reshape(-1))
 
 
-def _solved(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _scaled_solution(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
     length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     unit = gram / length / length[:, None]
     return linear.solve(unit + RIDGE * np.eye(len(length)), right / length) / length
@@ -164,7 +164,7 @@ def left_out_error(rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.n
     gram, right = (np.sum([each[k] for each in grams], axis=0) for k in (0, 1))
     wrong = 0.0
     for k, (own, mine) in enumerate(grams):
-        x = _solved(gram - own, right - mine)
+        x = _scaled_solution(gram - own, right - mine)
         wrong += float(((z[fold == k] - product(Z[fold == k], x)) ** 2).sum())
     return 100.0 * float(np.sqrt(wrong / max(float((z**2).sum()), 1e-300)))
 
@@ -210,7 +210,7 @@ def decide(robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], sizes: n
         sizes: how much of the errors each foot explains, see ``needed_forces``.
     """
     flags, notes = recorded_flags(robot, signals, feet)
-    sizes = _smoothed(sizes, signals)
+    sizes = _median_of_three(sizes, signals)
     if flags is not None:
         flags, order = _in_order(_majority(flags, max(1, round(MAJORITY * signals.rate))), sizes, feet)
         notes += order
@@ -229,7 +229,7 @@ def decide(robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], sizes: n
         )
         touching = needs | flags
     reach = max(1, int(np.ceil(AROUND * signals.rate / signals.cutoff)))
-    held = _widened(touching, reach)
+    held = _neighbours(touching, reach)
     base, said = _carried_by_others(robot, signals, touching)
     free = 1.0 - float(held.mean())
     notes += [f"feet are free at {100 * free:.3g} % of the samples", *said]
@@ -278,7 +278,7 @@ def _in_order(flags: np.ndarray, sizes: np.ndarray, feet: Sequence[Foot]) -> tup
     agree = np.array(
         [[(flags[:, j] == strong[:, k]).mean() for j in range(len(feet))] for k in range(len(feet))]
     )
-    best = _assigned(agree)
+    best = _best_columns(agree)
     own = float(np.trace(agree)) / len(feet)
     other = float(sum(agree[k, j] for k, j in enumerate(best))) / len(feet)
     if own > AGREED or other < own + 0.5 * (1.0 - own) or best == list(range(len(feet))):
@@ -287,7 +287,7 @@ def _in_order(flags: np.ndarray, sizes: np.ndarray, feet: Sequence[Foot]) -> tup
     return flags[:, best], [f"contacts: columns are those of {order}, by which the model needs forces"]
 
 
-def _assigned(agree: np.ndarray) -> list[int]:
+def _best_columns(agree: np.ndarray) -> list[int]:
     """A column for each row with the largest sum, greedily: exchanges of two as long as they help."""
     best = list(range(len(agree)))
     improved = True
@@ -319,7 +319,7 @@ def _valley(sizes: np.ndarray) -> float:
     return float(np.exp(values[int(np.argmax(count * count[::-1] * (high - low) ** 2))]))
 
 
-def _smoothed(sizes: np.ndarray, signals: WalkingSignals) -> np.ndarray:
+def _median_of_three(sizes: np.ndarray, signals: WalkingSignals) -> np.ndarray:
     """The median of three neighbours: single samples do not decide."""
     if len(sizes) < 3:
         return sizes
@@ -335,7 +335,7 @@ def _majority(flags: np.ndarray, reach: int) -> np.ndarray:
     return count[last] - count[first] > 0.5 * (last - first)[:, None]
 
 
-def _widened(flags: np.ndarray, reach: int) -> np.ndarray:
+def _neighbours(flags: np.ndarray, reach: int) -> np.ndarray:
     """True within ``reach`` samples of a True."""
     count = np.cumsum(np.concatenate([np.zeros((1, flags.shape[1])), flags]), axis=0)
     last = np.minimum(np.arange(len(flags)) + reach + 1, len(flags))

@@ -100,7 +100,7 @@ def base_columns(
     for quantity, columns in (wanted or {}).items():
         count = [""] * _WIDTHS[quantity] if quantity in _WIDTHS else _width(table, columns)
         places[quantity] = find_columns(table, quantity, count, columns) or []
-    table = _divided(table, joints, stems, places)
+    table = _joints_alone(table, joints, stems, places)
     places = {key: columns for key, columns in places.items() if columns}
     return table, BaseColumns(places, named, feet)
 
@@ -154,7 +154,7 @@ def _by_foot(table: NumberTable) -> tuple[tuple[str, ...], list[int]]:
     return (tuple(found), list(found.values())) if len(found) > 1 else ((), [])
 
 
-def _divided(
+def _joints_alone(
     table: NumberTable, joints: int, stems: Mapping[str, Mapping[str, int]], places: dict[str, list[int]]
 ) -> NumberTable:
     """The table whose arrays of all coordinates are those of joints alone; what is of the base goes to ``places``."""

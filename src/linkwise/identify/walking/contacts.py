@@ -54,8 +54,8 @@ def feet_of(robot: Robot, given: Sequence[str] | None = None) -> tuple[Foot, ...
         given: names of frames, each with an optional point in it: ``FL_calf:0,0,-0.213``.
     """
     if given:
-        return tuple(_parsed(robot, text) for text in given)
-    found = _touching(robot) or _by_name(robot)
+        return tuple(_foot_of_text(robot, text) for text in given)
+    found = _feet_of_contacts(robot) or _by_name(robot)
     if not found:
         raise IdentificationError(
             f"{robot.name}: its feet are not known: no contacts with the ground, no frames that are called foot, toe, "
@@ -64,7 +64,7 @@ def feet_of(robot: Robot, given: Sequence[str] | None = None) -> tuple[Foot, ...
     return found
 
 
-def _parsed(robot: Robot, text: str) -> Foot:
+def _foot_of_text(robot: Robot, text: str) -> Foot:
     frame, _, place = text.partition(":")
     if frame not in robot.frame_names:
         raise IdentificationError(f"feet: no frame {frame!r}; valid: {', '.join(robot.frame_names)}")
@@ -77,7 +77,7 @@ def _parsed(robot: Robot, text: str) -> Foot:
     return Foot(frame, frame, numbers[:3], numbers[3] if len(numbers) == 4 else 0.0, _has_area(robot, frame))
 
 
-def _touching(robot: Robot) -> tuple[Foot, ...]:
+def _feet_of_contacts(robot: Robot) -> tuple[Foot, ...]:
     """Feet by the contacts of the robot with the ground; several points of one body are an area."""
     points: dict[int, list[Foot]] = {}
     for contact in robot.contacts or ():

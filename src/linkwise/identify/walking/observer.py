@@ -65,7 +65,9 @@ class WalkingObserver(Observer):
         ]
         self._shares: list[np.ndarray] | None = None
         self._bases = [self._forces(s, h) for s, h in zip(self.signals, self.held, strict=True)]
-        self._filtered = [self._reduced(k, self._links(k, count)) for k in range(len(self.signals))]
+        self._filtered = [
+            self._rows_without_forces(k, self._links(k, count)) for k in range(len(self.signals))
+        ]
         self.tau = self.torques()
 
     def torques(self) -> np.ndarray:
@@ -73,7 +75,7 @@ class WalkingObserver(Observer):
         parts = []
         for k, s in enumerate(self.signals):
             full = np.concatenate([np.zeros((len(s.tau), BASE)), s.tau], axis=1)
-            parts.append(self._reduced(k, lambda part, full=full: full[part, :, None])[..., 0])
+            parts.append(self._rows_without_forces(k, lambda part, full=full: full[part, :, None])[..., 0])
         return np.concatenate(parts)
 
     def trust(self, friction: Friction, base: BaseParameters) -> float:
@@ -88,7 +90,9 @@ class WalkingObserver(Observer):
         regression = self.regression(friction).pick(base.columns)
         shares = np.ones(len(regression))
         for _ in range(TRUSTED):
-            left = np.sqrt((regression.residuals(solve(*_stacked(regression, shares))) ** 2).sum(axis=1))
+            left = np.sqrt(
+                (regression.residuals(solve(*_rows_by_share(regression, shares))) ** 2).sum(axis=1)
+            )
             typical = float(np.median(left))
             shares = np.minimum(1.0, HUBER * typical / np.maximum(left, 1e-300)) if typical > 0 else shares
         ends = np.cumsum([len(part) for part in self._filtered])[:-1]
@@ -107,7 +111,9 @@ class WalkingObserver(Observer):
         """Orthonormal columns of the forces that are held, in scaled rows, (N, rows, k)."""
         return force_basis(self.robot, self.feet, signals.states[0], signals.up, held, self.scale)
 
-    def _reduced(self, k: int, rows: Callable[[slice], np.ndarray], ready: bool = False) -> np.ndarray:
+    def _rows_without_forces(
+        self, k: int, rows: Callable[[slice], np.ndarray], ready: bool = False
+    ) -> np.ndarray:
         """Rows of recording k without forces, filtered and thinned: (samples, rows, p).
 
         ``rows`` gives those of a part; ``ready``: they are scaled and without forces.
@@ -176,7 +182,7 @@ class WalkingObserver(Observer):
                 columns = [units[axis] * values[term][part, axis, None] for axis, term in placed]
                 return np.stack(columns, axis=-1)
 
-            parts.append(self._reduced(k, rows, ready=True))
+            parts.append(self._rows_without_forces(k, rows, ready=True))
         return np.concatenate(parts)
 
     def _unit(self, Q: np.ndarray, axis: int) -> np.ndarray:
@@ -192,7 +198,7 @@ class WalkingObserver(Observer):
         return np.concatenate(shares).mean(axis=0)
 
 
-def _stacked(regression: Regression, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rows_by_share(regression: Regression, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(W, y) of all rows, each sample by the root of its share."""
     root = np.sqrt(shares)
     W = regression.Y * root[:, None, None]

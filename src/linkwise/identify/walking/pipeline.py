@@ -244,7 +244,7 @@ def identify_walking(
     choice = choose(robot, fits, feet_found, cutoff, lag, options)
     observer = _observer(choice, fits)
     prior = prior_bodies(robot)
-    found = _fitted(observer, friction, prior, strength, stages)
+    found = _fit_of(observer, friction, prior, strength, stages)
     base = floating_base_of(robot, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
@@ -320,7 +320,7 @@ def _why(choice: Choice) -> list[str]:
     return [f"{said}; {', '.join(others)})"] if others else []
 
 
-def _fitted(
+def _fit_of(
     observer: WalkingObserver, friction: str | Friction, prior: np.ndarray, strength: float, stages: Any
 ) -> Fit:
     if friction == "auto":

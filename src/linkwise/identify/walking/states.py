@@ -32,7 +32,7 @@ SOURCES = {
 """Where the acceleration of the base comes from."""
 
 
-def _nothing() -> np.ndarray:
+def _empty_array() -> np.ndarray:
     return np.zeros((0, 0))
 
 
@@ -41,10 +41,10 @@ class WalkingSignals(Signals):
     """Signals of the joints, with the states of the whole robot: ``positions`` (N, nq), ``velocities`` and
     ``accelerations`` (N, dof), and ``up`` (N, 3), the direction against gravity in the world of ``positions``."""
 
-    positions: np.ndarray = field(default_factory=_nothing)
-    velocities: np.ndarray = field(default_factory=_nothing)
-    accelerations: np.ndarray = field(default_factory=_nothing)
-    up: np.ndarray = field(default_factory=_nothing)
+    positions: np.ndarray = field(default_factory=_empty_array)
+    velocities: np.ndarray = field(default_factory=_empty_array)
+    accelerations: np.ndarray = field(default_factory=_empty_array)
+    up: np.ndarray = field(default_factory=_empty_array)
     source: str = ""
 
     @property
