@@ -76,7 +76,9 @@ class Problem:
     ):
         rng = np.random.default_rng(1)
         self.robot, self.spec, self.states = robot, spec, states
-        limits = control.MotionLimits(torque=torque, velocity=velocity, position=False, period=PERIOD)
+        limits = control.MotionLimits(
+            torque=torque, velocity=velocity, position=False, period=PERIOD, ahead=False
+        )
         corners = spec["corners"] or ((0.0, 0.0, 0.0),)
         self.least, self.most = (0.0, 1e4) if spec["corners"] else (SMALLEST, LARGEST)  # of a foot
         least, most = (0.0, None) if spec["corners"] else (SMALLEST, LARGEST)  # of a point

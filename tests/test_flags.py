@@ -123,6 +123,7 @@ CALLS = {
     ("control.CartesianImpedance", "friction"): lambda r, **f: control.CartesianImpedance(r, **f),
     ("control.OperationalSpace", "friction"): lambda r, **f: control.OperationalSpace(r, **f),
     ("control.MotionLimits", "position"): lambda r, **f: control.MotionLimits(**f),
+    ("control.MotionLimits", "ahead"): lambda r, **f: control.MotionLimits(**f),
     ("control.Support", "inside"): lambda r, **f: control.Support("tip", **f),
     ("optimal.ContactSchedule", "surface"): lambda r, **f: optimal.ContactSchedule(["tip"], **f),
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),

@@ -29,7 +29,7 @@ class MobileArm:
             control.CenterOfMassTask(weight=WEIGHTS[0], frequency=0.0),
             control.PostureTask(weight=WEIGHTS[1], frequency=0.0),
         ]
-        limits = control.MotionLimits(torque=False, velocity=LIMIT, position=False, period=1.0)
+        limits = control.MotionLimits(torque=False, velocity=LIMIT, position=False, period=1.0, ahead=False)
         self.law = control.WholeBody(self.robot, tasks, limits)
         rest = np.array([0.0, 0.0, 0.0, 0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])
         self.q = rest + 0.2 * rng.normal(size=(states, n))

@@ -6,9 +6,9 @@ multiplier would become negative first, takes that one out of it. So it needs ab
 active in the end, and a step is some products of a matrix and a vector, where a step of an interior-point method is a
 factorisation. A step always has the same operations: what is chosen is a vector of zeros and a one.
 
-Inequalities are exceeded by u / SOFT, boxes excepted: multipliers u of active ones solve (A P⁻¹ Aᵀ + C) u = …, with C
-of 1/SOFT on the diagonal. B, the inverse of this matrix, changes by a rank of one when an
-inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
+Inequalities are exceeded by u / SOFT, bounds in units of their rows, boxes not at all: multipliers u of active ones
+solve (A P⁻¹ Aᵀ + C) u = …, with C of 1/SOFT on the diagonal. B, the inverse of this matrix, changes by a rank of one
+when an inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
 """
 
 from __future__ import annotations
@@ -48,15 +48,21 @@ REFINEMENTS, SHARED_REFINEMENTS = 4, 8
 """After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, ..."""
 REFINED = 1e-12
 """... and none after one that moves unknowns by less than this, of their size, from 1 on."""
+COSTLESS = 1e-12
+"""Diagonal entry of P, whose mean is 1, below which no task depends on a motor."""
 NOTHING = 1e-16
 """Added for motors that no task depends on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
+CONTRADICTING = 1e-6
+"""Of the size of a limit, from 1 on: limits that are exceeded by more in the end contradict each other."""
 BLOCKS = (8, 16, 32)
 """Slots up to these numbers are computed together; those after them only where so many are used."""
 AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
 
+NEVER = 1e30
+"""No candidate is exceeded by so much."""
 APART = 2.0**-40
 """By which candidates are chosen more or less eagerly than their neighbours, so that no two are chosen at once: those
 of a symmetric robot are exceeded by exactly the same."""
@@ -99,6 +105,7 @@ class ActiveSet:
         self.slots = min(self.candidates, 4 * -(-steps // 6))
         self._read_limits(limits)
         self._factorise()
+        self.bound_give = self._softness()
         self.rest = self._halved(elementwise(lambda v: -v, self.p))
         self.x = self._solved(self.rest)
         slots, K = self.slots, self.candidates
@@ -106,7 +113,8 @@ class ActiveSet:
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
         self.excess, self.chosen, self.shift = empty(K), zeros(K), zeros(N)
         self.along = empty(max(1, rows.bounds + rows.forces))
-        self.own, self.pending = variable(0.0), variable(0.0)
+        self.moved, self.narrowed = zeros(max(1, rows.bounds)), zeros(max(1, rows.bounds))
+        self.own, self.pending, self.over = variable(0.0), variable(0.0), variable(0.0)
         self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
         ends = [end for end in BLOCKS if end < slots] + [slots]
@@ -195,6 +203,21 @@ class ActiveSet:
             for j in span(i + 1, N, parallel=True):
                 self.U[i, j] = raw[i, j] * inverse
 
+    def _softness(self) -> Any:
+        """What bounds are exceeded by for a multiplier of one, without facets in the units of their rows: accelerations
+        of a light wrist are many times its torques, and rows that are stiffer by many digits leave none of B's."""
+        if self.rows.others or self.rows.facets or not self.rows.bounds:
+            return 1.0 / self.soft
+        N, total = self.rows.boxes, variable(0.0)
+        inverse = empty(N)
+        for j in span(N):
+            known = self.P[j, j] > COSTLESS
+            inverse[j] = where(known, 1.0 / where(known, self.P[j, j], 1.0), 0.0)
+        for i in span(self.rows.bounds):
+            for j in span(N):
+                total += self.S[i, j] * self.S[i, j] * inverse[j]
+        return (1.0 / self.soft) * larger((1.0 / self.rows.bounds) * total.value, 1.0)
+
     def _halved(self, b: Any) -> Any:
         """L⁻¹ b; b is overwritten."""
         N = self.rows.boxes
@@ -237,22 +260,65 @@ class ActiveSet:
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
-        for _ in span(self.steps):
+        self._go(self.steps)
+        self._refine()
+
+    def _go(self, steps: int) -> None:
+        """So many steps, those after the last one that changes something left out."""
+        for _ in span(steps):
             for _ in needed(self.still):
                 self._measure()
                 left = self._choose()
                 for _ in needed(self.still):
                     self._step(left)
-        self._refine()
 
-    def _refine(self) -> None:
+    def move_bounds(self, moved: Any, narrowed: Any, steps: int) -> None:
+        """The solution again, after bounds that depend on it have moved: the same ones stay active, and some steps take
+        in those that are exceeded now. Where limits contradict each other nothing changes. After ``run``.
+
+        Args:
+            moved: how far the middle of every bound is from where it was for ``run``, (bounds,).
+            narrowed: how much smaller its half width is, (bounds,).
+            steps: how many; 0: none.
+        """
+        self._measure()
+        worst = variable(-1.0)
+        for k in span(self.candidates):
+            worst.value = larger(worst.value, self.excess[k] - CONTRADICTING * (1.0 + self.half[k]))
+        kept = worst.value < 0.0
+        self.own.value, self.pending.value = 0.0, 0.0
+        self.over.value = where(kept, 0.0, 1.0)  # no further steps, also beside states that take some
+        for k in span(self.rows.bounds):
+            at = self.first_bound + k
+            half = larger(self.half[at] + self.narrowed[k] - narrowed[k], TOLERANCE)
+            more = moved[k] - self.moved[k]
+            sided = half - self.half[at] + where(self.along[k] > self.middle[k], more, -more)
+            for first, end in self._used_blocks():
+                for i in span(first, end):
+                    own = all_of(kept, abs(self.numbers[i] + self.place[at]) < 0.5)
+                    self.right[i] = self.right[i] + where(own, sided, 0.0)
+            self.middle[k] = self.middle[k] + where(kept, more, 0.0)
+            self.narrowed[k] = where(kept, self.narrowed[k] + (self.half[at] - half), self.narrowed[k])
+            self.half[at] = where(kept, half, self.half[at])
+            self.moved[k] = where(kept, moved[k], self.moved[k])
+        self._refine(kept)
+        if steps:
+            self.still.value = where(kept, -1.0, 1.0)
+            self._go(steps)
+            self._refine(kept)
+
+    def _refine(self, sound: Any = True) -> None:
         """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
         ``SOFT`` do to it taken back: the proximal point method, with B as the inverse. Without active inequalities
-        there is nothing to take back."""
+        there is nothing to take back.
+
+        Args:
+            sound: whether there is something to refine.
+        """
         r, N = self.rows, self.rows.unknowns
         shift, wrong = self.shift, self.reach
         y = empty(N)
-        self.still.value = where(self.count.value > 0.5, -1.0, 1.0)
+        self.still.value = where(all_of(sound, self.count.value > 0.5), -1.0, 1.0)
         for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
             for _ in needed(self.still):
                 goes_on = self.still.value < 0.0
@@ -323,7 +389,8 @@ class ActiveSet:
         best = parts[0]
         for part in parts[1:]:
             best = larger(best, part)
-        held, least = self.pending.value > 0.0, where(best > 0.0, best, 1.0)
+        best = where(self.over.value > 0.5, 0.0, best)
+        held, least = self.pending.value > 0.0, where(best > 0.0, best, NEVER)
         self.still.value = where(held, -1.0, where(best > 0.0, -1.0, 1.0))
         left: Any = 0.0
         for first, end in kinds:
@@ -357,7 +424,11 @@ class ActiveSet:
             for j in span(r.unknowns, parallel=True):
                 n[j] = dot(self.S[:, j], parts, n[j])
         reached = dot(n, self.x)
-        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, 1.0 / self.soft)
+        moving = variable(0.0)
+        for k in span(r.bounds):
+            moving += self.chosen[first + k]
+        give = where(moving.value > 0.5, self.bound_give, 1.0 / self.soft)
+        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, give)
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""

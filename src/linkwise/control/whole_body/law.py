@@ -53,7 +53,7 @@ from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
-STEPS, OF_MOTOR = 16, 2
+STEPS, OF_MOTOR = 24, 2
 """Of the active-set method, for tasks of one level: so many at least, and for every motor."""
 ITERATIONS = 10
 """Of the interior-point method, for each of several levels."""
@@ -78,8 +78,9 @@ class WholeBodySolution:
     slip: np.ndarray
     """Largest acceleration of a support beside what it should be [m/s² or rad/s²], (...)."""
     beyond: np.ndarray
-    """How much too fast the worst joint is to keep its limits by the deceleration of ``MotionLimits`` [rad/s or m/s],
-    (...): zero as long as they can be kept; above it the joint brakes as that says, and may pass its limit."""
+    """How much too fast the worst joint is to keep its limits [rad/s or m/s], (...): now, by the deceleration of
+    ``MotionLimits``, or after the sample, with these torques held. Zero as long as limits are kept; above it the joint
+    brakes as well as torques allow, and may pass its limit."""
     active: np.ndarray
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
     names: tuple[str, ...]
@@ -110,7 +111,7 @@ class WholeBody(Summarised):
         separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
-            every motor, 16 at least, which are enough for about half as many active limits at once; for each of several
+            every motor, 24 at least, which are enough for about half as many active limits at once; for each of several
             levels 10 of the interior-point method.
 
     Raises:

@@ -181,7 +181,9 @@ class MotionLimits:
         deceleration: that every joint can reach to stop [rad/s² or m/s²], one number or (n,); None: half of what its
             torque limit leaves beside gravity, a fifth of it at least, over its inertia, both the worst of random
             positions; 10 where it has no limit.
-        period: how long an acceleration lasts [s]; bounds hold at its end.
+        period: how long torques are held [s]; bounds hold at its end.
+        ahead: whether bounds count that accelerations change while torques are held; else the acceleration at the
+            beginning counts, as in TSID. With supports this one counts, and ``beyond`` tells what the mean one misses.
     """
 
     torque: Any = None
@@ -189,9 +191,11 @@ class MotionLimits:
     position: bool = True
     deceleration: Any = None
     period: float = 0.002
+    ahead: bool = True
 
     def __post_init__(self):
         object.__setattr__(self, "position", flag("position", self.position))
+        object.__setattr__(self, "ahead", flag("ahead", self.ahead))
         if not (math.isfinite(self.period) and self.period > 0.0):
             raise TaskError(f"limits: period: expected a positive time [s], got {self.period!r}")
 
@@ -210,6 +214,8 @@ class Bounds:
     """Motors whose acceleration has bounds, as places in the list of motors."""
     loads: Sequence[tuple[float, float]] | None
     """(inertia, torque of gravity) of every motor, from which decelerations follow; None: these are stated."""
+    ahead: bool = True
+    """Whether bounds are of the mean acceleration while torques are held."""
 
     @classmethod
     def of(cls, robot: Robot, limits: MotionLimits) -> Bounds:
@@ -225,7 +231,7 @@ class Bounds:
         braking = _broadcast(robot, "deceleration", np.zeros(robot.dof), limits.deceleration)
         chosen = [np.asarray(x, dtype=float)[motors] for x in (torque, lower, upper, velocity, braking)]
         loads = _loads(robot, motors) if limits.deceleration is None else None
-        made = cls(*chosen, limits.period, limited, loads)  # type: ignore[call-arg]
+        made = cls(*chosen, limits.period, limited, loads, limits.ahead)  # type: ignore[call-arg]
         return made.with_torque(made.torque)
 
     def with_torque(self, torque: Sequence[Scalar]) -> Bounds:

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algorithms import dense, factorised
 from linkwise.control.whole_body.limits import UNLIMITED, Bounds, Support, position_of_velocity
+from linkwise.control.whole_body.mobilities import Halves, flat, support_rows
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
-from linkwise.functions.table import mechanism_of
-from linkwise.joint_laws import is_zero
 from linkwise.language import array, dot, dots, empty, less, product, span, straight, tiles, variable, zeros
-from linkwise.robot.robot import Robot
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import ldl, solve
@@ -32,6 +29,12 @@ SHARING_STEPS = 24
 """Of the programme that finds forces of points for the wrench of a sole."""
 SHARING_SOFT, SHARING_STIFF = 1e6, 1e12
 """Its weights of forces beyond the pyramids: a wrench on the boundary of the cone leaves forces no room."""
+MOVES = (6, 0)
+"""Steps of the solver after each prediction of what accelerations gain while torques are held."""
+MARGIN = 0.05
+"""Of what a mean acceleration gains: left for what the prediction does not know."""
+UNNOTICED = 1e-7
+"""Of a bound of acceleration, from 1 on: less than that is not too fast."""
 RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
@@ -57,6 +60,7 @@ class Sample:
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
         self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
+        self.gained = zeros(max(1, len(law.bounds.limited)))
         self.J = empty(held, self.n)
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
 
@@ -155,7 +159,8 @@ class Sample:
             for j in span(a, parallel=True):
                 right[i, j] = -stands[i] * self.coupling[i, j]
             right[i, a] = -stands[i] * self.held_free[i]
-        solved = solve(*ldl(G), right)
+        self.held_factors = ldl(G)
+        solved = solve(*self.held_factors, right)
         self.W, self.w0 = empty(held, a), empty(held)
         self.W[:, :] = solved[:, :a]
         self.w0[:] = solved[:, a]
@@ -277,22 +282,122 @@ class Sample:
         if law.one_level:
             solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
             solver.run(self.given["start"])
+            for steps in MOVES if self.ahead and not self.held else ():
+                solver.move_bounds(*self._changed(solver.x), steps)
             return solver
         E, e = None, None
-        z = self.given["start"]
+        right, z = limits, self.given["start"]
         programme: Programme | None = None
         for level in sorted({task.level for task in law.tasks}):
             own = [task for task in law.tasks if task.level == level]
             if programme is not None:
                 z = programme.z
             P, p = self._cost(own)
-            programme = Programme(law.rows, P, p, E, e, self.S, limits)
+            programme = Programme(law.rows, P, p, E, e, self.S, right)
             programme.begin(z)
             programme.iterate(law.iterations)
             if level != max(task.level for task in law.tasks):
                 E, e = self._kept(own, E, e, programme.x)
+                if self.ahead and not self.held:
+                    right = self._moved(limits, *self._changed(programme.x))
         assert programme is not None
         return programme
+
+    # -- while torques are held ---------------------------------------------------------------------------------------
+
+    @property
+    def ahead(self) -> bool:
+        """Whether bounds of joints count how accelerations change while torques are held."""
+        return self.law.bounds.ahead and bool(self.law.bounds.limited)
+
+    def _changed(self, x: Any) -> tuple[Any, Any]:
+        """How far the middles of bounds of a joint's acceleration at the beginning are moved, and how much narrower the
+        bounds are, so that both this acceleration and the mean one while the torques x are held keep them: then no
+        velocity between the ends of the sample passes what the ends keep."""
+        law, n = self.law, self.n
+        tau, now, net = zeros(n), empty(n), empty(n)
+        for k, motor in enumerate(law.motors):
+            tau[motor] = x[k]
+        reads = [self.given["q"], self.given["qd"], tau, self.factors]
+        moved, narrowed = zeros(law.rows.bounds), zeros(law.rows.bounds)
+        limited = len(law.bounds.limited)
+        if self.held:
+            wrench, missing = empty(self.held), empty(self.held)
+            for i in span(self.held):
+                wrench[i] = dot(self.W[i, :], x[: self.a], self.w0[i])
+            straight(self._midway, [*reads, wrench, self.J], [now, net, missing])
+            for i, support in enumerate(law._support_of_rows()):
+                missing[i] = self.given["stance"][support] * missing[i]
+            extra = solve(*self.held_factors, missing)
+            straight(self._mean_change, [net, self.factors, extra, self.J], [self.gained])
+        else:
+            straight(self._midway, reads, [now, net])
+            straight(self._mean_change, [net, self.factors], [self.gained])
+        for k in range(limited):
+            moved[k] = -0.5 * self.gained[k]
+            narrowed[k] = (0.5 + MARGIN) * abs(self.gained[k])
+        return moved, narrowed
+
+    def _midway(
+        self, q: Any, qd: Any, tau: Any, factors: Any, wrench: Any = (), J: Any = ()
+    ) -> list[list[Any]]:
+        """[accelerations, torques that they leave over half-way through the sample, what supports lack there]."""
+        robot, half = self.robot, 0.5 * self.law.bounds.period
+        (now,) = self._accelerations(tau, factors, wrench, J)
+        later = vector([v + half * a for v, a in zip(qd, now, strict=True)])
+        place = robot.integrate(
+            vector(q), vector([half * v + half * half * 0.5 * a for v, a in zip(qd, now, strict=True)])
+        )
+        needed = robot.inverse_dynamics(place, later, vector(now), friction=False)
+        net = [t - x for t, x in zip(tau, needed, strict=True)]
+        for k, w in enumerate(wrench):
+            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
+        if not self.held:
+            return [now, net]
+        state, missing = State(robot, place, later), []
+        mean = Halves.of_numbers(robot, factors[: -self.n]).solved(net)
+        for support in self.law.supports:
+            for row, wanted in zip(*support_rows(state, support, self.law.damping), strict=True):
+                own = J[len(missing) * self.n : (len(missing) + 1) * self.n]
+                gone = [r * a for r, a in zip(row, now, strict=True)] + [
+                    r * a for r, a in zip(own, mean, strict=True)
+                ]
+                missing.append(wanted - sum(gone[1:], start=gone[0]))
+        return [now, net, missing]
+
+    def _mean_change(self, net: Any, factors: Any, extra: Any = (), J: Any = ()) -> list[list[Any]]:
+        """[changes of the accelerations of limited joints by torques and by wrenches of supports]."""
+        for k, w in enumerate(extra):
+            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
+        found = Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)
+        return [[found[self.law.motors[k]] for k in self.law.bounds.limited]]
+
+    def _moved(self, limits: Any, moved: Any, narrowed: Any) -> Any:
+        """Right sides of inequalities with the bounds among them moved and narrowed."""
+        found = array(limits)
+        upper = self.law.rows.moving
+        lower = upper + self.law.rows.bounds
+        for k in span(self.law.rows.bounds):
+            found[upper + k] = limits[upper + k] + moved[k] - narrowed[k]
+            found[lower + k] = limits[lower + k] - moved[k] - narrowed[k]
+        return found
+
+    def _too_fast(self, x: Any) -> Any:
+        """How much too fast the worst joint is after the sample [rad/s or m/s]."""
+        law = self.law
+        if self.ahead:
+            self._changed(x)
+        most = variable(self.beyond[0])
+        for place, k in enumerate(law.bounds.limited):
+            a = dot(self.motion[k, :], x[: self.a], self.motion_free[k]) + self.gained[place]
+            for excess, bound in (
+                (a - self.high[place], self.high[place]),
+                (self.low[place] - a, self.low[place]),
+            ):
+                most.value = maximum(
+                    most.value, law.bounds.period * (excess - UNNOTICED * (1.0 + abs(bound)))
+                )
+        return most.value
 
     def _rows_of(self, task: Task) -> list[tuple[Any, Any]]:
         """[(A, b)] of a task, over all unknowns; those of torques alone have fewer columns."""
@@ -366,7 +471,7 @@ class Sample:
             errors[number] = most.value
         report[0] = programme.worst()
         report[1] = 0.0
-        report[2] = self.beyond[0]
+        report[2] = self._too_fast(x)
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
@@ -458,118 +563,3 @@ def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
     solver = ActiveSet(rows, P, p, S, limits, SHARING_STEPS, soft=SHARING_SOFT, stiff=SHARING_STIFF)
     solver.run(zeros(rows.count))
     return [dot(S[i, :], solver.x, raw[i]) for i in range(size)]
-
-
-class Halves:
-    """Products with M⁻¹ from half solutions: M = Lᵀ D L, so that r M⁻¹ kᵀ = (L⁻ᵀ r) D⁻¹ (L⁻ᵀ k), with few entries
-    each.
-
-    Args:
-        robot: the robot.
-        L: lower triangle.
-        inverse: 1/D.
-    """
-
-    def __init__(self, robot: Robot, L: Any, inverse: Any):
-        links = mechanism_of(robot, base_parameters=True)
-        self.robot, self.links, self.coupled, self.L, self.inverse = robot, links, links.coupled, L, inverse
-
-    @classmethod
-    def at(cls, robot: Robot, q: Any) -> Halves:
-        """Those of positions q, symbols or numbers."""
-        links = mechanism_of(robot, base_parameters=True)
-        M = [list(row) for row in robot.mass_matrix(q)]
-        return cls(robot, *(dense.factorised(M) if links.coupled else factorised.factorise(links, M)))
-
-    @classmethod
-    def of_numbers(cls, robot: Robot, numbers: Sequence[Any]) -> Halves:
-        """From ``numbers`` of another one."""
-        places, n = cls.places(robot), robot.dof
-        L: list[list[Any]] = [[0.0] * n for _ in range(n)]
-        for (i, k), value in zip(places, numbers[:-n], strict=True):
-            L[i][k] = value
-        return cls(robot, L, list(numbers[-n:]))
-
-    @staticmethod
-    def places(robot: Robot) -> list[tuple[int, int]]:
-        """Where L has entries below its diagonal."""
-        links = mechanism_of(robot, base_parameters=True)
-        inner = factorised.inner_coordinates(links)
-        return [(i, k) for i in range(robot.dof) for k in (range(i) if links.coupled else inner[i])]
-
-    def numbers(self) -> list[Any]:
-        """All that it is made from: entries of L, 1/D."""
-        places = self.places(self.robot)
-        return [*(self.L[i][k] for i, k in places), *self.inverse]
-
-    def row(self, r: Sequence[Any]) -> list[Any]:
-        """L⁻ᵀ r (L⁻¹ r of a robot with followers)."""
-        if not self.coupled:
-            return factorised.inward(self.links, self.L, r)
-        found: list[Any] = []
-        for i, value in enumerate(r):
-            found.append(value - sum((self.L[i][k] * found[k] for k in range(i)), start=0.0))
-        return found
-
-    def product(self, first: Sequence[Any], second: Sequence[Any]) -> Any:
-        """(L⁻ᵀ r) D⁻¹ (L⁻ᵀ k) of two half solutions."""
-        terms = [
-            a * b * c
-            for a, b, c in zip(first, self.inverse, second, strict=True)
-            if not (is_zero(a) or is_zero(c))
-        ]
-        return sum(terms[1:], start=terms[0]) if terms else 0.0
-
-    def products(self, rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:
-        """All products, row by row."""
-        return [self.product(row, column) for row in rows for column in columns]
-
-    def symmetric(self, rows: Sequence[Any]) -> list[Any]:
-        """All products of rows with themselves, row by row."""
-        half = {(i, j): self.product(rows[i], rows[j]) for i in range(len(rows)) for j in range(i + 1)}
-        return [half[max(i, j), min(i, j)] for i in range(len(rows)) for j in range(len(rows))]
-
-    def solved(self, net: Sequence[Any]) -> list[Any]:
-        """M⁻¹ net."""
-        if self.coupled:
-            return dense.solved(self.L, self.inverse, net)
-        half = [x * i for x, i in zip(self.row(net), self.inverse, strict=True)]
-        return factorised.outward(self.links, self.L, half)
-
-
-def flat(rows: Any) -> list[Any]:
-    """A matrix row by row."""
-    return [x for row in rows for x in row]
-
-
-def support_rows(state: State, support: Support, damping: float) -> tuple[list[Any], list[Any]]:
-    """(rows that do not accelerate, what J q̈ should be) of a support."""
-    robot = state.robot
-    axes = support.axes()
-    J = robot.jacobian(state.q, support.frame)
-    R = robot.pose(state.q, support.frame)[:3, :3]
-    bias = robot.jacobian_rate(state.q, state.qd, support.frame)
-    turn = J[:3] @ state.qd
-    held: list[Any] = []
-    wanted: list[Any] = []
-    for point in () if support.sole else support.points:
-        arm = R @ np.asarray(point, dtype=float) - float(support.radius) * axes[2]
-        rows = [J[3 + a] + cross(J[:3], arm)[a] for a in range(3)]
-        own = [bias[3 + a] + (cross(bias[:3], arm)[a] + cross(turn, cross(turn, arm))[a]) for a in range(3)]
-        held += [sum(float(axes[a][b]) * rows[b] for b in range(3)) for a in range(3)]
-        wanted += [-sum(float(axes[a][b]) * own[b] for b in range(3)) for a in range(3)]
-    if support.sole:  # in the axes of the frame, in which its points do not move
-        held = [sum(R[b, a] * J[at + b] for b in range(3)) for at in (0, 3) for a in range(3)]
-        wanted = [-sum(R[b, a] * bias[at + b] for b in range(3)) for at in (0, 3) for a in range(3)]
-    if damping:
-        wanted = [w - damping * (row @ state.qd) for w, row in zip(wanted, held, strict=True)]
-    return [list(row) for row in held], wanted
-
-
-def cross(turning: Any, arm: Any) -> list[Any]:
-    """Rows of ω × arm for rows of ω."""
-    return [
-        turning[1] * arm[2] - turning[2] * arm[1],
-        turning[2] * arm[0] - turning[0] * arm[2],
-        turning[0] * arm[1] - turning[1] * arm[0],
-    ]
