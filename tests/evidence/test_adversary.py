@@ -100,6 +100,12 @@ CASES = {
         lambda x: [x[0] * 1e-200 * x[1] * 1e-200 * 1e300 * x[0] * 1e300],
         [(0, 1), (0, 1)],
     ),
+    "an arctangent of a number whose sign rounding changes": (
+        lambda x: [scalar.atan2(0.7 - x[0] * 7.0, x[1])],
+        [(0.0999, 0.1001), (-2, -1)],
+    ),
+    "an arctangent": (lambda x: [scalar.atan2(x[0] * x[1], x[1] - x[0])], [(0.1, 2), (-3, -1)]),
+    "a root near 0": (lambda x: [scalar.sqrt(x[0] * x[0] - 0.009999999)], [(0.1, 0.3)]),
     "an absolute value of an angle": (lambda x: [x[0].sin() * abs(x[0]) + abs(x[0]).cos()], [(-2, 2)]),
     "a clipped value": (
         lambda x: [scalar.minimum(scalar.maximum(x[0] * x[1], x[1] * 0.3), x[1] * 0.3 + 1e-9)],
@@ -116,6 +122,13 @@ def test_hard_cases(name):
         for fused in (True, False):
             program = made(f, len(ends), dtype, fused)
             assert not list(violations(program, box(*ends), states=12, extra=near)), (name, dtype, fused)
+
+
+def test_an_arctangent_may_jump_where_rounding_changes_a_sign():
+    f, ends = CASES["an arctangent of a number whose sign rounding changes"]
+    program = made(f, len(ends), "float32", False)
+    forms = forms_.analyse(program, rounded_box(box(*ends), "float32"), keep=True)
+    assert rounding.errors(forms).of(program.values[0][0]) > 2 * math.pi - 1e-3
 
 
 def test_a_cosine_alone_is_a_cosine():
@@ -169,6 +182,7 @@ def random_program(r, wide):
         lambda a, b: scalar.minimum(a, b),
         lambda a, b: scalar.where(a <= b, a * 0.5, b + 1.0),
         lambda a, b: scalar.sign(a),
+        lambda a, b: scalar.atan2(a, b + 0.0 * a),
     ]
     count = r.randint(1, 20)
 

@@ -1,5 +1,7 @@
 """Divisors of forward dynamics are pivots of the mass matrix, and their bounds hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 import linkwise as lw
 from linkwise import evidence
 from linkwise.evidence import forms as forms_
-from linkwise.evidence import pivots, search
+from linkwise.evidence import pivots, search, shared_energy
 from strategies import robots
 
 
@@ -74,3 +76,15 @@ def test_divisors_that_are_no_pivots_get_no_bounds():
     other = robot.with_payload(0.7, [0.1, 0.0, 0.0])
     assert pivots.divisors(robot, program, box)
     assert not pivots.divisors(other, program, box)
+
+
+def test_links_of_negative_energy_give_no_bound(monkeypatch):
+    robot = lw.load("two_link")
+    assert (shared_energy.own_inertias(robot) > 0).all()
+    joints = shared_energy._carried(robot)
+    wrong = [
+        replace(j, inertia=j.inertia - 0.5 * np.diag([0, 0, 0, 0, 0, j.inertia[5, 5] * 4])) for j in joints
+    ]
+    monkeypatch.setattr(shared_energy, "_carried", lambda robot: wrong)
+    monkeypatch.setattr(shared_energy, "_is_mass_matrix", lambda *_: True)
+    assert not shared_energy.own_inertias(robot).any()

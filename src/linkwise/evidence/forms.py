@@ -282,7 +282,10 @@ def _condition(forms: Forms, node: Node) -> bool | None:
             return settles
         return None if None in of else not settles
     if node.op == "bit":
-        return None
+        if not patterns.is_sign_bit(node, forms.program.dtype):
+            return None
+        low, high = forms.interval(node.args[0])
+        return True if high < 0.0 else False if low > 0.0 else None
     (low, high), (least, most) = (forms.interval(a) for a in node.args)
     if node.op == "lt":
         return True if high < least else False if low >= most else None

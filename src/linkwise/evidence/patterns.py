@@ -86,6 +86,11 @@ def _hidden(program: Program, inside: set[Node], turns: Mapping[Node, Turn]) -> 
     return hidden
 
 
+def is_sign_bit(test: Node, dtype: str) -> bool:
+    """Whether a condition is the sign bit of a number: the number is negative, or −0."""
+    return test.op == "bit" and test.value == (63 if dtype == "float64" else 31)
+
+
 def sign_argument(node: Node) -> Node | None:
     """x where a node is the sign of x: select(0 < x, 1, select(x < 0, -1, x))."""
     if node.op != "select":

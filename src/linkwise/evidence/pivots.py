@@ -35,7 +35,8 @@ _STATES = 16
 """Random states at which divisors are compared with pivots."""
 _ALIKE = 1e-10
 _MARGIN = 1e-8
-"""Of bounds, relative."""
+"""Of bounds, relative: more than rounding of pivots of matrices whose scaled eigenvalues are above ``_REGULAR``."""
+_REGULAR = 1e-6
 _POINTS = 3000
 """Of the grid of mass matrices."""
 
@@ -125,7 +126,7 @@ def _of_grid(grid: MassMatrices) -> np.ndarray:
         for joint in range(grid.n):
             part = some[:, joint:, joint:] - np.diag(grid.lost(joint))
             scale = np.sqrt(grid.sizes[joint:])
-            if np.linalg.eigvalsh(part / np.outer(scale, scale))[:, 0].min() > _ALIKE:
+            if np.linalg.eigvalsh(part / np.outer(scale, scale))[:, 0].min() > _REGULAR:
                 least[joint] = min(least[joint], float(pivots(part)[:, 0].min()))
             else:
                 least[joint] = 0.0

@@ -87,6 +87,8 @@ def _values(
             known[node] = _selected(node, value, number)
         elif node.op in ("and", "or", "not"):
             known[node] = _joined(node.op, [known[a] for a in node.args])
+        elif node.op == "bit":  # the sign of a number; other bits are inside of sines and cosines
+            known[node] = value(node.args[0]) < 0
         elif node.op == "sqrt":
             known[node] = real.sqrt(value(node.args[0]))
         else:

@@ -22,6 +22,7 @@ from linkwise.compiler.ir.graph import CONDITIONS, Node
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.ir.sincos import CONSTANTS
 from linkwise.core.small_blas import one_thread
+from linkwise.evidence import patterns
 from linkwise.evidence.forms import LIMITS, Forms, linear_form, targets
 from linkwise.evidence.intervals import magnitude
 from linkwise.evidence.series import Series, TooLargeError, constant, harmonic, up
@@ -223,7 +224,8 @@ def _certain(forms: Forms, test: Node, found: Errors) -> bool:
     if test.op in ("and", "or", "not"):
         return all(_certain(forms, a, found) for a in test.args if forms.conditions[a] is not None)
     if test.op == "bit":
-        return False
+        low, high = forms.interval(test.args[0])
+        return max(low, -high) > found.of(test.args[0])
     error = sum(found.of(a) for a in test.args)
     (low, high), (least, most) = (forms.interval(a) for a in test.args)
     return error == 0.0 or least - high > error or low - most > error
@@ -231,7 +233,8 @@ def _certain(forms: Forms, test: Node, found: Errors) -> bool:
 
 def _of_selection(forms: Forms, node: Node, of: Sequence[float], found: Errors) -> float:
     test = forms.conditions[node.args[0]]
-    if node.args[0].op == "bit":  # inside sine and cosine: both sides are bounded
+    sign = patterns.is_sign_bit(node.args[0], forms.program.dtype)
+    if node.args[0].op == "bit" and not sign:  # inside sine and cosine: both sides are bounded
         return max(of)
     if test is not None and _certain(forms, node.args[0], found):
         return of[0] if test else of[1]

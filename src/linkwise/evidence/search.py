@@ -126,6 +126,8 @@ class _Values:
             return a * b + c
         if node.op == "select":
             return np.where(*map(self, node.args))
+        if patterns.is_sign_bit(node, dtype):
+            return np.signbit(self(node.args[0]))
         if node.op == "bit":
             words = self(node.args[0]).view(np.uint64 if dtype == "float64" else np.uint32)
             return (words >> node.value) & 1 == 1

@@ -70,11 +70,17 @@ def own_inertias(robot: Robot) -> np.ndarray:
     """The inertia of each joint's own link about its axis, with the rotor [kg·m² or kg].
 
     Args:
-        robot: any; zeros as in ``least_inertia``.
+        robot: any; zeros for robots with other than turning and sliding joints, and where the energy of a link may be
+            negative.
     """
     joints = _carried(robot)
     if joints is None or not _is_mass_matrix(robot, joints):
         return np.zeros(robot.dof)
+    for joint in joints:
+        sizes = np.diagonal(joint.inertia)
+        scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
+        if joint.rotor < 0 or np.linalg.eigvalsh(joint.inertia / np.outer(scale, scale))[0] < -_ROUNDING:
+            return np.zeros(robot.dof)
     return np.array([float(j.screw @ j.inertia @ j.screw) + j.rotor for j in joints]) * (1 - _ROUNDING)
 
 
