@@ -53,8 +53,8 @@ from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
 
-STEPS, OF_MOTOR = 24, 2
-"""Of the active-set method, for tasks of one level: so many at least, and for every motor."""
+STEPS, SUPPORTED, OF_MOTOR = 24, 16, 2
+"""Of the active-set method, for tasks of one level: so many at least, with supports, and for every motor."""
 ITERATIONS = 10
 """Of the interior-point method, for each of several levels."""
 WRITTEN_OUT = 8000
@@ -111,7 +111,7 @@ class WholeBody(Summarised):
         separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
-            every motor, 24 at least, which are enough for about half as many active limits at once; for each of several
+            every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once; for each of several
             levels 10 of the interior-point method.
 
     Raises:
@@ -134,7 +134,11 @@ class WholeBody(Summarised):
         diagnose.always_singular(robot)
         several = len({getattr(task, "level", 1) for task in tasks}) > 1
         if iterations is None:
-            iterations = ITERATIONS if several else max(STEPS, OF_MOTOR * len(motors_of(robot)))
+            iterations = (
+                ITERATIONS
+                if several
+                else max(SUPPORTED if supports else STEPS, OF_MOTOR * len(motors_of(robot)))
+            )
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
         self.robot, self.tasks = robot, checked_tasks(robot, tasks)

@@ -183,7 +183,7 @@ class MotionLimits:
             positions; 10 where it has no limit.
         period: how long torques are held [s]; bounds hold at its end.
         ahead: whether bounds count that accelerations change while torques are held; else the acceleration at the
-            beginning counts, as in TSID. With supports this one counts, and ``beyond`` tells what the mean one misses.
+            beginning counts, as in TSID. With supports this one counts.
     """
 
     torque: Any = None

@@ -282,7 +282,7 @@ class Sample:
         if law.one_level:
             solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
             solver.run(self.given["start"])
-            for steps in MOVES if self.ahead and not self.held else ():
+            for steps in MOVES if self.ahead else ():
                 solver.move_bounds(*self._changed(solver.x), steps)
             return solver
         E, e = None, None
@@ -298,7 +298,7 @@ class Sample:
             programme.iterate(law.iterations)
             if level != max(task.level for task in law.tasks):
                 E, e = self._kept(own, E, e, programme.x)
-                if self.ahead and not self.held:
+                if self.ahead:
                     right = self._moved(limits, *self._changed(programme.x))
         assert programme is not None
         return programme
@@ -308,7 +308,7 @@ class Sample:
     @property
     def ahead(self) -> bool:
         """Whether bounds of joints count how accelerations change while torques are held."""
-        return self.law.bounds.ahead and bool(self.law.bounds.limited)
+        return self.law.bounds.ahead and bool(self.law.bounds.limited) and not self.held
 
     def _changed(self, x: Any) -> tuple[Any, Any]:
         """How far the middles of bounds of a joint's acceleration at the beginning are moved, and how much narrower the
