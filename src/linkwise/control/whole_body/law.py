@@ -111,8 +111,8 @@ class WholeBody(Summarised):
         separations: capsules that stay apart.
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
-            every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once; for each of several
-            levels 10 of the interior-point method.
+            every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once;
+            for each of several levels 10 of the interior-point method.
 
     Raises:
         SingularError: a joint moves no inertia, wherever the robot stands: the message names it.
