@@ -2,6 +2,7 @@
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
 import numpy as np
@@ -77,6 +78,23 @@ def test_bounds_are_close_to_what_is_found(name, function, dtype, fma):
         assert o.tightness <= 1.5
         assert o.error_tightness <= 20 or o.worst.value < 1e-12 * max(abs(o.low), abs(o.high), 1e-3)
     json.dumps(found.json())
+
+
+def test_many_threads_find_the_bounds_that_one_finds():
+    """Bit for bit, so their products do not come from a library that uses other orders, or fails with threads."""
+    robot = lw.load("puma560")
+    program = robot.kernel("gravity_torques", dtype="float32").program("float32")
+    analysed = forms_.analyse(program, evidence.box_of(robot, program.inputs), keep=True)
+    region = suprema.Region(*analysed.angle_bounds())
+
+    def bound(series):
+        return suprema.largest(series, region, len(analysed.variables), 0.1)
+
+    wanted = [analysed.series[node] for node in program.values[0] if node in analysed.series]
+    alone = [bound(series) for series in wanted]
+    assert max(alone) > 10.0
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(bound, wanted * 8)) == alone * 8
 
 
 def test_a_division_by_zero_and_an_infinity_are_named():

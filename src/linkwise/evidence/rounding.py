@@ -21,7 +21,6 @@ import numpy as np
 from linkwise.compiler.ir.graph import CONDITIONS, Node
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.ir.sincos import CONSTANTS
-from linkwise.core.small_blas import one_thread
 from linkwise.evidence import patterns
 from linkwise.evidence.forms import LIMITS, Forms, linear_form, targets
 from linkwise.evidence.intervals import magnitude
@@ -310,7 +309,7 @@ def _closer(forms: Forms, shares: Sequence[_Share], found: Errors) -> dict[Node,
         return largest(asked[0], region, len(forms.variables), asked[1])
 
     values = {share.node: tolerance(share) for share in large if _sized(forms, share, found)}
-    with one_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         sizes = pool.map(bound, [(forms.series[node], t) for node, t in values.items()])
         for node, size in zip(values, sizes, strict=True):
             found.sizes[node] = min(size, _largest(forms, node))

@@ -180,8 +180,8 @@ class _Grid:
         for keys, coefficients in series.parts.values():
             squares = series.packing.digits(keys)[:, self.used].astype(float) ** 2
             sizes = np.abs(coefficients)
-            self.second += sizes @ squares
-            self.fourth += (squares * sizes[:, None]).T @ squares
+            self.second += product(sizes[None], squares)[0]
+            self.fourth += product((squares * sizes[:, None]).T, squares)
         slack = 1.0 + 1e-9  # more than rounding of these sums
         self.second *= slack
         self.fourth *= slack
@@ -195,6 +195,9 @@ class _Grid:
         """h²/8 of every angle, rounded up."""
         return (self.widths / cells) ** 2 / 8 * (1.0 + 1e-12)
 
+    def _fourth_along(self, steps: np.ndarray) -> np.ndarray:
+        return (self.fourth * steps).sum(axis=1)
+
     def coarse_cells(self, tolerance: float) -> np.ndarray:
         """Cells along each angle for which the bound of what is between points is small, as far as points last."""
         cells = np.ones(len(self.used), dtype=int)
@@ -202,8 +205,8 @@ class _Grid:
         steps = self._steps(cells)
         while len(cells) and np.prod(cells + 1.0) < _COARSE:
             # what one angle adds: its second derivative, and its part in the bounds of all of them
-            parts = steps * (_TYPICAL * self.second + 2 * self.fourth @ steps)
-            if steps @ (_TYPICAL * self.second + self.fourth @ steps) <= allowed:
+            parts = steps * (_TYPICAL * self.second + 2 * self._fourth_along(steps))
+            if (steps * (_TYPICAL * self.second + self._fourth_along(steps))).sum() <= allowed:
                 break
             gains = parts * (1 - (cells / (cells + 1.0)) ** 2) / np.log((cells + 2.0) / (cells + 1.0))
             cells[int(np.argmax(gains))] += 1
@@ -223,12 +226,12 @@ class _Grid:
 
     def between(self, cells: np.ndarray, curvatures: np.ndarray) -> float:
         """Bound of the distance from the interpolation of the corners."""
-        return up(float(self._steps(cells) @ curvatures), 16)
+        return up(float((self._steps(cells) * curvatures).sum()), 16)
 
     def curvatures(self, cells: np.ndarray) -> np.ndarray:
         """Bounds of the absolute second derivatives by every angle, from a grid."""
         axes = [self.region.points(j, n) for j, n in zip(self.used, cells, strict=True)]
-        beyond = self.fourth @ self._steps(cells) + self.second * self.rounding
+        beyond = self._fourth_along(self._steps(cells)) + self.second * self.rounding
         found = np.zeros(len(self.used))
         for k in range(len(self.used)):
             for _, values in self.table.values(axes, twice=k):
@@ -256,6 +259,14 @@ class _Grid:
         return Supremum(least - slack, most + slack, points, at_least, at_most)
 
 
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a b by NumPy's own loops, as bounds are found by several threads at once.
+
+    OpenBLAS 0.3.34, which NumPy 2.5.2 brings, gives wrong products and destroys memory when many threads use it.
+    """
+    return np.einsum("ij,jk->ik", a, b)
+
+
 class Lattice:
     """Coefficient functions of all monomials on grids: real arrays over 1, cos θ, sin θ, cos 2θ, … of each angle."""
 
@@ -271,7 +282,8 @@ class Lattice:
             places = tuple(digits[:, j] + d for j, d in zip(used, self.degrees, strict=True))
             dense[places] = coefficients if self.used else coefficients[0]
             for axis, d in enumerate(self.degrees):
-                dense = np.moveaxis(np.tensordot(_to_real(d), dense, axes=(1, axis)), 0, axis)
+                turned = np.einsum("ij,j...->i...", _to_real(d), np.moveaxis(dense, axis, 0))
+                dense = np.moveaxis(turned, 0, axis)
             parts.append(np.real(dense))
         self.monomials = len(parts)
         self.parts = np.stack(parts, axis=-1).astype(real) if parts else np.zeros((*shape, 0), dtype=real)
@@ -306,7 +318,7 @@ class Lattice:
         for start in range(0, len(bases[done]), step):
             some = bases[done][start : start + step]
             place = slice(start, start + len(some))
-            yield from self._contracted(own @ some.T, bases, (*places, place), done + 1)
+            yield from self._contracted(product(own, some.T), bases, (*places, place), done + 1)
 
     def point(self, axes: Sequence[np.ndarray], places: tuple[slice, ...], number: int) -> np.ndarray:
         """The angles of one point of a part of the grid."""
@@ -381,7 +393,7 @@ class _Variables:
         low = base - free + np.minimum(values[self.squares], 0.0).sum(axis=0)
         high = base + free + np.maximum(values[self.squares], 0.0).sum(axis=0)
         if self.signed:
-            signed = self.table.astype(values.dtype) @ values[self.signed]
+            signed = product(self.table.astype(values.dtype), values[self.signed])
             low, high = low + signed.min(axis=0), high + signed.max(axis=0)
         return low, high
 
@@ -393,7 +405,7 @@ class _Variables:
             for v in _odd(self.monomials[k]):
                 found[v] = sign * (1.0 if values[k] >= 0 else -1.0)
         if self.signed:
-            signed = self.table @ values[self.signed]
+            signed = product(self.table, values[self.signed][:, None])[:, 0]
             found[self.coupled] = self.patterns[int(np.argmax(sign * signed))]
         for k in self.squares:
             for v in set(self.monomials[k]):
