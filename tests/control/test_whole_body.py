@@ -214,7 +214,7 @@ def test_a_level_is_kept_exactly():
 
 
 def test_default_steps_are_enough_for_many_legs():
-    """Robots with more motors have more limits active at once: with 24 steps some of these are not solved."""
+    """Robots with more motors have more limits active at once: with 16 steps some of these are not solved."""
     robot = legged(1, 6, 3)
     law = controller(robot, 6, iterations=None)
     states = [state(law, k, (1.0, 5.0, 20.0)[k % 3]) for k in range(90)]

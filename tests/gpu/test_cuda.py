@@ -13,6 +13,7 @@ from sample_programs import everything, interpreted, loop, same_bits, samples, s
 
 import linkwise as lw
 from linkwise.compiler.emit.clike import SpellingError
+from linkwise.compiler.emit.cuda import layout as layouts
 from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.compiler.ir.program import alive, trace
 from linkwise.errors import TraceError
@@ -196,11 +197,23 @@ def test_warps_share_the_512_registers_of_a_lane_in_eights(registers, warps):
 def test_large_outputs_leave_through_shared_memory():
     """As long as one warp's rows fit; the rest is written directly."""
     import linkwise as lw
-    from linkwise.compiler.emit.cuda.layout import candidates
 
     chain = lw.general_chain(9)
-    for layout in candidates(chain.kernel("regressor").program("float32")):
+    for layout in layouts.candidates(chain.kernel("regressor").program("float32")):
         assert layout.staged == (True,)
         assert 1 <= layout.warps * layout.resident < 4
     both = chain.kernel(["regressor", "mass_matrix"], dtype="float64").program("float64")
-    assert all(layout.staged == (False, True) for layout in candidates(both))
+    assert all(layout.staged == (False, True) for layout in layouts.candidates(both))
+
+
+def test_warps_that_run_long_code_start_together(monkeypatch):
+    """Only in float32, and only where as many warps stay on a multiprocessor."""
+    kernel = lw.load("puma560").kernel("forward_dynamics")
+    short = {dtype: layouts.candidates(kernel.program(dtype)) for dtype in ("float32", "float64")}
+    monkeypatch.setattr(layouts, "_LONG", 100)
+    long = {dtype: layouts.candidates(kernel.program(dtype)) for dtype in ("float32", "float64")}
+    assert long["float64"] == short["float64"]
+    assert {layout.warps for layout in short["float32"]} == {4}
+    assert 8 in {layout.warps for layout in long["float32"]}
+    for before, after in zip(short["float32"], long["float32"], strict=True):
+        assert after.warps * after.resident == before.warps * before.resident

@@ -342,6 +342,7 @@ def test_the_examples_of_the_documentation():
         f"{name}_{part}_{k}" for name in (*lines, "unmodelled") for part in ("cos", "sin") for k in range(4)
     ]
     keys += [f"{name}_count" for name in lines]
+    keys += [f"network_{k}_{part}" for k in range(1, 17) for part in ("weight", "position", "speed", "bias")]
     assert (
         not (set(CHAIN_JOINT_KEYS) | set(TREE_JOINT_KEYS) | set(CHAIN_KEYS))
         - set(keys)

@@ -19,6 +19,7 @@ _SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.
 _SHARED_OF_BLOCK = 1 << 10  # of each block, the system's
 _MOST_WARPS = 12  # per scheduler; more never helped
 _SPILLING = 400  # registers from which spills cost more than it saves to fetch inputs ahead
+_LONG = 8192  # instructions of 16 bytes: more than a multiprocessor keeps
 MOST_SHARED = _SHARED_PER_SM - _SHARED_OF_BLOCK  # bytes of a block
 
 
@@ -76,7 +77,23 @@ def candidates(program: Program) -> list[WarpLayout]:
     spills = (
         alive(program) * item // 4 > _SPILLING
     )  # into a cache of which memory for the next inputs takes a part
-    return [replace(each, persistent=each.persistent and not spills) for each in found]
+    found = [replace(each, persistent=each.persistent and not spills) for each in found]
+    return [_together(each) for each in found] if item == 4 and _is_long(program) else found
+
+
+def _is_long(program: Program) -> bool:
+    return sum(bool(node.args) for node in program.nodes()) > _LONG
+
+
+def _together(layout: WarpLayout) -> WarpLayout:
+    """Blocks of eight warps instead of four: these start together and so fetch the same instructions.
+
+    Contact steps of a quadruped in float32 (15 000 instructions): 440 instead of 403 million a second on an H200. In
+    float64, which waits for arithmetic, 138 instead of 152.
+    """
+    total = layout.warps * layout.resident
+    most = 2 * SCHEDULERS
+    return replace(layout, warps=most, resident=total // most) if total % most == 0 else layout
 
 
 def bold_and_safe(
