@@ -17,7 +17,9 @@ GROUPS = {
     "CUDA": [f"{EMIT}/cuda/{part}.py" for part in ("source", "frame", "layout", "rollout", "rows", "sweeps")],
     "study columns": [f"{EMIT}/tiles.py", "study/engines/native.py", "study/sampling/draws.py"],
 }
-MOST_LINES = 1735  # with imports, which name folders, and places where blocks compute states again
+MOST_LINES = (
+    1745  # with imports, which name folders, places where blocks compute states again, blocks of long code
+)
 DIVIDED = [f"{EMIT}/cuda/parts.py"]  # arithmetic divided among warps: no loop around it, so counted apart
 MOST_LINES_DIVIDED = 300
 # loops that an algorithm writes itself, around steps of its own: a thread or a warp for each state
