@@ -83,8 +83,8 @@ def candidates(program: Program) -> list[WarpLayout]:
 
 
 def _together(layout: WarpLayout) -> WarpLayout:
-    """Blocks of eight warps, which start together and fetch the same code. Contact steps of a quadruped, H200: 440 instead
-    of 403 million a second in float32; in float64, which waits for arithmetic, 138 instead of 152."""
+    """Blocks of eight warps, which start together and fetch the same code. Contact steps of a quadruped, H200: 440
+    instead of 403 million a second in float32; in float64, which waits for arithmetic, 138 instead of 152."""
     resident, rest = divmod(layout.warps * layout.resident, 2 * SCHEDULERS)
     return layout if rest else replace(layout, warps=2 * SCHEDULERS, resident=resident)
 
