@@ -18,6 +18,7 @@ from linkwise.embedded import Options
 from linkwise.embedded.entries import entries
 from linkwise.evidence import certified_bounds, intervals, precise, rounding, search, shared_energy, suprema
 from linkwise.evidence import forms as forms_
+from linkwise.evidence import series as series_
 from linkwise.evidence.box import Box
 from strategies import robots
 
@@ -78,6 +79,30 @@ def test_bounds_are_close_to_what_is_found(name, function, dtype, fma):
         assert o.tightness <= 1.5
         assert o.error_tightness <= 20 or o.worst.value < 1e-12 * max(abs(o.low), abs(o.high), 1e-3)
     json.dumps(found.json())
+
+
+@pytest.mark.parametrize("products", [1, 4])
+def test_values_without_a_normal_form_bring_all_of_their_error(monkeypatch, products):
+    """Products that are too long to be multiplied out become variables; their rounding alone is not their error."""
+    monkeypatch.setattr(series_, "_PRODUCTS", products)
+    robot = lw.load("two_link")
+    given = {"q": (np.full(2, 0.6), np.full(2, 0.8))}
+    for function, bounds in (
+        ("inverse_dynamics", None),
+        ("forward_dynamics", given),
+        ("computed_torque", None),
+    ):
+        found = evidence.certify(robot, function, options=Options(dtype="float32"), given=bounds, seconds=0.3)
+        assert all(o.worst.value <= o.error for o in found.outputs), function
+        assert max(o.worst.value for o in found.outputs) > 0.0
+
+
+def test_a_bound_that_a_state_contradicts_makes_no_certificate(monkeypatch):
+    monkeypatch.setattr(rounding.Errors, "of", lambda self, node: 1e-12)
+    with pytest.raises(evidence.EvidenceError, match="a fault of Linkwise"):
+        evidence.certify(
+            lw.load("two_link"), "gravity_torques", options=Options(dtype="float32"), seconds=0.3
+        )
 
 
 def test_many_threads_find_the_bounds_that_one_finds():

@@ -240,6 +240,7 @@ def certify_entry(
             low, high = ranges.interval(node)
             reached = compared.reached(k, index, (low, high), ranges.states(node))
             rows.append(OutputBounds(name, index, low, high, errors.of(node), *reached))
+            _refuse_contradiction(rows[-1])
     table = tuple(
         (node.index, *intervals.widened(interval, errors.of(node)))
         for node, interval in forms.intervals.items()
@@ -256,6 +257,17 @@ def certify_entry(
         tuple(node.index for node in known),
         time.monotonic() - begin,
     )
+
+
+def _refuse_contradiction(row: OutputBounds) -> None:
+    """A bound that a state contradicts is a fault here: no certificate is made from it."""
+    least, most = row.low - row.error, row.high + row.error
+    if row.worst.value > row.error or row.lowest.value < least or row.highest.value > most:
+        raise EvidenceError(
+            f"a fault of Linkwise, please report it: {row.name}[{row.index}] is between {row.lowest.value:.6g} and "
+            f"{row.highest.value:.6g} with an error of {row.worst.value:.3g}, beside bounds of {least:.6g}, {most:.6g} "
+            f"and {row.error:.3g}; no certificate was made"
+        )
 
 
 def program_and_box(

@@ -252,6 +252,8 @@ class _Share:
     node: Node
     slope: Series
     error: float
+    is_rounding: bool = False
+    """Whether the error is the rounding of a sum or product alone, not all that its arguments bring."""
 
     @property
     def size(self) -> float:
@@ -276,7 +278,7 @@ def _backward(forms: Forms, order: Sequence[Node], output: Node, found: Errors) 
             else:
                 shares.append(_Share(node, slope, found.of(node)))
         else:
-            shares.append(_Share(node, slope, _rounding(forms, node, found)))
+            shares.append(_Share(node, slope, _rounding(forms, node, found), node.op != "neg"))
             for argument, factor in _factors(forms, node):
                 if factor is None:
                     return None
@@ -316,7 +318,7 @@ def _closer(forms: Forms, shares: Sequence[_Share], found: Errors) -> dict[Node,
         slopes = list(pool.map(bound, [(share.slope, tolerance(share)) for share in large]))
     closer = {
         id(share): slope * min(share.error, _rounding(forms, share.node, found))
-        if _rounds(forms, share)
+        if share.is_rounding
         else slope * share.error
         for share, slope in zip(large, slopes, strict=True)
     }
@@ -327,17 +329,9 @@ def _closer(forms: Forms, shares: Sequence[_Share], found: Errors) -> dict[Node,
     return sums
 
 
-def _rounds(forms: Forms, share: _Share) -> bool:
-    """Whether the share is the rounding of a sum or product."""
-    node = share.node
-    return node.op in ("add", "sub", "mul", "fma") and not any(
-        node is turn.angle for turn in forms.patterns.turns.values()
-    )
-
-
 def _sized(forms: Forms, share: _Share, found: Errors) -> bool:
     """Whether a closer bound of the value would be of use, and is not known yet."""
-    return _rounds(forms, share) and share.node not in found.sizes and share.node in forms.series
+    return share.is_rounding and share.node not in found.sizes and share.node in forms.series
 
 
 def _gather(slopes: dict[Node, Series], node: Node, slope: Series) -> None:
