@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.core.small_blas import one_thread
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.identify.estimation.base import base_of
 from linkwise.identify.estimation.estimators import Estimator, weighted
 from linkwise.identify.estimation.friction import friction_named
 from linkwise.identify.estimation.regression import Observer
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.recordings.log import Log
 from linkwise.identify.recordings.signals import condition
 from linkwise.motion import Trajectory

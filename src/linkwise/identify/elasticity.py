@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.core.small_blas import one_thread
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import needed
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimation.estimators import weighted
 from linkwise.identify.estimation.regression import Regression
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.judging.validation import Validation
 from linkwise.identify.recordings.cutoff import motion_band, spectrum
 from linkwise.identify.recordings.log import Log

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.core.small_blas import one_thread
 from linkwise.core.summaries import Summarised
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimation.base import base_of
@@ -27,6 +26,7 @@ from linkwise.identify.estimation.lag import Lag, as_given, estimate_lag, shifte
 from linkwise.identify.estimation.physical import STRENGTH, physical_from_gram
 from linkwise.identify.estimation.prior import prior_bodies
 from linkwise.identify.estimation.regression import Observer, Regression
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.solvers import column_lengths
 from linkwise.identify.recordings.log import Log, as_logs, with_motors
 from linkwise.identify.recordings.signals import Signals, condition

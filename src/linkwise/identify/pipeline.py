@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from linkwise.arguments.flags import flag
-from linkwise.core.small_blas import one_thread
 from linkwise.errors import warn
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimation.base import base_of, excitation_of
@@ -29,6 +28,7 @@ from linkwise.identify.estimation.regression import Observer
 from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
 from linkwise.identify.judging.diagnosis import Diagnosis, diagnose, diagnose_late
 from linkwise.identify.judging.validation import Validation, validate

@@ -11,7 +11,6 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.core.once import once
-from linkwise.core.small_blas import one_thread
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import LinkwiseError
 from linkwise.files import outputs
@@ -26,6 +25,7 @@ from linkwise.identify.estimation.network import ResidualNetwork
 from linkwise.identify.estimation.reduction import Reduction
 from linkwise.identify.estimation.regression import axes_of, axis_names
 from linkwise.identify.estimation.ripple import Ripple
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained
 from linkwise.identify.judging.competitors import Competitor, plain_competitors
 from linkwise.identify.judging.ratios import error_ratio

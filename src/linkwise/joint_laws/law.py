@@ -64,6 +64,8 @@ class Law:
     """Whether it is a force on the link behind the joint, which all joints before it feel."""
     always_labelled: ClassVar[bool] = False
     """Whether every robot has its labels, not only one with a joint that has this law."""
+    labelled_singly: ClassVar[bool] = False
+    """Whether a coefficient has a label only where some joint has it: of many coefficients most joints have few."""
 
     # -- the numbers ------------------------------------------------------------------------------------------
 
@@ -81,7 +83,10 @@ class Law:
         """The ends of the labels of its coefficients, for a robot with these joints."""
         if not (self.always_labelled or any(not self.absent(holder) for holder in holders)):
             return ()
-        return tuple(parameter.name for parameter in self.parameters if parameter.coefficient)
+        names = (parameter.name for parameter in self.parameters if parameter.coefficient)
+        if self.labelled_singly:
+            return tuple(n for n in names if any(not is_zero(h.terms.get(n, 0.0)) for h in holders))
+        return tuple(names)
 
     def settable(self) -> tuple[str, ...]:
         """All names by which its numbers may be changed."""

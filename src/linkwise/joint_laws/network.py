@@ -10,7 +10,6 @@ possible bodies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from linkwise.joint_laws.law import Law, Parameter, is_zero
@@ -52,14 +51,7 @@ class Network(Law):
     dissipates = True
     brakes = False
     uses_position = True
-
-    def labels(self, holders: Sequence[Any]) -> tuple[str, ...]:
-        """Of the units that some joint has."""
-        return tuple(
-            name
-            for name in (weight(unit) for unit in range(1, NEURONS + 1))
-            if any(not is_zero(holder.terms.get(name, 0.0)) for holder in holders)
-        )
+    labelled_singly = True
 
     def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         total: Scalar = 0.0

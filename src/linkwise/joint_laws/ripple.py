@@ -69,15 +69,7 @@ class Ripple(Law):
     dissipates = True
     brakes = False
     uses_position = True
-
-    def labels(self, holders: Sequence[Any]) -> tuple[str, ...]:
-        """Of the amplitudes that some joint has: most have few lines."""
-        return tuple(
-            parameter.name
-            for parameter in self.parameters
-            if parameter.coefficient
-            and any(not is_zero(holder.terms.get(parameter.name, 0.0)) for holder in holders)
-        )
+    labelled_singly = True
 
     def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         w = _speed(holder, qd)

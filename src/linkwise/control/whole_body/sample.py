@@ -159,8 +159,7 @@ class Sample:
             for j in span(a, parallel=True):
                 right[i, j] = -stands[i] * self.coupling[i, j]
             right[i, a] = -stands[i] * self.held_free[i]
-        self.held_factors = ldl(G)
-        solved = solve(*self.held_factors, right)
+        solved = solve(*ldl(G), right)
         self.W, self.w0 = empty(held, a), empty(held)
         self.W[:, :] = solved[:, :a]
         self.w0[:] = solved[:, a]
@@ -307,7 +306,8 @@ class Sample:
 
     @property
     def ahead(self) -> bool:
-        """Whether bounds of joints count how accelerations change while torques are held."""
+        """Whether bounds of joints count how accelerations change while torques are held: not with supports, whose
+        forces change as well."""
         return self.law.bounds.ahead and bool(self.law.bounds.limited) and not self.held
 
     def _changed(self, x: Any) -> tuple[Any, Any]:
@@ -315,60 +315,31 @@ class Sample:
         bounds are, so that both this acceleration and the mean one while the torques x are held keep them: then no
         velocity between the ends of the sample passes what the ends keep."""
         law, n = self.law, self.n
-        tau, now, net = zeros(n), empty(n), empty(n)
+        tau, net = zeros(n), empty(n)
         for k, motor in enumerate(law.motors):
             tau[motor] = x[k]
         reads = [self.given["q"], self.given["qd"], tau, self.factors]
         moved, narrowed = zeros(law.rows.bounds), zeros(law.rows.bounds)
-        limited = len(law.bounds.limited)
-        if self.held:
-            wrench, missing = empty(self.held), empty(self.held)
-            for i in span(self.held):
-                wrench[i] = dot(self.W[i, :], x[: self.a], self.w0[i])
-            straight(self._midway, [*reads, wrench, self.J], [now, net, missing])
-            for i, support in enumerate(law._support_of_rows()):
-                missing[i] = self.given["stance"][support] * missing[i]
-            extra = solve(*self.held_factors, missing)
-            straight(self._mean_change, [net, self.factors, extra, self.J], [self.gained])
-        else:
-            straight(self._midway, reads, [now, net])
-            straight(self._mean_change, [net, self.factors], [self.gained])
-        for k in range(limited):
+        straight(self._midway, reads, [net])
+        straight(self._mean_change, [net, self.factors], [self.gained])
+        for k in range(len(law.bounds.limited)):
             moved[k] = -0.5 * self.gained[k]
             narrowed[k] = (0.5 + MARGIN) * abs(self.gained[k])
         return moved, narrowed
 
-    def _midway(
-        self, q: Any, qd: Any, tau: Any, factors: Any, wrench: Any = (), J: Any = ()
-    ) -> list[list[Any]]:
-        """[accelerations, torques that they leave over half-way through the sample, what supports lack there]."""
+    def _midway(self, q: Any, qd: Any, tau: Any, factors: Any) -> list[list[Any]]:
+        """[torques that the accelerations of the beginning leave over half-way through the sample]."""
         robot, half = self.robot, 0.5 * self.law.bounds.period
-        (now,) = self._accelerations(tau, factors, wrench, J)
+        (now,) = self._accelerations(tau, factors)
         later = vector([v + half * a for v, a in zip(qd, now, strict=True)])
         place = robot.integrate(
             vector(q), vector([half * v + half * half * 0.5 * a for v, a in zip(qd, now, strict=True)])
         )
         needed = robot.inverse_dynamics(place, later, vector(now), friction=False)
-        net = [t - x for t, x in zip(tau, needed, strict=True)]
-        for k, w in enumerate(wrench):
-            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
-        if not self.held:
-            return [now, net]
-        state, missing = State(robot, place, later), []
-        mean = Halves.of_numbers(robot, factors[: -self.n]).solved(net)
-        for support in self.law.supports:
-            for row, wanted in zip(*support_rows(state, support, self.law.damping), strict=True):
-                own = J[len(missing) * self.n : (len(missing) + 1) * self.n]
-                gone = [r * a for r, a in zip(row, now, strict=True)] + [
-                    r * a for r, a in zip(own, mean, strict=True)
-                ]
-                missing.append(wanted - sum(gone[1:], start=gone[0]))
-        return [now, net, missing]
+        return [[t - x for t, x in zip(tau, needed, strict=True)]]
 
-    def _mean_change(self, net: Any, factors: Any, extra: Any = (), J: Any = ()) -> list[list[Any]]:
-        """[changes of the accelerations of limited joints by torques and by wrenches of supports]."""
-        for k, w in enumerate(extra):
-            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
+    def _mean_change(self, net: Any, factors: Any) -> list[list[Any]]:
+        """[changes of the accelerations of limited joints by torques]."""
         found = Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)
         return [[found[self.law.motors[k]] for k in self.law.bounds.limited]]
 

@@ -19,7 +19,7 @@ from linkwise.functions.base_parameters import BaseParameters
 from linkwise.identify.estimation.base import base_of
 from linkwise.identify.estimation.friction import AxisSignals, Friction, column, friction_named
 from linkwise.identify.estimation.lag import Lag, estimate_lag, shifted
-from linkwise.identify.estimation.motions import motions
+from linkwise.identify.estimation.motions import Folds
 from linkwise.identify.estimation.regression import Observer, Regression
 from linkwise.identify.estimation.weights import solved
 from linkwise.identify.recordings.log import Log
@@ -127,27 +127,6 @@ def _lags(observer: Observer) -> list[Lag]:
         Lag(late.seconds, late.deviation, 0.0, f"{said}, not corrected: it does not help to predict"),
         late,
     ]
-
-
-@dataclass(frozen=True)
-class Folds:
-    """Which motion is left out together with the time of a sample: (times, numbers) of every recording."""
-
-    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
-    count: int
-
-    @classmethod
-    def of(cls, observer: Observer) -> Folds:
-        numbers = motions(observer)
-        ends = np.cumsum([len(s.filtered_times) for s in observer.signals])[:-1]
-        parts = zip((s.filtered_times for s in observer.signals), np.split(numbers, ends), strict=True)
-        return cls(tuple(parts), int(numbers.max()) + 1)
-
-    def at(self, recording: int, times: np.ndarray) -> np.ndarray:
-        """The motion at each of these times (N,)."""
-        known, numbers = self.parts[recording]
-        middle = 0.5 * (known[1:] + known[:-1])
-        return numbers[np.searchsorted(middle, times)]
 
 
 def _error(observer: Observer, friction: Friction, base: BaseParameters, folds: Folds) -> float:

@@ -13,18 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwise.core.summaries import Summarised
-from linkwise.identify.estimation.choices import Folds
+from linkwise.identify.estimation.motions import LeftOut, left_over
 from linkwise.identify.estimation.regression import Observer
 from linkwise.joint_laws.network import NEURONS, inner, weight
-from linkwise.robot.directions import torques_along
 from linkwise.robot.robot import Robot
-from linkwise.solve import linear
-from linkwise.solve.linear import product
 
 ROWS = 6000  # recorded samples that are used of all recordings together
 DRAWS = 12  # hidden layers that are tried for each joint
 STEEP = 3.0  # largest slope of a unit over half the range of positions or speeds
-RIDGE = 1e-3  # of unit columns
 WORTH = 0.02  # smallest reduction of the squared error of left-out motions
 
 
@@ -62,27 +58,17 @@ def find_network(observer: Observer, robot: Robot) -> ResidualNetwork:
         observer: the recordings.
         robot: fitted to them.
     """
-    folds, parts = Folds.of(observer), []
-    for k, signals in enumerate(observer.signals):
-        t, (q, qd, qdd) = signals.at_stamps()
-        rest = signals.log.tau - torques_along(robot, q, qd, qdd)
-        keep = slice(None, None, max(1, -(-len(observer.signals) * len(t) // ROWS)))
-        parts.append((q[keep], qd[keep], rest[keep], folds.at(k, t[keep])))
-    q, qd, rest, motion = (np.concatenate(each) for each in zip(*parts, strict=True))
+    q, qd, rest, motion = left_over(observer, robot, ROWS)
     found = []
     for j, joint in enumerate(robot.coordinate_joints):
-        best: tuple[float, Layer, np.ndarray] | None = None
-        for seed in range(DRAWS):
-            layer = Layer.drawn(q[:, j], qd[:, j], seed)
-            errors = _errors(layer.columns(q[:, j], qd[:, j]), rest[:, j], motion)
-            if best is None or errors.sum() < best[0]:
-                best = float(errors.sum()), layer, errors
-        assert best is not None
-        nothing = np.array([(rest[motion == k, j] ** 2).sum() for k in np.unique(motion)])
-        if _clearly_less(best[2], nothing):
-            x = _coefficients(best[1].columns(q[:, j], qd[:, j]), rest[:, j])
-            gain = 100.0 * (1.0 - float(np.sqrt(best[0] / nothing.sum())))
-            found.append(JointNetwork(joint.name, best[1].numbers(x), gain))
+        layers = [Layer.drawn(q[:, j], qd[:, j], seed) for seed in range(DRAWS)]
+        trials = [LeftOut(layer.columns(q[:, j], qd[:, j]), rest[:, j], motion) for layer in layers]
+        errors = [trial.errors() for trial in trials]
+        best = min(range(DRAWS), key=lambda k: float(errors[k].sum()))
+        nothing = trials[best].nothing
+        if _clearly_less(errors[best], nothing):
+            gain = 100.0 * (1.0 - float(np.sqrt(errors[best].sum() / nothing.sum())))
+            found.append(JointNetwork(joint.name, layers[best].numbers(trials[best].solution()), gain))
     return ResidualNetwork(tuple(found))
 
 
@@ -118,30 +104,6 @@ class Layer:
             found[weight(k)] = float(c)
             found |= {name: float(value) for name, value in zip(inner(k), inside, strict=True)}
         return found
-
-
-def _errors(columns: np.ndarray, rest: np.ndarray, motion: np.ndarray) -> np.ndarray:
-    """Squared error of every motion, predicted by the others, (motions,)."""
-    joined = np.column_stack([columns, rest])
-    parts = [joined[motion == k] for k in np.unique(motion)]
-    grams = np.stack([product(each.T, each) for each in parts])
-    whole, found = grams.sum(axis=0), []
-    for gram in grams:
-        x = np.append(_solution(whole - gram), -1.0)
-        found.append(linear.dot(x, product(gram, x)))
-    return np.array(found)
-
-
-def _coefficients(columns: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    joined = np.column_stack([columns, rest])
-    return _solution(product(joined.T, joined))
-
-
-def _solution(gram: np.ndarray) -> np.ndarray:
-    """Ridge regression of the last column by the others, from the products of all."""
-    G, right = gram[:-1, :-1], gram[:-1, -1]
-    size = np.sqrt(np.maximum(np.diag(G), 1e-300))
-    return linear.solve(G / (size[:, None] * size) + RIDGE * np.eye(len(G)), right / size) / size
 
 
 def _clearly_less(errors: np.ndarray, nothing: np.ndarray) -> bool:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.core.summaries import Summarised
-from linkwise.identify.estimation.choices import Folds
+from linkwise.identify.estimation.motions import left_over
 from linkwise.identify.estimation.regression import Observer
 from linkwise.joint_laws.ripple import LINES, POWERS, SPEED, amplitude, count
-from linkwise.robot.directions import torques_along
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
 from linkwise.solve.linear import product
@@ -72,14 +71,7 @@ def find_ripple(observer: Observer, robot: Robot) -> Ripple:
         observer: the recordings.
         robot: fitted to them.
     """
-    folds = Folds.of(observer)
-    parts = []
-    for k, signals in enumerate(observer.signals):
-        t, (q, qd, qdd) = signals.at_stamps()
-        rest = signals.log.tau - torques_along(robot, q, qd, qdd)
-        keep = slice(None, None, max(1, -(-len(observer.signals) * len(t) // ROWS)))
-        parts.append((q[keep], qd[keep], rest[keep], folds.at(k, t[keep])))
-    q, qd, rest, motion = (np.concatenate(each) for each in zip(*parts, strict=True))
+    q, qd, rest, motion = left_over(observer, robot, ROWS)
     lines: list[Line] = []
     numbers: dict[str, float] = {}
     for j, joint in enumerate(robot.coordinate_joints):

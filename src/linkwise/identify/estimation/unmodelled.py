@@ -16,12 +16,11 @@ import numpy as np
 
 from linkwise.core.summaries import Summarised
 from linkwise.identify.estimation.fitting import Fit
-from linkwise.identify.estimation.motions import motions
+from linkwise.identify.estimation.motions import LeftOut, motions
 from linkwise.identify.estimation.regression import Observer
 from linkwise.joint_laws.unmodelled import COS_1, COS_2, DRY, SIN_1, SIN_2, SPEED, VISCOUS
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
-from linkwise.solve.linear import product
 
 OFFSET = "torque_offset"
 CHANGE = 0.02  # [rad/s or m/s] over which the part by direction changes
@@ -35,7 +34,6 @@ SETS = (
     (*BY_SPEED, *BY_POSITION, COS_2, SIN_2),
 )
 """Tried for every joint, each with a constant; joints that slide have those without positions."""
-RIDGE = 1e-3  # of unit columns: over a small range cosine, sine and a constant are nearly the same
 WORTH = 0.02  # smallest reduction of the squared error of left-out motions
 
 
@@ -91,12 +89,15 @@ def find_unmodelled(observer: Observer, fit: Fit) -> Unexplained:
     found = []
     for j, joint in enumerate(observer.robot.coordinate_joints):
         sets = [chosen for chosen in SETS if joint.revolute or not set(BY_POSITION) & set(chosen)]
-        trial = _Trial(columns[:, j], rest[:, j], folds)
-        errors = [trial.error([names.index(name) for name in chosen]) for chosen in sets]
-        nothing = trial.error(None)
+        trial = LeftOut(columns[:, j], rest[:, j], folds)
+        used = [
+            [*(names.index(name) for name in chosen), len(names)] for chosen in sets
+        ]  # a constant is last
+        errors = [float(sum(trial.errors(use))) for use in used]
+        nothing = float(trial.nothing.sum())
         best = int(np.argmin(errors))
         if errors[best] < (1.0 - WORTH) * nothing:
-            x = trial.solution([names.index(name) for name in sets[best]])
+            x = trial.solution(used[best])
             numbers = dict(zip((*sets[best], OFFSET), x.tolist(), strict=True))
             gain = 100.0 * (1.0 - float(np.sqrt(errors[best] / nothing)))
             found.append(UnmodelledTorque(joint.name, numbers, gain))
@@ -115,37 +116,6 @@ def _columns(q: np.ndarray, qd: np.ndarray, names: tuple[str, ...]) -> np.ndarra
         SIN_2: sine2,
     }
     return np.stack([*(known[name] for name in names), np.ones_like(q)], axis=-1)
-
-
-class _Trial:
-    """Errors of sets of columns (N, p) on motions that were left out, from sums of products; a constant is last."""
-
-    def __init__(self, columns: np.ndarray, rest: np.ndarray, folds: np.ndarray):
-        joined = np.column_stack([columns, rest])
-        parts = [joined[folds == k] for k in np.unique(folds)]
-        self.grams = np.stack([product(each.T, each) for each in parts])
-        self.constant = columns.shape[1] - 1
-
-    def error(self, chosen: list[int] | None) -> float:
-        """Squared error of all motions, each predicted by the others; None: of no columns at all."""
-        if chosen is None:
-            return float(self.grams[:, -1, -1].sum())
-        whole, total = self.grams.sum(axis=0), 0.0
-        use = [*chosen, self.constant, -1]
-        for gram in self.grams:
-            x = np.append(self._coefficients(whole - gram, chosen), -1.0)
-            total += linear.dot(x, product(gram[np.ix_(use, use)], x))
-        return total
-
-    def solution(self, chosen: list[int]) -> np.ndarray:
-        """Coefficients of the chosen columns, the constant last."""
-        return self._coefficients(self.grams.sum(axis=0), chosen)
-
-    def _coefficients(self, gram: np.ndarray, chosen: list[int]) -> np.ndarray:
-        use = [*chosen, self.constant]
-        G, right = gram[np.ix_(use, use)], gram[use, -1]
-        size = np.sqrt(np.maximum(np.diag(G), 1e-300))
-        return linear.solve(G / (size[:, None] * size) + RIDGE * np.eye(len(use)), right / size) / size
 
 
 __all__ = ["Unexplained", "UnmodelledTorque", "find_unmodelled"]

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.core.products import length as vector_length
-from linkwise.core.small_blas import one_thread
 from linkwise.identify.errors import LogError
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.weights import FINEST, combined, solved
 from linkwise.identify.judging.hypotheses import Hypothesis, Recording, hypotheses
 from linkwise.identify.judging.samples import sample_faults

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from linkwise.control import Controller
-from linkwise.core.small_blas import one_thread
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import warn
 from linkwise.identify.errors import IdentificationWarning
@@ -32,6 +31,7 @@ from linkwise.identify.estimation.friction import Friction
 from linkwise.identify.estimation.lag import shifted
 from linkwise.identify.estimation.physical import STRENGTH, physical_from_gram
 from linkwise.identify.estimation.regression import Carried, Observer, Regression
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.loop.gauss_newton import EXACT, estimate_of, flat, gauss_newton
 from linkwise.identify.loop.problem import Iteration, LoopProblem, norms
 from linkwise.identify.loop.simulation import BANDWIDTH

@@ -10,7 +10,6 @@ import numpy as np
 
 from linkwise.control import Controller
 from linkwise.core.products import length as vector_length
-from linkwise.core.small_blas import one_thread
 from linkwise.identify.campaign import true_parameters
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimation.fitting import Fit, fit
@@ -21,6 +20,7 @@ from linkwise.identify.estimation.lag import Lag, as_given, estimate_lag, shifte
 from linkwise.identify.estimation.prior import prior_bodies, scale_of
 from linkwise.identify.estimation.regression import Observer, Regression
 from linkwise.identify.estimation.representable import robot_of
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.loop.simulation import (
     Followed,
     OwnModel,
