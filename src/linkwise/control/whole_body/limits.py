@@ -183,7 +183,8 @@ class MotionLimits:
             positions; 10 where it has no limit.
         period: how long torques are held [s]; bounds hold at its end.
         ahead: whether bounds count that accelerations change while torques are held; else the acceleration at the
-            beginning counts, as in TSID. With supports this one counts.
+            beginning counts, as in TSID. With supports this one counts, and ``beyond`` of the solution says by how much
+            others pass.
     """
 
     torque: Any = None

@@ -18,7 +18,7 @@ from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, ve
 from linkwise.language import array, dot, dots, empty, less, product, span, straight, tiles, variable, zeros
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
-from linkwise.solve.factors import ldl, solve
+from linkwise.solve.factors import largest, ldl, solve
 from linkwise.solve.limited import Programme, Rows, within
 
 if TYPE_CHECKING:
@@ -159,7 +159,8 @@ class Sample:
             for j in span(a, parallel=True):
                 right[i, j] = -stands[i] * self.coupling[i, j]
             right[i, a] = -stands[i] * self.held_free[i]
-        solved = solve(*ldl(G), right)
+        self.held_factors = ldl(G)
+        solved = solve(*self.held_factors, right)
         self.W, self.w0 = empty(held, a), empty(held)
         self.W[:, :] = solved[:, :a]
         self.w0[:] = solved[:, a]
@@ -306,42 +307,75 @@ class Sample:
 
     @property
     def ahead(self) -> bool:
-        """Whether bounds of joints count how accelerations change while torques are held: not with supports, whose
-        forces change as well."""
-        return self.law.bounds.ahead and bool(self.law.bounds.limited) and not self.held
+        """Whether bounds of joints are kept by mean accelerations: not with supports, whose pyramids would have to be
+        kept by mean forces, too. There ``_too_fast`` says what is not kept."""
+        return self._foretold and not self.held
+
+    @property
+    def _foretold(self) -> bool:
+        """Whether it is predicted how accelerations of joints change while torques are held."""
+        return self.law.bounds.ahead and bool(self.law.bounds.limited)
 
     def _changed(self, x: Any) -> tuple[Any, Any]:
         """How far the middles of bounds of a joint's acceleration at the beginning are moved, and how much narrower the
         bounds are, so that both this acceleration and the mean one while the torques x are held keep them: then no
         velocity between the ends of the sample passes what the ends keep."""
-        law, n = self.law, self.n
-        tau, net = zeros(n), empty(n)
+        law = self.law
+        tau = zeros(self.n)
         for k, motor in enumerate(law.motors):
             tau[motor] = x[k]
-        reads = [self.given["q"], self.given["qd"], tau, self.factors]
+        self._foretell(tau)
         moved, narrowed = zeros(law.rows.bounds), zeros(law.rows.bounds)
-        straight(self._midway, reads, [net])
-        straight(self._mean_change, [net, self.factors], [self.gained])
         for k in range(len(law.bounds.limited)):
             moved[k] = -0.5 * self.gained[k]
             narrowed[k] = (0.5 + MARGIN) * abs(self.gained[k])
         return moved, narrowed
 
-    def _midway(self, q: Any, qd: Any, tau: Any, factors: Any) -> list[list[Any]]:
-        """[torques that the accelerations of the beginning leave over half-way through the sample]."""
-        robot, half = self.robot, 0.5 * self.law.bounds.period
-        (now,) = self._accelerations(tau, factors)
+    def _foretell(self, tau: Any, wrench: Any = None, slip: Any = None) -> None:
+        """What mean accelerations of limited joints gain on those of the beginning (``gained``) while torques are held
+        and supports go on as they are: with their wrenches and with what they slip by at the beginning."""
+        n, held = self.n, self.held
+        reads = [self.given["q"], self.given["qd"], tau, self.factors]
+        net, change = empty(n), empty(n)
+        if not held:
+            straight(self._midway, reads, [net])
+        else:
+            off, more = empty(held), empty(held)
+            straight(self._midway, [*reads, wrench, self.J], [net, off])
+        straight(self._accelerated, [net, self.factors], [change])
+        if held:
+            owners = self.law._support_of_rows()
+            for k in range(held):
+                off[k] = self.given["stance"][owners[k]] * (slip[k] - dot(self.J[k, :], change, off[k]))
+            more[:] = solve(*self.held_factors, off)
+        for place, k in enumerate(self.law.bounds.limited):
+            own = change[self.law.motors[k]]
+            self.gained[place] = dot(self.coupling[:, k], more, own) if held else own
+
+    def _midway(
+        self, q: Any, qd: Any, tau: Any, factors: Any, wrench: Any = (), J: Any = ()
+    ) -> list[list[Any]]:
+        """[torques that the accelerations of the beginning leave over half-way through the sample], and [by how much
+        supports are accelerated beside what they should be there]."""
+        law, robot, half = self.law, self.robot, 0.5 * self.law.bounds.period
+        (now,) = self._accelerations(tau, factors, wrench, J)
         later = vector([v + half * a for v, a in zip(qd, now, strict=True)])
         place = robot.integrate(
             vector(q), vector([half * v + half * half * 0.5 * a for v, a in zip(qd, now, strict=True)])
         )
         needed = robot.inverse_dynamics(place, later, vector(now), friction=False)
-        return [[t - x for t, x in zip(tau, needed, strict=True)]]
+        net = [t - x for t, x in zip(tau, needed, strict=True)]
+        if not self.held:
+            return [net]
+        parts = [support_rows(State(robot, place, later), support, law.damping) for support in law.supports]
+        rows, wanted = (flat(part[side] for part in parts) for side in (0, 1))
+        for w, row in zip(wrench, rows, strict=True):
+            net = [x + w * j for x, j in zip(net, row, strict=True)]
+        return [net, [vector(row) @ vector(now) - x for row, x in zip(rows, wanted, strict=True)]]
 
-    def _mean_change(self, net: Any, factors: Any) -> list[list[Any]]:
-        """[changes of the accelerations of limited joints by torques]."""
-        found = Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)
-        return [[found[self.law.motors[k]] for k in self.law.bounds.limited]]
+    def _accelerated(self, net: Any, factors: Any) -> list[list[Any]]:
+        """[M⁻¹ net]."""
+        return [Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)]
 
     def _moved(self, limits: Any, moved: Any, narrowed: Any) -> Any:
         """Right sides of inequalities with the bounds among them moved and narrowed."""
@@ -353,14 +387,12 @@ class Sample:
             found[lower + k] = limits[lower + k] - moved[k] - narrowed[k]
         return found
 
-    def _too_fast(self, x: Any) -> Any:
-        """How much too fast the worst joint is after the sample [rad/s or m/s]."""
+    def _too_fast(self, qdd: Any) -> Any:
+        """How much too fast the worst joint is after the sample [rad/s or m/s]; after ``_foretell``."""
         law = self.law
-        if self.ahead:
-            self._changed(x)
         most = variable(self.beyond[0])
         for place, k in enumerate(law.bounds.limited):
-            a = dot(self.motion[k, :], x[: self.a], self.motion_free[k]) + self.gained[place]
+            a = qdd[law.motors[k]] + self.gained[place]
             for excess, bound in (
                 (a - self.high[place], self.high[place]),
                 (self.low[place] - a, self.low[place]),
@@ -441,18 +473,22 @@ class Sample:
                     most.value = maximum(most.value, abs(less(b[i], A[i, :], x[: A.shape[1]])))
             errors[number] = most.value
         report[0] = programme.worst()
-        report[1] = 0.0
-        report[2] = self._too_fast(x)
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
         found["qdd"] = empty(n)
+        report[1] = 0.0
+        wrench, slip = None, None
         if law.points:
             found["forces"], wrench = self._inside(x)
             straight(self._accelerations, [tau, self.factors, wrench, self.J], [found["qdd"]])
-            report[1] = self._slip(x, wrench)
+            slip = self._slip(x, wrench)
+            report[1] = largest(slip)
         else:
             straight(self._accelerations, [tau, self.factors], [found["qdd"]])
+        if self._foretold:
+            self._foretell(tau, wrench, slip)
+        report[2] = self._too_fast(found["qdd"])
         return {name: found[name] for name in law.output_shapes()}
 
     def _accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
@@ -500,16 +536,16 @@ class Sample:
         return forces, wrench
 
     def _slip(self, x: Any, wrench: Any) -> Any:
-        """The largest acceleration of a support that should not move."""
-        most = variable(0.0)
+        """Accelerations of supports that should not move, (held,)."""
+        slip = empty(self.held)
         for row, support in enumerate(self.law._support_of_rows()):
             a = dot(
                 self.held_mobility[row, :],
                 wrench,
                 dot(self.coupling[row, :], x[: self.a], self.held_free[row]),
             )
-            most.value = maximum(most.value, self.given["stance"][support] * abs(a))
-        return most.value
+            slip[row] = self.given["stance"][support] * a
+        return slip
 
 
 def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
