@@ -2,6 +2,7 @@
 is not kept is told, with supports too."""
 
 import numpy as np
+from scipy.optimize import minimize
 from test_whole_body import legged
 
 import linkwise as lw
@@ -67,7 +68,7 @@ def test_an_arm_that_cannot_carry_its_weight_is_told_in_every_sample_that_passes
         weight = np.abs(robot.gravity_torques(positions)).max(axis=0)
         torque = np.maximum(share * weight, 0.5)
         _, passed, silent = run(robot, robot.limits.velocity, frequency=6.0, samples=120, torque=torque)
-        assert passed > 10, name
+        assert passed > 4, name
         assert silent == 0, name
 
 
@@ -139,3 +140,31 @@ def test_robots_on_feet_and_soles_are_told_by_how_much_a_joint_passes_its_limit(
         assert (passed > 1e-5).sum() > least, seed
         assert not (told[passed > 1e-5] <= 0.0).any(), seed
         assert (np.abs(told - passed) < 0.1 * passed + 3e-4).all(), seed
+
+
+def test_limits_of_a_weak_arm_that_contradict_each_other_are_missed_as_little_as_possible():
+    """The sum of squares of what accelerations are beyond their bounds, beside the least one by scipy."""
+    robot, rng = lw.load("ur10e"), np.random.default_rng(2)
+    weight = np.abs(robot.gravity_torques(robot.random(rng, 200))).max(axis=0)
+    limits = control.MotionLimits(torque=np.maximum(0.3 * weight, 0.5), period=PERIOD, ahead=False)
+    law = control.WholeBody(robot, [control.PostureTask(frequency=6.0)], limits)
+    q, torque = robot.random(rng, 60), np.asarray(law.bounds.torque)
+    qd = 0.9 * robot.limits.velocity * rng.uniform(-1.0, 1.0, q.shape)
+    solution, _ = law.solve(q, qd, law.targets(q))
+    compared = 0
+    for k in range(len(q)):
+        low, high = np.array([law.bounds.accelerations(j, q[k, j], qd[k, j]) for j in range(6)]).T
+        A = np.linalg.inv(robot.mass_matrix(q[k])) * torque
+        free = robot.forward_dynamics(q[k], qd[k], np.zeros(6), friction=False)
+
+        def missed(share, A=A, free=free, low=low, high=high):
+            a = A @ share + free
+            off = np.maximum(a - high, 0.0) - np.maximum(low - a, 0.0)
+            return 0.5 * off @ off, A.T @ off
+
+        ours = missed(solution.tau[k] / torque)[0]
+        if ours > 1.0:
+            least = minimize(missed, np.zeros(6), jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * 6).fun
+            assert ours < 1.02 * least + 1e-3, k
+            compared += 1
+    assert compared > 20
