@@ -167,7 +167,9 @@ def _rows(path: Path, root: Path) -> Iterator[str]:
 
 def _short(words: str) -> str:
     """Without what the head of the page says of all of them; fits a cell."""
-    words = re.sub(r"^principal (moments .*) violate the triangle inequality$", r"\1", " ".join(words.split()))
+    words = re.sub(
+        r"^principal (moments .*) violate the triangle inequality$", r"\1", " ".join(words.split())
+    )
     return words[:160].replace("|", "\\|")
 
 
