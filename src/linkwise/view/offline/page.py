@@ -127,9 +127,10 @@ def page_file(
     dark = flag_or_none("dark", dark)
     known = robot.source if source is None else (source,)
     looks = read_looks(known[0], (*meshes, *known[1:])) if known else Looks()
-    if looks.problems:
-        more = f", and {len(looks.problems) - 1} more" if len(looks.problems) > 1 else ""
-        warnings.warn(f"not drawn: {looks.problems[0]}{more}", ModelWarning, stacklevel=2)
+    problems = list(looks.problems)
+    if problems:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        warnings.warn(f"not drawn: {problems[0]}{more}", ModelWarning, stacklevel=2)
     live = Live(robot, frame)
     if q is None and result is not None:
         q = np.asarray(result.q).reshape(-1, robot.nq)[0]
