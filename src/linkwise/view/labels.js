@@ -42,6 +42,7 @@
     waiting = true;
     setTimeout(() => { waiting = false; mended(); }, 200);
   };
-  new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true});
+  // a control that is drawn anew loses its name without a new element
+  new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true, attributeFilter: ["aria-label"]});
   later();
 })(TITLE);
