@@ -118,9 +118,7 @@ def kozlowski_table_2() -> Table:
         _rows(KOZLOWSKI_TABLE_2, count),
         (
             "Printed 22n − 115 for the additions of the inertia propagation must read 62n − 115, or the column misses "
-            "its total. Divisions are among the multiplications: printed 5n − 10 for the gain and n for the residuals; "
-            "here one reciprocal of D per joint, then products. Our biases are those of (3.31)–(3.33), which need no "
-            f"linear velocities. What runs for this robot (`{runs.algorithm}`, base parameters): "
+            f"its total. What runs for this robot (`{runs.algorithm}`, base parameters): "
             f"{runs.multiplications}/{runs.additions}.",
         ),
     )
@@ -134,11 +132,8 @@ def valera_table_2() -> Table:
         _COLUMNS,
         _rows(VALERA_TABLE_2, count),
         (
-            "Step 1 costs nothing here: a joint's turn stays a pair (cos, sin) and its twist another, so no matrix "
-            "is formed. Step 4 as printed has no room for the rotation of α in (17), 8 multiplications and 4 "
-            "additions per link (24 and 18 are exactly I·ω̇, I·ω, one cross product and their sums): α − β must have "
-            "been carried inward as one vector in step 5. Our file follows (17) and (25) as printed, with two; the "
-            "compiler finds part of what they share.",
+            "Step 1 costs nothing here: no matrix is formed. Step 4 as printed has no room for the rotation of α in "
+            "(17), 8 multiplications and 4 additions per link. Our file follows (17) and (25) as printed.",
         ),
     )
 
@@ -255,9 +250,7 @@ def fijany_table_2() -> Table:
         _COLUMNS,
         rows,
         (
-            "Ours also estimates the error of q̈ (one multiplication an iteration) and counts its iterations. No "
-            "formula for the projection: two components of the last lever cancel in the tip's frame, and for some "
-            "numbers they leave round-off instead of zero, which is two multiplications more. "
+            "Ours also estimates the error of q̈ (one multiplication an iteration) and counts its iterations. "
             f"What runs, six iterations with base parameters: {both(runs)}.",
         ),
     )
@@ -343,8 +336,7 @@ def planar() -> Table:
         ("", "algorithm", "traced × / +", "compiled, base parameters × / +", "together"),
         rows,
         (
-            "Kozłowski counted it in a report ([14], after Rodriguez's [18]) whose figures he does not print; biases "
-            "and rotations are included here, sin and cos are those of single coordinates.",
+            "Kozłowski counted it in a report whose figures he does not print; biases and rotations are included.",
         ),
     )
 

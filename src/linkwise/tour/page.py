@@ -74,12 +74,12 @@ def _movable(tour: Tour) -> list[Framed | Text]:
     plays = not isinstance(found, str) and found.robot.joint_names == robot.joint_names
     motion = found.trajectory if not isinstance(found, str) and plays else None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about meshes: the page itself says which are missing
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             page = page_file(robot, motion=motion, q=bent_position(robot))
     except LinkwiseError as error:
         return [Text(f"No movable view: {_sentence(str(error))}")]
-    return [Framed(f"{robot.name}, to move", page)]
+    return [Framed(f"{robot.name}, to move", page), *(Text(_sentence(str(each.message))) for each in caught)]
 
 
 def _odd(odd: Sequence[str]) -> Section:
