@@ -19,6 +19,14 @@
       const parts = button.className;
       name(button, /close/i.test(parts) ? "close" : "settings of the page");
     }
+    for (const bars of document.querySelectorAll(".lw-bars")) { // of many joints: they scroll, so that the tabs stay in sight
+      const box = bars.parentElement;
+      if (bars.children.length < 16 || box.style.maxHeight) continue;
+      Object.assign(box.style, {maxHeight: "42vh", overflowY: "auto"});
+      box.tabIndex = 0;
+      box.setAttribute("role", "group");
+      name(box, "torques");
+    }
     const root = document.getElementById("root");
     if (root && !root.hasAttribute("role")) root.setAttribute("role", "main");
     for (const canvas of document.querySelectorAll("canvas[data-engine]")) {
@@ -42,6 +50,7 @@
     waiting = true;
     setTimeout(() => { waiting = false; mended(); }, 200);
   };
-  new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true});
+  // a control that is drawn anew loses its name without a new element
+  new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true, attributeFilter: ["aria-label"]});
   later();
 })(TITLE);
