@@ -45,7 +45,6 @@ SLOWEST = 1e-100  # [rad/s or m/s]: joints with a smaller limit must stand still
 KEPT = 3e-6  # of every limit: the margin from the start
 SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
 ROUNDS = 10  # of passes, each with larger margins where limits were exceeded
-MOST_SLOWED = 1.2 * SLOWER  # the same with friction, in several steps
 SETTLING = 5  # more passes, for friction that depends on the speed
 SETTLED = 1e-4  # relative change of the time at which friction counts as that of the solution
 SLOWINGS = 4  # motions with friction that are slower as a whole
@@ -502,7 +501,8 @@ def fastest(
     x, report, beyond = program_of(limits.robot, rows, size)(
         *_tables(knots, coefficients, nodes, cells, size), _limit_values(limits, rows), threads=threads
     )
-    good = (report[:, FOUND] > 0.5) & (report[:, SLOWED] <= MOST_SLOWED)
+    most = 1.2 * SLOWER * (SLOWINGS if rows.friction else 1)
+    good = (report[:, FOUND] > 0.5) & (report[:, SLOWED] <= most)
     good &= (x[:, 1:, 0] > 0).sum(axis=1) >= cells - 1  # no cell is never left
     return [
         Fastest(nodes[k, : count + 1], x[k, : count + 1, 0], np.flatnonzero(beyond[k, :count, 0]))
