@@ -150,7 +150,7 @@ def _robots() -> str:
     for name, table in RECORD_ROBOTS.items():
         nonzero = table.get("nonzero")
         if nonzero is None:
-            inertia = "all ten parameters of every link"
+            inertia = "all"
         else:
             inertia = "; ".join(f"{k}: {' '.join(labels)}" for k, labels in enumerate(nonzero, 1))
         lines.append(
@@ -291,6 +291,7 @@ def _papers() -> str:
 def _crossovers(docs: Path | None) -> str:
     parts = [
         "## Crossovers",
+        "Kozłowski's claims have tests of their own: [What the papers claim](refuted.md).",
         crossovers.claims().markdown(),
         crossovers.curves().markdown(),
         "![operations of forward dynamics over n](figures/crossover_counts.svg)",

@@ -44,11 +44,13 @@
   for (const kind of ["keydown", "keyup"]) document.body.addEventListener(kind, event => {
     if (event.target.closest?.("[role=slider], [role=tab], input, textarea, select, button")) event.stopPropagation();
   });
-  let waiting = false;
-  const later = () => {
+  let waiting = false, again = false;
+  const later = () => { // at once, then at most five times a second
+    again = waiting;
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; mended(); }, 200);
+    mended();
+    setTimeout(() => { waiting = false; if (again) later(); }, 200);
   };
   // a control that is drawn anew loses its name without a new element
   new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true, attributeFilter: ["aria-label"]});

@@ -21,6 +21,9 @@ _MOST_WARPS = 12  # per scheduler; more never helped
 _SPILLING = 400  # registers from which spills cost more than it saves to fetch inputs ahead
 _LONG = 8192  # instructions of 16 bytes: more than a multiprocessor keeps
 _IN_STEP = 2 * SCHEDULERS  # warps of a block that fetch the same code
+SHARED_IN_STEP = 120 << 10
+"""Bytes up to which such a block keeps rows there that could stay in global memory: what is left is the cache of values
+for which registers have no room."""
 MOST_SHARED = _SHARED_PER_SM - _SHARED_OF_BLOCK  # bytes of a block
 
 
