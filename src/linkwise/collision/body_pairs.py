@@ -19,6 +19,7 @@ import numpy as np
 
 from linkwise.collision.checks import are_apart
 from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
+from linkwise.collision.cover import blocks
 from linkwise.collision.spheres import SmallSpheres, Spheres
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
@@ -145,8 +146,10 @@ class _Postures:
     @staticmethod
     def _placed(poses: np.ndarray, body: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Points in base axes, (postures, points, 3)."""
-        full = np.concatenate([point, np.ones((len(point), 1))], axis=1)
-        return np.stack([(poses[:, body, axis] * full).sum(axis=-1) for axis in range(3)], axis=-1)
+        x, y, z = point.T
+        return np.stack(
+            [a * x + b * y + c * z + d for a, b, c, d in poses[:, body].transpose(2, 3, 0, 1)], axis=-1
+        )
 
     def touching(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres touch, (postures, pairs)."""
@@ -186,14 +189,18 @@ class _Postures:
             starts.append(edges[:-1] - edges[0] if groups else np.zeros(1, int))
             radii.append(rows[:, 3])
             body = np.full(len(rows), self.spheres.body[sphere])
-            placed.append(self._placed(self.poses[which], body, rows[:, :3]))
-        square = np.zeros((len(placed[0]), len(radii[0]), len(radii[1])))
-        for axis in range(3):
-            away = placed[0][:, :, None, axis] - placed[1][:, None, :, axis]
-            square += away * away
-        gap = np.sqrt(square) - (radii[0][:, None] + radii[1])
-        for axis in (0, 1):
-            gap = np.minimum.reduceat(gap, starts[axis], axis=axis + 1)
+            placed.append(self._placed(self.poses[which], body, rows[:, :3]).astype(np.float32))
+        gap = np.zeros((len(placed[0]), len(numbers[0]), len(numbers[1])))
+        reach = (radii[0][:, None] + radii[1]).astype(np.float32)
+        for rows in blocks(len(gap), reach.size):
+            gaps = np.zeros((len(gap[rows]), *reach.shape), np.float32)
+            for axis in range(3):
+                away = placed[0][rows, :, None, axis] - placed[1][rows, None, :, axis]
+                away *= away
+                gaps += away
+            np.sqrt(gaps, out=gaps)
+            gaps -= reach
+            gap[rows] = np.minimum.reduceat(np.minimum.reduceat(gaps, starts[0], axis=1), starts[1], axis=2)
         return gap, numbers
 
     def usual_distance(self, found: BodyPairs, pairs: np.ndarray) -> float:
