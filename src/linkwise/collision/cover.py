@@ -22,6 +22,7 @@ CHOSEN = 600  # triangles of a body by which spheres are chosen at first
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
 _KEPT = 0.15  # part of the excess that is for triangles beside the chosen ones
 _SPARE = 1.3  # times as many spheres are chosen at first; some are not needed once all are
+_FURTHER = 1.5  # times as many spheres cover all triangles, at most, as the chosen ones need
 _LARGER = 1.15  # factor of the excess where it needs too many spheres
 _ADDED = 400  # triangles of those that are not covered yet by which further spheres are chosen
 _FLAT = 1e-3  # sine of the angle below which points lie in the surface
@@ -71,14 +72,9 @@ class Cover:
         """Spheres that contain all triangles.
 
         Args:
-            excess: how far they reach beyond the surface [m], about.
+            excess: how far they reach beyond the surface [m], about; more where else very many are needed.
         """
-        found = self._covering(self.triangles, self._whole, excess, len(self.triangles))
-        assert isinstance(found, Covering)
-        return self._enlarged(found)
-
-    def _enlarged(self, found: Covering) -> Covering:
-        return Covering(found.centre, found.radius + self.grown, found.owner)
+        return self._within(self.triangles, self._whole, excess, int(_FURTHER * self.count(excess)) + 2)
 
     def part(self, triangles: np.ndarray, excess: float, most: int) -> Covering:
         """Spheres that contain some of the triangles.
@@ -88,12 +84,15 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        candidates = self._candidates(_spread(triangles, CHOSEN), excess)
+        return self._within(triangles, self._candidates(_spread(triangles, CHOSEN), excess), excess, most)
+
+    def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
+        """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
         while len(candidates.chosen(excess)) > most:
             excess *= _LARGER
         while isinstance(found := self._covering(triangles, candidates, excess, most), int):
             excess *= max(_LARGER, found / (_LARGER * most))
-        return self._enlarged(found)
+        return Covering(found.centre, found.radius + self.grown, found.owner)
 
     def _covering(
         self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int

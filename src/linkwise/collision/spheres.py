@@ -286,7 +286,8 @@ def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -
 def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """Rows (number of the sphere, place, x, y, z, radius, whether it is a group) of groups of small spheres, each
     before its small spheres, for what the meshes have in some spheres."""
-    found, count = [np.zeros((0, 7))], 0
+    found: list[np.ndarray] = [np.zeros((0, 7))]
+    count = 0
     owners: dict[Cover, np.ndarray] = {}
     made: dict[tuple[Cover, int], np.ndarray] = {}
     for number in numbers:
@@ -306,7 +307,7 @@ def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...
 def _small(cover: Cover, triangles: np.ndarray) -> np.ndarray:
     """Rows (x, y, z, radius, whether it is a group) of groups, each before its small spheres, for some triangles of a
     body."""
-    rows = [np.zeros((0, 5))]
+    rows: list[np.ndarray] = [np.zeros((0, 5))]
     if len(triangles):
         triangles = divided_edges(triangles, FINE_EDGE)
         small = cover.part(triangles, FINE, MOST_SMALL)
