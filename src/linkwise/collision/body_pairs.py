@@ -95,7 +95,7 @@ def body_pairs(
                 listed["left_out"].append((_name(robot, first), _name(robot, second)))
             elif are_apart(first, second, above) or key in wanted:
                 pairs = _all_pairs(spheres.of(first), spheres.of(second))
-                share = postures.touching(pairs).mean(axis=0)
+                share = postures.touching(spheres.of(first), spheres.of(second))
                 candidates[key] = (pairs, share)
                 np.maximum.at(shares, pairs, share[:, None])
     often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
@@ -151,21 +151,31 @@ class _Postures:
             [a * x + b * y + c * z + d for a, b, c, d in poses[:, body].transpose(2, 3, 0, 1)], axis=-1
         )
 
-    def touching(self, pairs: np.ndarray) -> np.ndarray:
-        """Which spheres touch, (postures, pairs)."""
-        square = np.zeros((POSTURES, len(pairs)))
-        for axis in range(3):
-            away = self.centres[:, pairs[:, 0], axis] - self.centres[:, pairs[:, 1], axis]
-            square += away * away
-        reach = self.spheres.radius[pairs].sum(axis=1)
-        return square < reach * reach
+    def touching(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """In which share of the postures spheres touch, for all pairs of two lists, the second running first."""
+        reach = self.spheres.radius[first][:, None] + self.spheres.radius[second]
+        count = np.zeros(reach.shape, int)
+        for rows in blocks(POSTURES, reach.size):
+            square = np.zeros(())
+            for axis in range(3):
+                away = self.centres[rows, first, axis][:, :, None] - self.centres[rows, second, axis][:, None]
+                away *= away
+                square = square + away
+            count += (square < reach * reach).sum(axis=0)
+        return count.reshape(-1) / POSTURES
 
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
         reach = self.spheres.radius[pairs].sum(axis=1)
-        way = self.centres[:, pairs[:, 0]] - self.centres[:, pairs[:, 1]]
-        gap = np.sqrt((way * way).sum(axis=-1)) - reach
-        return gap.max(axis=0) <= NEAR * reach
+        largest = np.zeros(len(pairs))
+        for rows in blocks(POSTURES, len(pairs)):
+            square = np.zeros(())
+            for axis in range(3):
+                away = self.centres[rows, pairs[:, 0], axis] - self.centres[rows, pairs[:, 1], axis]
+                away *= away
+                square = square + away
+            np.maximum(largest, square.max(axis=0), out=largest)
+        return np.sqrt(largest) - reach <= NEAR * reach
 
     def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
         """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
