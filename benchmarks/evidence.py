@@ -3,6 +3,7 @@
 python benchmarks/evidence.py --robots puma560 ur10e panda --dtype float32 --states 1000000
 python benchmarks/evidence.py --states 67000000 --sub-boxes 1000 --folder certificates
 python benchmarks/evidence.py --robots puma560 ur10e panda --states 1000000000 --gpu
+python benchmarks/evidence.py --robots puma560 ur10e panda --functions forward_dynamics --dtype float64 --width 0.2
 python benchmarks/evidence.py --constants
 
 For each robot and function: the largest bound over the largest value found, over all outputs; the error bound over the
@@ -52,14 +53,28 @@ SAVED = 2_000_000
 class Function:
     """One function of one robot with its certificate, as JSON has it, and how many states were tried."""
 
-    def __init__(self, name: str, function: str, dtype: str, seconds: float, folder: Path | None):
+    def __init__(
+        self,
+        name: str,
+        function: str,
+        dtype: str,
+        seconds: float,
+        folder: Path | None,
+        width: float | None = None,
+    ):
         self.robot, self.name, self.function, self.dtype = lw.load(name), name, function, dtype
         self.path = None if folder is None else folder / f"{name}_{function}_{dtype}.json"
         if self.path is not None and self.path.exists():
             self.record: dict[str, Any] = json.loads(self.path.read_text())
         else:
             begin = time.process_time()
-            made = evidence.certify(self.robot, function, options=Options(dtype=dtype), seconds=seconds)
+            made = evidence.certify(
+                self.robot,
+                function,
+                options=Options(dtype=dtype),
+                seconds=seconds,
+                given=None if width is None else {"q": _around(self.robot, width)},
+            )
             moving = [o for o in made.outputs if max(abs(o.low), abs(o.high)) > 1e-9]
             self.record = {
                 "certificate": made.json(),
@@ -240,6 +255,14 @@ class Function:
         )
 
 
+def _around(robot: lw.Robot, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Positions in a box of this width, at a random place inside the limits."""
+    box = evidence.box_of(robot, robot.kernel("gravity_torques").program("float64").inputs)
+    low, high = box.bounds["q"]
+    at = low + np.maximum(high - low - width, 0.0) * np.random.default_rng(0).random(robot.dof)
+    return at, np.minimum(at + width, high)
+
+
 def _numbers(program: Any) -> list[Any]:
     return [node for nodes in program.values for node in nodes]
 
@@ -267,6 +290,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for the bounds of one output")
     parser.add_argument("--folder", type=Path, help="where certificates and progress are kept")
     parser.add_argument("--gpu", action="store_true", help="try the states on a GPU, with CuPy")
+    parser.add_argument(
+        "--width", type=float, help="of the positions [rad or m]; by default all inside the limits"
+    )
     parser.add_argument("--minutes", type=float, default=1e9, help="of processor time, then it ends")
     parser.add_argument(
         "--constants", action="store_true", help="constants of the equation of motion instead"
@@ -299,7 +325,7 @@ def main() -> None:
     print(f"|---|---|{'---:|' * len(head)}")
     for name in options.robots:
         for function in options.functions:
-            each = Function(name, function, options.dtype, options.seconds, options.folder)
+            each = Function(name, function, options.dtype, options.seconds, options.folder, options.width)
             each.try_states(options.states, until, options.gpu)
             each.try_sub_boxes(options.sub_boxes, until)
             print(each.row(), flush=True)

@@ -37,7 +37,8 @@ def ours(varied: Varied, guesses: tuple[np.ndarray, ...], most: int) -> dict[str
     xs, us, x0 = guesses
     options = {"start": x0, "states": xs, "torques": us, "threads": 1}
     for width in (1, host.lanes("float64")):  # compiled before the clock runs
-        kernel_of(varied.problem, 1, LENGTHS).native("float64", width)
+        for curved in (False, True)[: 1 + varied.problem.dynamics.bends]:
+            kernel_of(varied.problem, 1, LENGTHS, curved).native("float64", width)
     optimal.solve_many(varied.problem, iterations=1, **options)
     begin = time.thread_time()
     found = optimal.solve_many(varied.problem, iterations=most, **options)
@@ -50,6 +51,11 @@ def ours(varied: Varied, guesses: tuple[np.ndarray, ...], most: int) -> dict[str
 def theirs(who: str, varied: Varied, guesses: tuple[np.ndarray, ...], most: int) -> dict[str, np.ndarray]:
     """The same of a peer."""
     rows = []
+    solver = None
+    if who == "IPOPT":
+        from optimal_parts.in_ipopt import InIpopt
+
+        solver = InIpopt(varied.problem, most)
     for xs, us, x0 in zip(*guesses, strict=True):
         nq = varied.problem.dynamics.nq
         problem = varied.problem.with_values({}, start=(x0[:nq], x0[nq:]))
@@ -61,10 +67,9 @@ def theirs(who: str, varied: Varied, guesses: tuple[np.ndarray, ...], most: int)
             cost, count, status = made.solve(xs, us, most, stop=1e-9)
             converged = status == "converged"
         else:
-            from optimal_parts import in_ipopt
-
+            assert solver is not None
             begin = time.thread_time()
-            cost, count, status = in_ipopt.solve(problem, xs, us, most)
+            cost, count, status = solver.solve(x0, xs, us)
             converged = status == "Solve_Succeeded"
         rows.append((cost, converged, count, time.thread_time() - begin))
     cost, converged, count, seconds = map(np.array, zip(*rows, strict=True))

@@ -23,7 +23,7 @@ from linkwise.embedded.coded import Coded
 from linkwise.embedded.processors import PROCESSORS, Processor, conditional_jumps
 
 NAMES = ("inverse_dynamics", "forward_dynamics", "gravity_torques", "mass_matrix", "computed_torque")
-ROBOTS = ("panda", "puma560")
+ROBOTS = ("panda",)
 SECONDS = 500  # for one command
 CALLS = 4, 12  # calls whose instructions are compared, where an emulator writes down what it executes
 
@@ -229,8 +229,8 @@ def without_fma(
     robots: list[str], dtypes: list[str], names: tuple[str, ...], states: int, chosen: list[Processor]
 ) -> list[str]:
     """``--no-fma`` on processors without the instruction: the bits are those of that variant."""
-    lines = ["| processor | robot | dtype | function | code [B] | stack [B] | instructions |"]
-    lines += ["|---|---|---|---|---:|---:|---:|"]
+    lines = ["| processor, robot, precision | function | code [B] | stack [B] | instructions |"]
+    lines += ["|---|---|---:|---:|---:|"]
     for processor in chosen:
         for name in robots:
             for dtype in dtypes:
@@ -242,10 +242,10 @@ def without_fma(
                         lw.load(name), names, Options(dtype=dtype, fixed_gains=True), fma=False, count=8
                     )
                     package.write(Path(place) / "package")
-                    where = f"{processor.title}: {bits(Path(place) / 'package', processor)}"
+                    where = f"{processor.title}, {name}, {dtype}: {bits(Path(place) / 'package', processor)}"
                     found = costs(Path(place) / "package", processor, list(package.functions), states)
                 for f in package.functions:
-                    cells = [where, name, dtype, f.entry.name, *found[f.name].cells()]
+                    cells = [where, f.entry.name, *found[f.name].cells()]
                     lines.append(f"| {' | '.join(cells)} |")
                     where = ""
     return [*lines, ""]

@@ -127,8 +127,8 @@ def page(files: Sequence[Path], found: np.ndarray, roots: dict[str, Path]) -> st
         "# Robot files of the world",
         "",
         "Which robot files have numbers that no robot can have, and where: a study over files of public collections",
-        "(`python -m research.robot_files NAME=FOLDER...`). A line number is that of the element in the file.",
-        "`linkwise tour FILE` says the same of a file of yours.",
+        "(`python -m research.robot_files NAME=FOLDER...`). *Moments* are principal moments of inertia of which one is",
+        "larger than the sum of the others. `linkwise tour FILE` says the same of a file of yours.",
         "",
         f"{len(files)} files; {int((found.sum(axis=1) == 0).sum())} without a finding.",
         "",
@@ -145,7 +145,7 @@ def page(files: Sequence[Path], found: np.ndarray, roots: dict[str, Path]) -> st
         lines += [f"## {name}", ""]
         clean = sum(1 for path in files if path.is_relative_to(root)) - len(own)
         lines += [f"{len(own)} files with findings, {clean} without.", ""]
-        lines += ["| file | line | element | what |", "|---|--:|---|---|"] if own else []
+        lines += ["| file | line, element | what |", "|---|---|---|"] if own else []
         for k in own:
             lines += _rows(files[k], root)
         lines += [""] if own else []
@@ -153,15 +153,24 @@ def page(files: Sequence[Path], found: np.ndarray, roots: dict[str, Path]) -> st
 
 
 def _rows(path: Path, root: Path) -> Iterator[str]:
-    listed = findings(path)
-    for kind in KINDS:
-        of_kind = [each for each in listed if each.kind == kind]
-        for each in of_kind[:SHOWN]:
-            line = line_of(path, each.element) if each.element else None
-            words = " ".join(each.words.split())[:160].replace("|", "\\|")
-            yield f"| {path.relative_to(root)} | {line or ''} | {each.element} | {words} |"
-        if len(of_kind) > SHOWN:
-            yield f"| {path.relative_to(root)} | | | {len(of_kind) - SHOWN} more: {KINDS[kind]} |"
+    """A row for each thing that is odd, with the first elements that have it; the file is named in the first row."""
+    elements: dict[str, list[str]] = {}
+    for each in findings(path):
+        elements.setdefault(_short(each.words), []).append(each.element)
+    file = str(path.relative_to(root))
+    for words, names in elements.items():
+        places = [f"{line_of(path, name) or ''} {name}".strip() for name in names[:SHOWN]]
+        more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+        yield f"| {file} | {', '.join(places + more)} | {words} |"
+        file = ""
+
+
+def _short(words: str) -> str:
+    """Without what the head of the page says of all of them; fits a cell."""
+    words = re.sub(
+        r"^principal (moments .*) violate the triangle inequality$", r"\1", " ".join(words.split())
+    )
+    return words[:160].replace("|", "\\|")
 
 
 def main() -> None:

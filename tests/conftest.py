@@ -38,7 +38,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Compiling makes millions of objects that stay, and looking for garbage among them takes a tenth of the time of the
 # tests: it is looked for between tests, when there are many new objects, and what stayed then is not looked at again.
 gc.disable()
-MANY_OBJECTS = 2_000_000
+MANY_OBJECTS = 4_000_000
 
 os.environ.pop("COLUMNS", None)  # commands lay out what they print for it; tests of widths set it
 

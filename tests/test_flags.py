@@ -162,6 +162,7 @@ CALLS = {
     ),
     ("collision.Validity", "divided"): lambda r, **f: collision.Validity(r, **f),
     ("optimal.iteration", "constant_time"): lambda r, **f: optimal.iteration(optimal.reaching(r), **f),
+    ("optimal.iteration", "curved"): lambda r, **f: optimal.iteration(optimal.reaching(r), **f),
     ("motion.Online", "together"): lambda r, **f: motion.Online(1.0, 1.0, 1.0, **f),
     ("motion.Online.of", "together"): lambda r, **f: motion.Online.of(lw.load("panda"), 1.0, 1.0, **f),
     ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),

@@ -81,9 +81,18 @@ def _cell(test: Function, function: Function, state: list[np.ndarray]) -> str:
 
 
 def markdown(framework: str, found: list[tuple[str, list[str]]]) -> str:
-    head = f"| {framework} | " + " | ".join(calls()) + " |"
-    lines = [f"| {name} | " + " | ".join(cells) + " |" for name, cells in found]
-    return "\n".join([head, "| --- |" + " :-: |" * len(calls()), *lines])
+    """A row for the transformations that work with the same calls."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, cells in found:
+        alike.setdefault(tuple(cells), []).append(name)
+    lines = [f"| {framework} | with | not with |", "| --- | --- | --- |"]
+    for cells, names in alike.items():
+        sides = (
+            ", ".join(call for call, cell in zip(calls(), cells, strict=True) if cell == side)
+            for side in (YES, NO)
+        )
+        lines.append(f"| {', '.join(names)} | {' | '.join(sides)} |")
+    return "\n".join(lines)
 
 
 # -- references -------------------------------------------------------------------------------------------------------

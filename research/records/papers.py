@@ -90,7 +90,7 @@ FIJANY_STEPS: tuple[Printed, ...] = (
     Printed("step 2: bias and residual (38)–(47)", ("bias", "", "iteration"), "87n - 21", "78n - 24"),
 )
 
-_COLUMNS = ("", "printed × / +", "traced × / +", ">n = 6 printed", ">traced", ">compiled")
+_COLUMNS = ("", "printed × / +", "traced × / +", ">n = 6 traced", ">compiled")
 
 
 def kozlowski_table_1(kind: str) -> Table:
@@ -118,9 +118,7 @@ def kozlowski_table_2() -> Table:
         _rows(KOZLOWSKI_TABLE_2, count),
         (
             "Printed 22n − 115 for the additions of the inertia propagation must read 62n − 115, or the column misses "
-            "its total. Divisions are among the multiplications: printed 5n − 10 for the gain and n for the residuals; "
-            "here one reciprocal of D per joint, then products. Our biases are those of (3.31)–(3.33), which need no "
-            f"linear velocities. What runs for this robot (`{runs.algorithm}`, base parameters): "
+            f"its total. What runs for this robot (`{runs.algorithm}`, base parameters): "
             f"{runs.multiplications}/{runs.additions}.",
         ),
     )
@@ -134,11 +132,8 @@ def valera_table_2() -> Table:
         _COLUMNS,
         _rows(VALERA_TABLE_2, count),
         (
-            "Step 1 costs nothing here: a joint's turn stays a pair (cos, sin) and its twist another, so no matrix "
-            "is formed. Step 4 as printed has no room for the rotation of α in (17), 8 multiplications and 4 "
-            "additions per link (24 and 18 are exactly I·ω̇, I·ω, one cross product and their sums): α − β must have "
-            "been carried inward as one vector in step 5. Our file follows (17) and (25) as printed, with two; the "
-            "compiler finds part of what they share.",
+            "Step 1 costs nothing here: no matrix is formed. Step 4 as printed has no room for the rotation of α in "
+            "(17), 8 multiplications and 4 additions per link. Our file follows (17) and (25) as printed.",
         ),
     )
 
@@ -248,16 +243,14 @@ def fijany_table_2() -> Table:
     total = Printed("n iterations (Table II)", None, "47n^2 + 177n - 117", "46n^2 + 118n - 87")
     rows += _rows((total,), whole)
     before = next(row for row in PUBLISHED if row.source == "Walker–Orin 1982")
-    rows.append(["the same in the links' frames [7]", before.formula(), "", _pair(before), "", ""])
+    rows.append(["the same in the links' frames [7]", before.formula(), "", "", ""])
     runs = counts.iterated(counts.gradients("general_6r_aligned"), JOINTS)
     return Table(
         "Fijany–Scheid, Table II: forward dynamics by conjugate gradients, general axes",
         _COLUMNS,
         rows,
         (
-            "Ours also estimates the error of q̈ (one multiplication an iteration) and counts its iterations. No "
-            "formula for the projection: two components of the last lever cancel in the tip's frame, and for some "
-            "numbers they leave round-off instead of zero, which is two multiplications more. "
+            "Ours also estimates the error of q̈ (one multiplication an iteration) and counts its iterations. "
             f"What runs, six iterations with base parameters: {both(runs)}.",
         ),
     )
@@ -276,16 +269,15 @@ def diagonal() -> Table:
     single = counts.diagonal_alone("general", JOINTS)
     return Table(
         "Fijany–Scheid, section IV: the diagonal of the mass matrix",
-        ("", "printed × / +", "ours × / +", ">n = 6 printed", ">ours"),
+        ("", "printed × / +", "ours × / +", ">ours, n = 6"),
         [
             [
                 "beyond what conjugate gradients need anyway",
                 beyond.formula(),
                 str(shared),
-                _pair(beyond),
                 both(extra),
             ],
-            ["by itself", by_itself.formula(), str(alone), _pair(by_itself), both(single)],
+            ["by itself", by_itself.formula(), str(alone), both(single)],
         ],
         (
             "First row: the formula is that of the trace, the numbers are compiled with base parameters. The whole "
@@ -343,8 +335,7 @@ def planar() -> Table:
         ("", "algorithm", "traced × / +", "compiled, base parameters × / +", "together"),
         rows,
         (
-            "Kozłowski counted it in a report ([14], after Rodriguez's [18]) whose figures he does not print; biases "
-            "and rotations are included here, sin and cos are those of single coordinates.",
+            "Kozłowski counted it in a report whose figures he does not print; biases and rotations are included.",
         ),
     )
 
@@ -366,7 +357,7 @@ def _rows(printed: Sequence[Printed], count: Callable[..., Operations]) -> list[
             whole = count(n, **options)
             return whole if row.stages is None else _sum(whole, row.stages)
 
-        cells = [row.name, str(row.formula), str(formula(part)), _values(row.formula)]
+        cells = [row.name, str(row.formula), str(formula(part))]
         found.append([*cells, both(part(JOINTS)), both(part(JOINTS, compiled=True))])
     return found
 
@@ -383,12 +374,6 @@ def _sum(operations: Operations, names: Sequence[str]) -> Operations:
 def both(operations: Operations) -> str:
     """``701/520``, divisions among the multiplications."""
     return f"{operations.multiplications + operations.divisions}/{operations.additions}"
-
-
-def _values(of: Formula) -> str:
-    assert of.multiplications is not None
-    assert of.additions is not None
-    return f"{of.multiplications(JOINTS)}/{of.additions(JOINTS)}"
 
 
 def _pair(published: Published) -> str:

@@ -11,14 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
-from linkwise import evidence, scalar
+from linkwise import evidence, language, scalar
+from linkwise.compiler.emit import c
 from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.graph import CONDITIONS
 from linkwise.compiler.ir.program import trace
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.evidence import forms as forms_
-from linkwise.evidence import precise, rounding
+from linkwise.evidence import patterns, precise, rounding
 from linkwise.evidence.box import Box
-from linkwise.evidence.certified_bounds import _Ranges, rounded_box
+from linkwise.evidence.certified_bounds import _Ranges, rounded_box, straight_line
 from linkwise.model.joint import Mimic
 from strategies import robots
 
@@ -164,25 +167,31 @@ def interval(r, wide, dtype):
     )
 
 
-def random_program(r, wide):
+OPERATIONS = [
+    (lambda a, b: a + b, True),
+    (lambda a, b: a - b, True),
+    (lambda a, b: a * b, True),
+    (lambda a, b: a * a * b, True),
+    (lambda a, b: a * b - a, True),
+    (lambda a, b: a.sin() * b, True),
+    (lambda a, b: (a + b).cos(), True),
+    (lambda a, b: (a + 0.3).sin(), True),
+    (lambda a, b: abs(a), True),
+    (lambda a, b: scalar.maximum(a, b), True),
+    (lambda a, b: scalar.minimum(a, b), True),
+    (lambda a, b: scalar.sign(a), False),
+    (lambda a, b: scalar.atan2(a, b + 0.0 * a), False),
+]
+"""Of random programs, and whether they exist in fixed point."""
+
+
+def random_program(r, wide, fixed=False):
     """A function of random operations."""
     choices = [
-        lambda a, b: a + b,
-        lambda a, b: a - b,
-        lambda a, b: a * b,
-        lambda a, b: a * a * b,
-        lambda a, b: a * b - a,
-        lambda a, b: a.sin() * b,
-        lambda a, b: (a + b).cos(),
-        lambda a, b: (a + 0.3).sin(),
-        lambda a, b: a / (b * b + r.choice([1e-3, 0.5])),
-        lambda a, b: abs(a),
-        lambda a, b: scalar.sqrt(a * a + r.choice([0.01, 0.0])),
-        lambda a, b: scalar.maximum(a, b),
-        lambda a, b: scalar.minimum(a, b),
+        *(operation for operation, whole in OPERATIONS if whole or not fixed),
         lambda a, b: scalar.where(a <= b, a * 0.5, b + 1.0),
-        lambda a, b: scalar.sign(a),
-        lambda a, b: scalar.atan2(a, b + 0.0 * a),
+        *([] if fixed else [lambda a, b: a / (b * b + r.choice([1e-3, 0.5]))]),
+        *([] if fixed else [lambda a, b: scalar.sqrt(a * a + r.choice([0.01, 0.0]))]),
     ]
     count = r.randint(1, 20)
 
@@ -232,3 +241,62 @@ def test_random_trees(robot, data):
     given_ = {n: (-1.5, 1.5) for n, _ in program.inputs if n == "q"}
     states_box = evidence.box_of(robot, program.inputs, given=given_)
     assert not list(violations(program, states_box, states=2)), (name, dtype)
+
+
+def looped_program(r, size, dtype):
+    """A program with a loop whose values pass through random operations."""
+    step, turns, weight = random_program(r, False), r.randint(2, 5), r.uniform(0.1, 0.9)
+
+    def f(x):
+        state, trail = language.array([x[k] for k in range(size)]), language.zeros(turns)
+        for k in language.span(turns):
+            old = [state[i] for i in range(size)]
+            moved = weight * (step(old)[0] + 0.1 * x[0]).sin()
+            trail[k] = moved + old[0]
+            for i, value in enumerate([*old[1:], moved]):
+                state[i] = value
+        return {"y": language.array([state[size - 1] + language.dot(trail, trail)])}
+
+    traced = TracedFunction(f, {"x": (size,)}, "looped", longest=0, loops=True)
+    return traced.program(dtype, fused=r.random() < 0.6)
+
+
+def test_random_loops():
+    """What is bounded is written out: it has the bits of the code with its loops, and the bounds hold for it."""
+    for seed in range(6):
+        r = random.Random(seed)
+        size, dtype = r.randint(2, 4), r.choice(["float64", "float32"])
+        ends = [interval(r, False, dtype) for _ in range(size)]
+        looped = looped_program(r, size, dtype)
+        assert "for (" in c.source(looped)
+        program = straight_line(looped)
+        kernel = Kernel("looped", [("x", size)], [("y", (1,))], dtype, lambda _, made=looped: made, None)
+        for state in box(*ends).draw(np.random.default_rng(seed), 4)["x"].astype(dtype):
+            (node,) = program.values[0]
+            inputs = {n: state[n.value[1]] for p in program.nodes() for n in p.args if n.op == "input"}
+            written_out = interpret.values(list(program.nodes()), NUMBERS[dtype], inputs)[node]
+            np.testing.assert_array_equal(written_out, kernel(state)[0])
+        assert not list(violations(program, box(*ends), seed, states=5)), (seed, dtype)
+
+
+def test_random_programs_in_fixed_point():
+    """Values are within their bounds of the exact ones at inputs that have been rounded; no value leaves its bits."""
+    written = 0
+    for seed in range(60):
+        r = random.Random(seed)
+        size, bits = r.randint(1, 4), r.choice([31, 31, 15])
+        ends = [sorted((r.uniform(-4, 4), r.uniform(-4, 4))) for _ in range(size)]
+        program, states = made(random_program(r, False, fixed=True), size), box(*ends)
+        try:
+            fixed = evidence.fixed_point(program, states, bits=bits)
+        except evidence.EvidenceError:
+            continue
+        written += 1
+        (_, _, f), (_, _, scale), bound = fixed.inputs[0], fixed.outputs[0], fixed.errors[0][0]
+        whole = fixed.given(states.draw(np.random.default_rng(seed), 12))["x"]
+        turns = patterns.find(program)
+        for row in whole.tolist():
+            (found,) = fixed.run({"x": row})["y"]
+            exact = precise.at(program, {"x": np.array(row) * 2.0**-f}, turns)[program.values[0][0]]
+            assert abs(mpmath.mpf(found) * mpmath.mpf(2) ** -scale - exact) <= bound, (seed, bits)
+    assert written > 30

@@ -113,3 +113,15 @@ def test_nothing_outside_the_folder_is_read(tmp_path):
             ARM.replace('meshdir="assets"', f'meshdir="{folder}"').replace("part.stl", "../secret.stl")
         )
         assert len(read_looks(path).visuals) == 2
+
+
+def test_a_scene_that_includes_a_robot_shows_it(arm):
+    scene = arm.parent / "scene.xml"
+    scene.write_text(f'<mujoco><include file="{arm.name}"/></mujoco>')
+    assert [each.link for each in read_looks(scene).visuals] == [
+        each.link for each in read_looks(arm).visuals
+    ]
+    scene.write_text('<mujoco><include file="../elsewhere.xml"/></mujoco>')
+    looks = read_looks(scene)
+    assert looks.visuals == ()
+    assert "elsewhere.xml" in looks.problems[0]

@@ -5,6 +5,8 @@ import pytest
 from pretended import Pretended
 
 import linkwise as lw
+from linkwise.compiler.emit.cuda import layout, rollout
+from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.control import Gains, GravityPD
 from linkwise.gpu import DeviceError
 from linkwise.motion import quintic
@@ -52,11 +54,31 @@ def test_gains_and_payloads_of_every_robot(pretended, dtype):
     assert len(compiled) == 1
 
 
+@pytest.mark.parametrize("room", [1 << 20, 0])
+def test_warps_of_long_code_begin_every_step_together(pretended, monkeypatch, room):
+    """Also with gains and samples that stay in global memory, and lanes of the last warp without robots."""
+    robot, _ = pretended
+    monkeypatch.setattr(layout, "_LONG", 10)
+    monkeypatch.setattr(rollout, "SHARED_IN_STEP", room)
+    count = 70
+    kp = np.linspace([20.0, 10.0], [40.0, 30.0], count)
+    moves = [quintic(np.zeros(2), np.array([0.01 * k, -0.2]), 0.1) for k in range(count)]
+    assert_same(*both(robot, count, "float32", moves, duration=0.11, every=4, vary={"kp": kp}))
+    (kernel,) = vars(robot)["_rollouts"].values()
+    module = cuda.module(kernel.program("float32"))
+    assert module.threads == 256
+    assert "__syncthreads();" in module.text
+    assert ("kp_rows + (first + row) * kp_stride;" in module.text) == (room == 0)
+    assert ("* samples + sample) * 2;" in module.text) == (room == 0)
+
+
 def test_a_reference_for_all_and_one_for_each(pretended):
     robot, _ = pretended
     moves = [quintic(np.zeros(2), np.array([0.1 * k, -0.2]), 0.1) for k in range(35)]
     assert_same(*both(robot, 35, "float64", moves[3], duration=0.05))
     assert_same(*both(robot, 35, "float64", moves, duration=0.05))
+    # no lane may fetch the references of a step that others have not reached: nothing is recorded in between
+    assert_same(*both(robot, 35, "float64", moves, duration=0.05, every=4))
 
 
 def test_noise_and_substeps(pretended):

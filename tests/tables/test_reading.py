@@ -14,7 +14,7 @@ import pytest
 import linkwise as lw
 from linkwise import motion
 from linkwise.files import tables
-from linkwise.files.tables import bounds
+from linkwise.files.tables import bounds, units
 from linkwise.identify import LogError, read_log
 
 VALUES = [[0.0, 0.5, -1.25], [1.0, 1500.0, 2.0], [2.0, 0.25, 1e-3]]
@@ -90,6 +90,29 @@ def test_a_recording_in_degrees_by_its_header(tmp_path):
     header = "t [s],q1 [deg],q2 [deg],tau1 [Nm],tau2 [Nm]"
     np.savetxt(tmp_path / "run.csv", rows, delimiter=",", header=header, comments="", fmt="%.17g")
     np.testing.assert_allclose(read_log(tmp_path / "run.csv", lw.load("two_link")).q, q, rtol=1e-14)
+
+
+def test_units_as_the_last_word_of_names(tmp_path):
+    """Degrees, milliseconds and newton millimetres; a joint that the file lacks is named, with what to type."""
+    t = np.arange(50) / 100
+    q, tau = np.column_stack([np.sin(t), np.cos(t)]), np.ones((50, 2))
+    rows = np.column_stack([1e3 * t, np.degrees(q), np.degrees(np.gradient(q, t, axis=0)), 1e3 * tau])
+    joints = ("joint1", "joint2")
+    words = ("pos_{}_deg", "vel_{}_deg_per_s", "trq_{}_Nmm")
+    header = ",".join(["stamp_ms", *(word.format(joint) for word in words for joint in joints)])
+    np.savetxt(tmp_path / "run.csv", rows, delimiter=",", header=header, comments="", fmt="%.17g")
+    log = read_log(tmp_path / "run.csv", lw.load("two_link"))
+    np.testing.assert_allclose(log.q, q, rtol=1e-14)
+    np.testing.assert_allclose(log.tau, tau)
+    assert log.t[-1] - log.t[0] == pytest.approx(0.49)
+    assert log.qd is not None
+    np.testing.assert_allclose(log.qd, np.gradient(q, t, axis=0), atol=1e-9)
+    assert units.split("tau_m") == ("tau_m", "")  # one letter: of a motor
+    (tmp_path / "less.csv").write_text("t,pos_joint1,tau_joint1\n0,0,0\n1,1,1\n")
+    with pytest.raises(
+        lw.LinkwiseError, match=r"no columns of positions for joint2 \(--lock joint2=POSITION"
+    ):
+        read_log(tmp_path / "less.csv", lw.load("two_link"))
 
 
 @pytest.mark.parametrize(

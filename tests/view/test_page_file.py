@@ -251,3 +251,22 @@ def test_the_camera_sees_bodies_that_are_fixed_in_the_world():
     cube = lw.Body.box((0.1, 0.1, 0.1), mass=0.5, name="cube")
     scene = lw.Scene([cube, lw.Body.box((1.0, 1.0, 0.1), name="wedge")])
     assert data_of(page_file(scene, q=scene.neutral))["camera"]["distance"] > 1.5
+
+
+def test_a_mesh_that_is_missing_is_said_and_its_body_drawn_from_kinematics(tmp_path):
+    """Beside bodies with shapes; a body whose file states no shape stays undrawn, as the file wants it."""
+    shape = "<visual><geometry>{}</geometry></visual>"
+    shapes = [shape.format('<mesh filename="lost.stl"/>'), shape.format('<sphere radius="0.1"/>'), ""]
+    inertia = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    links = "".join(f'<link name="l{k}">{each}{inertia}</link>' for k, each in enumerate(shapes))
+    joints = "".join(
+        f'<joint name="j{k}" type="continuous"><parent link="{"base" if k == 0 else f"l{k - 1}"}"/><child link="l{k}"/>'
+        f'<origin xyz="0 0 0.5"/><axis xyz="0 1 0"/></joint>'
+        for k in range(3)
+    )
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm"><link name="base"/>{links}{joints}</robot>')
+    with pytest.warns(lw.ModelWarning, match=r"not drawn: .*lost\.stl"):
+        text = page_file(lw.load(tmp_path / "arm.urdf"))
+    assert {part["body"] for part in data_of(text)["parts"] if part["group"] == "meshes"} == {0, 1}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.optimal.walking.feet import feet_of
 
 pages = pytest.importorskip("linkwise.view.page")
 pytest.importorskip("viser")
@@ -69,3 +70,13 @@ def test_the_trunk_follows_its_handle_while_the_feet_stay(page):
     assert "the ground carries" in body.says.content
     body.stop()
     assert body.handle is None
+
+
+def test_a_trunk_that_may_touch_the_ground_is_no_foot():
+    robot = quadruped()
+    trunk = lw.Contact("body", radius=0.05, friction=0.5, name="trunk")
+    touching = robot.with_contacts([trunk, *robot.contacts])
+    stand = np.array([0.0, 0.6, -1.2] * 4)
+    assert feet_of(touching, None, stand, 0.02).names == feet_of(robot, None, stand, 0.02).names
+    with pytest.raises(lw.LinkwiseError, match="no contacts to take them from"):
+        feet_of(robot.with_contacts([trunk]), None, stand, None)

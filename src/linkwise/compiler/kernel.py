@@ -86,6 +86,7 @@ class Kernel(Portable):
         self.shapes: Mapping[str, tuple[int, ...]] = {}  # of inputs that may be given as matrices
         self.written_out: Callable[[str], Program] | None = None  # makes the program without its loops
         self.traced: TracedFunction | None = None  # the function, where it was written in the language
+        self.one_by_one = False  # states of a batch take no lanes, because turns of loops inside fill them
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -262,7 +263,7 @@ class Kernel(Portable):
             wanted = threads.wanted(wanted)
         if count == 0:
             return
-        width = 1 if count == 1 else host.lanes(dtype)
+        width = 1 if count == 1 or self.one_by_one else host.lanes(dtype)
         native = self._natives[dtype].form(width, quick=count <= MOST_QUICK_STATES)
         arguments = np.array(words, np.int64)
         if wanted is None:

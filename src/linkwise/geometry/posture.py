@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from linkwise.core.products import length, times
+from linkwise.geometry.keyframes import keyframe_position
 from linkwise.geometry.skeleton import Skeleton, body_poses, skeleton
 from linkwise.model import Model, Transform
 from linkwise.model.joint import Joint
@@ -55,6 +56,16 @@ def bent_position(model: Model) -> np.ndarray:
             score = _score(model, solids, up, q)
             best, most = (q, score) if score > most else (best, most)
     return best
+
+
+def first_position(model: Model) -> np.ndarray:
+    """A position in which a robot is shown first, shape (nq,): that of a keyframe of its file, else a bent one.
+
+    Args:
+        model: the robot.
+    """
+    stated = keyframe_position(model)
+    return bent_position(model) if stated is None else stated
 
 
 def _has_limbs(model: Model) -> bool:

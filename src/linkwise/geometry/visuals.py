@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from linkwise.errors import ModelError
+from linkwise.formats.mjcf.files import expanded
 from linkwise.formats.xml import Element, parse_xml
 from linkwise.geometry.looks import MAX_VISUALS, Looks, Visual
 from linkwise.geometry.mesh_files import MeshFiles, find_mesh, folders_of
@@ -42,6 +43,10 @@ def read_looks(
         return Looks()
     root = parse_xml(data, str(file))
     if root.tag == "mujoco":
+        try:
+            root = expanded(root, str(file), [str(folder) for folder in folders])
+        except ModelError as error:
+            return Looks((), (str(error),))
         return mjcf_looks(root, MeshFiles(folders_of(file, folders)), purpose)
     if root.tag != "robot":
         return Looks()

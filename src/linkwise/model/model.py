@@ -191,7 +191,8 @@ class Model:
         if len(leaves) == 1:
             return leaves[0]
         raise UnknownNameError(
-            f"{self.name} has {len(leaves)} leaves; name the frame: one of {', '.join(leaves)}"
+            f"{self.name} has {len(leaves)} leaves; name the frame: one of {', '.join(leaves)}, or any other link "
+            "(frame=NAME, --frame NAME)"
         )
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -25,6 +25,8 @@ LENGTHS = (1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-5, 2.0**-6, 2.0**-8)
 """Step sizes that are tried: short ones where limits bend the cost sharply."""
 GAP = {"float64": 1e-8, "float32": 1e-3}  # a larger sum of gaps is open
 ROUND_OFF = 1e-7  # relative improvement: a smaller promise, with no step that is better, is one of round-off
+NEAR = 1e-5  # relative improvement that is left: before, second derivatives may lead to another optimum
+PATIENCE = 30  # iterations without second derivatives of the dynamics
 HOPELESS = 1e-2  # regularisation from which on such a problem is left
 FEW = {"float64": 0.0, "float32": 1e-5}  # relative improvement that cannot be told in this precision
 
@@ -66,20 +68,28 @@ class Descent:
     def minimise(self, problem: Problem, active: np.ndarray, tolerance: np.ndarray, most: int) -> None:
         """Iterate until no step is expected to improve the cost.
 
+        Gauss and Newton's method leaves out second derivatives of the dynamics. Where torques of a motion are large it
+        converges slowly, so that motions which are ``NEAR`` an optimum after ``PATIENCE`` iterations go on with them.
+
         Args:
             problem: the problem, with or without barriers.
             active: which rows, (B,).
             tolerance: relative improvement that is not worth a step, (B,).
             most: iterations of a row in all.
         """
-        kernel = kernel_of(problem, 1, self.steps)
+        taken, curved = np.zeros(len(active), int), np.zeros(len(active), bool)
         self.stationary[active] = self.stuck[active] = False
         self.mu[active], self.gap[active] = 0.0, np.inf
         going = active & (self.iterations < most) & ~self.failed
         while going.any():
             at = np.flatnonzero(going)
             before, used = self.gap[at], self.mu[at]
-            self._iterate(kernel, at)
+            for bent in (False, True):
+                some = at[curved[at] == bent]
+                if some.size:
+                    self._iterate(kernel_of(problem, 1, self.steps, bent), some)
+            self.history.append(self.cost.copy())
+            taken[at] += 1
             enough = np.maximum(tolerance[at], FEW[self.dtype])
             open_ = np.maximum(before, self.gap[at]) > GAP[self.dtype]
             promise = 0.5 * np.abs(self.of("expected")[at]) / self._scale(at)
@@ -96,6 +106,9 @@ class Descent:
             self.failed[at] = ~np.isfinite(self.cost[at])
             over = self.stationary | self.stuck | self.failed | (self.iterations >= most)
             going = going & ~over
+            if problem.dynamics.bends:
+                slow = at[small & (promise <= NEAR) & (taken[at] >= PATIENCE) & ~curved[at] & going[at]]
+                curved[slow], self.mu[slow] = True, 0.0
 
     def _iterate(self, kernel: Kernel, at: np.ndarray) -> None:
         N = self.problem.horizon
@@ -109,7 +122,6 @@ class Descent:
         )
         self.first[at] = np.where(np.isnan(self.first[at]), self.cost[at], self.first[at])
         self.iterations[at] += 1
-        self.history.append(self.cost.copy())
 
     def _scale(self, at: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore"):
@@ -120,10 +132,10 @@ class Descent:
         return limit_values(self.problem, self.xs, self.us, self.p, self.problem.limited)
 
 
-def kernel_of(problem: Problem, iterations: int, steps: tuple[float, ...]) -> Kernel:
+def kernel_of(problem: Problem, iterations: int, steps: tuple[float, ...], curved: bool = False) -> Kernel:
     """The iteration of a problem, shared by all problems of the same structure."""
-    key = ("iteration", problem.horizon, iterations, steps, problem.barrier)
-    made = {"iterations": iterations, "steps": steps, "constant_time": False}
+    key = ("iteration", problem.horizon, iterations, steps, problem.barrier, curved)
+    made = {"iterations": iterations, "steps": steps, "constant_time": False, "curved": curved}
     return _shared(problem, key, lambda: iteration(problem, **made))
 
 

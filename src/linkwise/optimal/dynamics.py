@@ -45,6 +45,8 @@ SEMI_IMPLICIT = "semi_implicit_euler"
 PARTS_FROM = 12
 """Velocity coordinates from which derivatives of a step are computed with loops: written out, their solutions with the
 mass matrix would be most of the program."""
+MOST_BENT = 4
+"""Joints up to which second derivatives of a step are written out."""
 STIFF = 0.5
 """Part of its speed that viscous friction takes from a joint in a step, from which it is implicit."""
 LEAST_SPEED = 0.01  # [rad/s or m/s] over which dry friction changes its direction
@@ -285,6 +287,21 @@ class Dynamics:
         method = "kalman" if self._by_graph else "compound_link"
         qdd = self._outputs("forward_dynamics", method, q=q, qd=qd, tau=self.torques(u))["qdd"]
         return self._step_of(x, u, qdd, *slopes)
+
+    @property
+    def bends(self) -> bool:
+        """Whether ``curvature`` is there: for arms whose second derivatives are written out."""
+        plain = not (self.in_parts or self.timed or self.remembers or self.contacts or self.through)
+        return plain and self.flat and self.structured and self.dof <= MOST_BENT
+
+    def curvature(self, x: Sequence[Scalar], u: Sequence[Scalar], ahead: Sequence[Scalar]) -> Rows:
+        """Σ aheadᵢ ∂²q̇'ᵢ/∂(x, u)², of which those of q' follow: δq' = δq + h δq̇'. x and u are symbols."""
+        graph, inputs = _graph_of([*x, *u]), [*x, *u]
+        total: Any = graph.lift(0.0)
+        for weight, value in zip(ahead, self.next_state(x, u)[self.nq :], strict=True):
+            total = total + weight * value
+        (gradient,) = jacobian([total], inputs)
+        return [list(row) for row in jacobian(list(gradient), inputs)]
 
     @property
     def in_parts(self) -> bool:

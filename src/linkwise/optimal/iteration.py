@@ -33,7 +33,12 @@ NAME = "iteration"
 
 
 def iteration(
-    problem: Problem, *, iterations: int = 1, steps: Sequence[float] = STEPS, constant_time: bool = True
+    problem: Problem,
+    *,
+    iterations: int = 1,
+    steps: Sequence[float] = STEPS,
+    constant_time: bool = True,
+    curved: bool = False,
 ) -> Kernel:
     """A kernel that does iterations of the solver, for one problem or many at once.
 
@@ -50,19 +55,23 @@ def iteration(
         iterations: how many, from 1 on.
         steps: step sizes that are tried in each, from (0, 1].
         constant_time: whether all step sizes are tried in any case; else only the longest, where that is taken.
+        curved: whether second derivatives of the dynamics count (Newton's method in place of Gauss and Newton's); for
+            arms of up to 4 joints.
 
     Raises:
-        ProblemError: a number of iterations below 1, or no step size.
+        ProblemError: a number of iterations below 1, no step size, or a robot without second derivatives.
     """
     count = whole_number("iterations", iterations, 1)
     sizes = step_sizes(steps)
     own = problem.key()
-    constant_time = flag("constant_time", constant_time)
-    key = None if own is None else own + repr((problem.horizon, count, sizes, constant_time)).encode()
+    constant_time, curved = flag("constant_time", constant_time), flag("curved", curved)
+    if curved and not problem.dynamics.bends:
+        raise ProblemError(f"curved: there are no second derivatives of the dynamics of {problem.robot.name}")
+    key = None if own is None else own + repr((problem.horizon, count, sizes, constant_time, curved)).encode()
     inputs = {name: count_of(shape) for name, shape in input_shapes(problem).items()}
 
     def build(dtype: Any) -> Any:
-        return iteration_program(problem, count, sizes, dtype, constant_time)
+        return iteration_program(problem, count, sizes, dtype, constant_time, curved)
 
     return Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
 
@@ -99,14 +108,21 @@ def output_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 
 def iteration_program(
-    problem: Problem, iterations: int, steps: Sequence[float], dtype: Dtype, constant_time: bool = True
+    problem: Problem,
+    iterations: int,
+    steps: Sequence[float],
+    dtype: Dtype,
+    constant_time: bool = True,
+    curved: bool = False,
 ) -> ProcedureNest:
     """The loops in one precision."""
 
-    shape = stage_shape(problem)
+    shape = stage_shape(problem, curved)
 
     def function(**given: Any) -> dict[str, Any]:
-        return iterated(problem, shape, steps, iterations, dtype, given, constant_time=constant_time)
+        return iterated(
+            problem, shape, steps, iterations, dtype, given, constant_time=constant_time, curved=curved
+        )
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
@@ -123,10 +139,13 @@ def iterated(
     given: dict[str, Any],
     plans: bool = False,
     constant_time: bool = True,
+    curved: bool = False,
 ) -> dict[str, Any]:
     """What iterations leave, inside a traced function; those of problems with contacts have phases."""
     kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
-    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given, plans, constant_time).run(iterations)
+    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given, plans, constant_time, curved).run(
+        iterations
+    )
 
 
 def count_of(shape: tuple[int, ...]) -> int:

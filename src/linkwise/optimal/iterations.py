@@ -56,6 +56,7 @@ class Iterations:
         given: inputs by name.
         plans: whether these are plans of predictive control, whose gaps are closed first (``exact_weight``).
         constant_time: whether all step sizes are tried in any case.
+        curved: whether second derivatives of the dynamics count, see ``Dynamics.bends``.
     """
 
     def __init__(
@@ -67,8 +68,9 @@ class Iterations:
         given: dict[str, Any],
         plans: bool = False,
         constant_time: bool = True,
+        curved: bool = False,
     ):
-        self.plans = plans
+        self.plans, self.curved = plans, curved
         self.first = len(steps) if constant_time else 1
         """How many step sizes are tried at first."""
         self.still = variable(1.0)  # negative where the others are needed
@@ -324,7 +326,20 @@ class Iterations:
         turns = [[block[r] for block in matrix] for matrix in self.turns] if self.shape.turned else ((), ())
         riccati.next_value(self.gaps[k + 1], self.mu.value, turns)
         cost = {name: block[r] for name, block in self.hessians.items()}
+        if self.curved:
+            reads = [self.x[k], self.u[k], self.p[k], riccati.ahead, *cost.values()]
+            straight(self._bent, reads, list(cost.values()))
         riccati.stage(self.slopes[r], self.gradients[r], cost, self.room, self.mu.value, self.k[k], self.K[k])
+
+    def _bent(self, x: Any, u: Any, p: Any, ahead: Any, *blocks: Any) -> list[list[Scalar]]:
+        """Blocks of the Hessian with the second derivatives of the dynamics, weighted by the gradient ``ahead`` of the
+        value function of the next stage."""
+        H = self.problem._dynamics_of(x, u, p).curvature(x, u, ahead)
+        places = self.shape.blocks.values()
+        return [
+            [value + H[i][j] for value, (i, j) in zip(block, at, strict=True)]
+            for block, at in zip(blocks, places, strict=True)
+        ]
 
     def _try_steps(self, first: Any, stop: Any) -> None:
         """A rollout for each of some step sizes."""
@@ -471,18 +486,22 @@ class Iterations:
             row[i] = value
 
 
-def stage_shape(problem: Problem) -> Shape:
-    """Sizes, and which entries of the Hessian are not always zero."""
+def stage_shape(problem: Problem, curved: bool = False) -> Shape:
+    """Sizes, and which entries of the Hessian are not always zero; ``curved`` ones have second derivatives of the
+    dynamics."""
     graph = Graph()
     x, u, p = graph.inputs("x", problem.ns), graph.inputs("u", problem.nu), graph.inputs("p", problem.np)
     cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
     size = problem.nx + problem.nu
     dynamics = problem.dynamics
+    matrices = [cost.hessian]
+    if curved:
+        matrices.append(problem._dynamics_of(x, u, p).curvature(x, u, graph.inputs("ahead", dynamics.dof)))
     entries = frozenset(
         (i, j)
         for i in range(size)
         for j in range(i + 1)
-        if problem.weighs_forces or graph.lift(cost.hessian[i][j]) is not graph.zero
+        if problem.weighs_forces or any(graph.lift(H[i][j]) is not graph.zero for H in matrices)
     )
     shifted = dynamics.dof if dynamics.structured and not (dynamics.remembers or dynamics.timed) else 0
     turned = tuple(dynamics.blocks) if shifted else ()

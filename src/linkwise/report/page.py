@@ -86,7 +86,7 @@ class Commands:
 
     def html(self) -> str:
         return "".join(
-            f'<div class="command"><p>{escape(words)}</p><pre><code>{escape(typed)}</code></pre>'
+            f'<div class="command"><p>{escape(words)}</p><pre tabindex="0"><code>{escape(typed)}</code></pre>'
             f'<button type="button" class="copy" aria-label="Copy: {escape(typed)}">Copy</button></div>'
             for words, typed in self.rows
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from linkwise.bench.comparison import Timing
 from linkwise.errors import LinkwiseError
+from linkwise.geometry.posture import first_position
 from linkwise.report import (
     Bar,
     Figure,
@@ -21,7 +22,6 @@ from linkwise.report import (
     Section,
     Text,
     Warned,
-    bent_position,
     cell_map,
     sections,
 )
@@ -63,7 +63,7 @@ def tour_report(tour: Tour, command: str = "") -> Report:
 
 def _robot(tour: Tour) -> Section:
     model = tour.robot
-    position = bent_position(model)
+    position = first_position(model)
     shown = sections.robot(model, position, caption="drawn from its kinematics, at one of many positions")
     return Section(f"What is in {Path(tour.source).name}", [*_movable(tour), *shown.parts])
 
@@ -74,12 +74,12 @@ def _movable(tour: Tour) -> list[Framed | Text]:
     plays = not isinstance(found, str) and found.robot.joint_names == robot.joint_names
     motion = found.trajectory if not isinstance(found, str) and plays else None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about meshes: the page itself says which are missing
-            page = page_file(robot, motion=motion, q=bent_position(robot))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            page = page_file(robot, motion=motion)
     except LinkwiseError as error:
         return [Text(f"No movable view: {_sentence(str(error))}")]
-    return [Framed(f"{robot.name}, to move", page)]
+    return [Framed(f"{robot.name}, to move", page), *(Text(_sentence(str(each.message))) for each in caught)]
 
 
 def _odd(odd: Sequence[str]) -> Section:

@@ -19,6 +19,14 @@
       const parts = button.className;
       name(button, /close/i.test(parts) ? "close" : "settings of the page");
     }
+    for (const bars of document.querySelectorAll(".lw-bars")) { // of many joints: they scroll, so that the tabs stay in sight
+      const box = bars.parentElement;
+      if (bars.children.length < 16 || box.style.maxHeight) continue;
+      Object.assign(box.style, {maxHeight: "42vh", overflowY: "auto"});
+      box.tabIndex = 0;
+      box.setAttribute("role", "group");
+      name(box, "torques");
+    }
     const root = document.getElementById("root");
     if (root && !root.hasAttribute("role")) root.setAttribute("role", "main");
     for (const canvas of document.querySelectorAll("canvas[data-engine]")) {
@@ -36,12 +44,15 @@
   for (const kind of ["keydown", "keyup"]) document.body.addEventListener(kind, event => {
     if (event.target.closest?.("[role=slider], [role=tab], input, textarea, select, button")) event.stopPropagation();
   });
-  let waiting = false;
-  const later = () => {
+  let waiting = false, again = false;
+  const later = () => { // at once, then at most five times a second
+    again = waiting;
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; mended(); }, 200);
+    mended();
+    setTimeout(() => { waiting = false; if (again) later(); }, 200);
   };
-  new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true});
+  // a control that is drawn anew loses its name without a new element
+  new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true, attributeFilter: ["aria-label"]});
   later();
 })(TITLE);

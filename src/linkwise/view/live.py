@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.errors import ConstraintError
 from linkwise.functions.arrays import run_on_arrays
 from linkwise.functions.table import FUNCTIONS, Setting
-from linkwise.geometry.posture import bent_position
+from linkwise.geometry.posture import first_position
 from linkwise.robot.kernels import is_straight
 from linkwise.robot.robot import Robot
 from linkwise.view.dials import dials_of, positions, values_of
@@ -128,8 +128,8 @@ def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def home(robot: Robot) -> np.ndarray:
-    """Initial position: bent, above the floor; within the ranges of the sliders."""
-    return positions(robot, np.clip(values_of(robot, bent_position(robot)), *ranges(robot)))
+    """Initial position: that of a keyframe, else bent, above the floor; within the ranges of the sliders."""
+    return positions(robot, np.clip(values_of(robot, first_position(robot)), *ranges(robot)))
 
 
 def ball_radius(mass: float) -> float:

@@ -78,8 +78,8 @@ def skeleton_parts(robot: Robot, bones: Skeleton, *, ghost: bool = False) -> lis
     return parts
 
 
-def mesh_parts(robot: Robot, looks: Looks) -> list[ScenePart]:
-    """The meshes of the file."""
+def mesh_parts(robot: Robot, looks: Looks, bones: Skeleton) -> list[ScenePart]:
+    """The meshes of the file; a body of which no mesh could be read is drawn from its kinematics beside the others."""
     known = set(robot.link_names)
     parts = []
     for k, visual in enumerate(v for v in looks.visuals if v.link in known):
@@ -88,6 +88,11 @@ def mesh_parts(robot: Robot, looks: Looks) -> list[ScenePart]:
         parts.append(
             ScenePart("meshes", body, f"visual{k}", visual.part.mesh, colour, pose @ visual.pose, double=True)
         )
+    lost = {robot.carrier(link)[0] for link in looks.missing & known} - {part.body for part in parts}
+    if parts:
+        for k, rod in enumerate(rod for rod in bones.capsules if rod.body in lost):
+            mesh = solids.capsule(rod.start, rod.end, rod.radius)
+            parts.append(ScenePart("meshes", rod.body, f"lost{k}", mesh, METAL, Transform.identity()))
     return parts
 
 

@@ -77,7 +77,9 @@ class RobotScene:
         reach = self.bones.reach
         shown = skeleton_parts(robot, self.bones, ghost=ghost)
         if not ghost:
-            shown += mesh_parts(robot, looks) + mass_parts(robot, reach) + held_parts(robot, reach)
+            shown += (
+                mesh_parts(robot, looks, self.bones) + mass_parts(robot, reach) + held_parts(robot, reach)
+            )
             shown += contact_shape_parts(robot)
         for part in shown:
             self._add(part)

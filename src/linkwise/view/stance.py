@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.geometry.keyframes import keyframe_position
 from linkwise.motion import reach_frames
 from linkwise.optimal.walking.feet import Feet, feet_of
 from linkwise.robot.robot import Robot
@@ -22,6 +23,8 @@ def natural(robot: Robot, near: np.ndarray) -> np.ndarray:
     if not stands(robot):
         return near
     try:
+        if keyframe_position(robot) is not None:
+            return feet_of(robot, None, near, None).stand
         return standing(robot, near).stand
     except LinkwiseError:  # no feet
         return near

@@ -213,11 +213,7 @@ class Printer:
                     self._close()
                 case Declare():
                     for register, start in statement.registers.items():
-                        spelled = self._registers[register] = f"s{len(self._registers)}"
-                        value = (
-                            self.element(start) if isinstance(start, Element) else self.dialect.number(start)
-                        )
-                        self._line(f"{self.dialect.real} {spelled} = {value};")
+                        self._registers[register] = self.declared(start)
                 case Let():
                     constant = "" if statement.name in changed(self.nest.body) else "const "
                     self._line(
@@ -229,6 +225,13 @@ class Printer:
                     self.barrier()
                 case Join():
                     raise TraceError("lanes that work on one state are written for LLVM alone")
+
+    def declared(self, start: Place | float) -> str:
+        """A variable for what a loop carries, with its first value."""
+        spelled = f"s{len(self._registers)}"
+        value = self.element(start) if isinstance(start, Element) else self.dialect.number(start)  # type: ignore[arg-type]
+        self._line(f"{self.dialect.real} {spelled} = {value};")
+        return spelled
 
     def barrier(self) -> None:
         """One thread works on a state: nothing to wait for."""

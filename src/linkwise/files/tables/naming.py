@@ -91,6 +91,12 @@ def _only(table: NumberTable, quantity: str, joints: Sequence[str], found: dict[
     return next(iter(found.values()))
 
 
+def has_joint(table: NumberTable, quantity: str, joint: str) -> bool:
+    """Whether a column of the quantity has the name of a joint in its own."""
+    names = [plain(name) for name in table.names or ()]
+    return any(_by_joint(names, word, [joint]) for word in WORDS[quantity])
+
+
 def is_planned(prefix: str) -> bool:
     """Whether a prefix says that a signal was wanted or computed, not measured."""
     return not PLANNED.isdisjoint(prefix.split("_"))

@@ -36,6 +36,17 @@ _OTHER_SPELLINGS = {
 }
 _KNOWN = {unit for units in FACTORS.values() for unit in units}
 LONGEST_NAME = 500  # characters of a name in which a unit is looked for
+_LAST_WORDS = {  # units as the last word of a name; those of one letter are too often something else
+    **{unit: unit for unit in ("deg", "rad", "mm", "ms", "us", "ns", "rpm", "turns")},
+    "degrees": "deg",
+    "radians": "rad",
+    "nm": "Nm",
+    "nmm": "Nmm",
+    "knm": "kNm",
+    "ma": "mA",
+}
+_SUFFIX = re.compile(rf"(.+)_({'|'.join(_LAST_WORDS)})(?:_(?:per_)?s(2?))?", re.IGNORECASE)
+_RATES = ("deg", "rad", "mm")
 _BRACKETS = re.compile(r"(.*?)\s*(?:\[([^\[\]]+)\]|\(([^()]+)\))")
 
 
@@ -52,9 +63,22 @@ def is_unit(text: str) -> bool:
 
 
 def split(name: str) -> tuple[str, str]:
-    """A column's name and its unit: ``q1 [deg]`` is q1 in deg. The unit is "" where none is known."""
+    """A column's name and its unit: ``q1 [deg]`` and ``q1_deg`` are q1 in deg, ``v1_deg_s`` is v1 in deg/s.
+
+    The unit is "" where none is known.
+    """
     found = _BRACKETS.fullmatch(name.strip()) if len(name) <= LONGEST_NAME else None
     unit = (found[2] or found[3]) if found else ""
     if found is None or not found[1] or not is_unit(unit):
-        return name, ""
+        return _last_word(name.strip()) or (name, "")
     return found[1], spelled(unit)
+
+
+def _last_word(name: str) -> tuple[str, str] | None:
+    found = _SUFFIX.fullmatch(name) if len(name) <= LONGEST_NAME else None
+    if found is None:
+        return None
+    unit = _LAST_WORDS[found[2].lower()]
+    if found[3] is None:
+        return found[1], unit
+    return (found[1], f"{unit}/s{'²' if found[3] else ''}") if unit in _RATES else None

@@ -12,7 +12,7 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.files.tables import NumberTable, TableError, read
 from linkwise.files.tables.columns import find_columns, in_si_units
-from linkwise.files.tables.naming import is_planned, left_out, plain
+from linkwise.files.tables.naming import has_joint, is_planned, left_out, plain
 from linkwise.files.tables.units import FACTORS
 from linkwise.identify.errors import LogError
 from linkwise.identify.recordings import units
@@ -159,7 +159,7 @@ def _from_one(table: NumberTable, layout: Layout, robot: Robot, base: BaseColumn
     _choose_effort(table, layout, places, notes)
     if places["position"] is None:
         raise LogError(
-            f"{table.path}: no columns of positions for {robot.dof} joints{table.listed()}; "
+            f"{table.path}: no columns of positions for {_lacking(table, joints)}{table.listed()}; "
             "name them in the layout (columns.position)"
         )
     if places["torque"] is None and places["current"] is None:
@@ -174,6 +174,15 @@ def _from_one(table: NumberTable, layout: Layout, robot: Robot, base: BaseColumn
     notes.append(left_out(table, places["position"], joints))
     found |= {quantity: table.values[:, columns] for quantity, columns in base.places.items()}
     return found, _columns_in_use(table, places | dict(base.places), tuple(filter(None, notes))), named
+
+
+def _lacking(table: NumberTable, joints: Sequence[str]) -> str:
+    """The joints of which a table has no positions: by name where it has those of others, else their number."""
+    without = [joint for joint in joints if not has_joint(table, "position", joint)]
+    if len(without) == len(joints):
+        return f"{len(joints)} joints"
+    still = " ".join(f"--lock {joint}=POSITION" for joint in without)
+    return f"{', '.join(without)} ({still} where it did not move)"
 
 
 def _columns_in_use(

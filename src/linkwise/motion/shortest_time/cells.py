@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from linkwise.core.once import once
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.shortest_time.paths import JointPath, Splines
 from linkwise.motion.trajectory import Moment
@@ -100,10 +102,17 @@ class SplineCells(Cells):
 
     def __init__(self, knots: np.ndarray, coefficients: np.ndarray, nodes: np.ndarray):
         self.knots, self.coefficients, self.nodes = knots, coefficients, nodes
-        self.lengths = np.diff(nodes)
-        middle = 0.5 * (nodes[1:] + nodes[:-1])
-        self.piece = np.clip(np.searchsorted(knots, middle, side="right") - 1, 0, len(knots) - 2)
-        self.stops = np.zeros(len(nodes), dtype=bool)
+        self.lengths = nodes[1:] - nodes[:-1]
+
+    @once
+    def piece(self) -> np.ndarray:
+        """The piece of the spline in which each cell is."""
+        middle = 0.5 * (self.nodes[1:] + self.nodes[:-1])
+        return np.clip(np.searchsorted(self.knots, middle, side="right") - 1, 0, len(self.knots) - 2)
+
+    @once
+    def stops(self) -> np.ndarray:  # type: ignore[override]
+        return np.zeros(len(self.nodes), dtype=bool)
 
     def at(self, cell: np.ndarray, rho: np.ndarray) -> Moment:
         piece = self.piece[cell]
@@ -124,12 +133,17 @@ class SplineCells(Cells):
 
 def cubics(c: np.ndarray, t: np.ndarray) -> Moment:
     """Cubic polynomials with coefficients (..., 4, n) and their derivatives at t (..., 1)."""
-    c0, c1, c2, c3 = (c[..., k, :] for k in range(4))
+    return Moment(*cubic([c[..., k, :] for k in range(4)], t))
+
+
+def cubic(c: Any, t: Any) -> tuple[Any, Any, Any]:
+    """c₀ + c₁ t + c₂ t² + c₃ t³ and its derivatives, of arrays or scalars."""
+    c0, c1, c2, c3 = c
     bend = c3 * t
     q = ((bend + c2) * t + c1) * t + c0
-    bend *= 3.0
+    bend = 3.0 * bend
     first = (bend + 2.0 * c2) * t + c1
-    return Moment(q, first, 2.0 * (bend + c2))
+    return q, first, 2.0 * (bend + c2)
 
 
 def spline_nodes(splines: Splines, cells: int, grid: np.ndarray | None = None) -> np.ndarray:

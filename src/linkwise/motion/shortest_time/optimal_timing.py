@@ -17,9 +17,10 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.errors import ArgumentError, ShapeError
 from linkwise.motion import arguments
-from linkwise.motion.shortest_time import verified
+from linkwise.motion.shortest_time import one_call, verified
 from linkwise.motion.shortest_time.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
 from linkwise.motion.shortest_time.infeasible import explained, not_kept
+from linkwise.motion.shortest_time.one_call import KEPT, ROUNDS, SETTLED, SETTLING, SLOWER
 from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
 from linkwise.motion.shortest_time.optimal_motion import (
     InfeasiblePathError,
@@ -29,31 +30,23 @@ from linkwise.motion.shortest_time.optimal_motion import (
 )
 from linkwise.motion.shortest_time.path_limits import (
     CREEP,
-    TURNING,
     Limits,
     Strips,
     check_speed,
     limits_of,
-    peak,
 )
 from linkwise.motion.shortest_time.path_shape import path_cells
 from linkwise.motion.shortest_time.paths import Splines, joint_path, way_points
 from linkwise.motion.shortest_time.reachability import Found, passes
+from linkwise.motion.shortest_time.turning import with_turning_points
 from linkwise.motion.trajectory import Moment
 from linkwise.robot.robot import Robot
 
 CELLS = 100
-ROUNDS = 10  # of passes, each with larger margins where limits were exceeded
-SETTLING = 5  # more rounds, for friction that depends on the speed
-SETTLED = 1e-4  # relative change of the times at which friction counts as that of the solution
-KEPT = 3e-6  # of every limit: the margin from the start
-SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
 MUCH_SLOWER = 0.5  # the same on the finest grid
 REFINED = 3  # grids, each with cells half as long, before the attempt ends
 ATTEMPTS = 8  # grids, each with cells halved in which the motion exceeds a limit
 LAW = 0.6  # cells of the time law of motions with limited jerk, for each cell along the path
-FOUND = 1e-13  # of a cell: where a joint turns back
-NARROW = 1e-4  # share of a cell: no grid point is put nearer to its ends
 BLOCK = 64  # paths in one call of the passes
 
 
@@ -118,12 +111,12 @@ def time_optimal(
         return _smooth(limits, path, _jerks(robot, jerk, speeds), cells, grid)
     if isinstance(path, (list, tuple)) and path and not _are_numbers(path):
         made = [_cells(robot, one, cells, grid, f"path[{k}]") for k, one in enumerate(path)]
-        return _many(limits, made, speeds, threads)
+        return TimeOptimalMotions(_many(limits, made, speeds, threads))
     points = arguments.finite("path", path) if not (callable(path) or _is_path(path)) else None
     if points is not None and points.ndim == 3:
         return _many_splines(limits, points, cells, grid, speeds, threads)
     one = _cells(robot, path if points is None else points, cells, grid, "path")
-    return _single(limits, one, speeds)
+    return _in_one_call(limits, one, speeds) or _single(limits, one, speeds)
 
 
 def _jerks(robot: Robot, jerk: Any, speeds: tuple[float, float]) -> np.ndarray:
@@ -184,11 +177,33 @@ def _cells(robot: Robot, path: Any, count: int, grid: np.ndarray | None, name: s
     if not isinstance(path, (np.ndarray, list, tuple)):
         joint_path(robot, path, name)  # raises
     splines = Splines(way_points(path, robot.dof, name)[np.newaxis])
-    nodes = spline_nodes(splines, count, grid)
-    return SplineCells(splines.knots[0], splines.coefficients[0], nodes[0])
+    return SplineCells(splines.knots[0], splines.coefficients[0], spline_nodes(splines, count, grid)[0])
 
 
 # -- one path ---------------------------------------------------------------------------------------------------------
+
+
+def _in_one_call(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOptimal | None:
+    """The motion along one path by one call of compiled code; None where that finds none."""
+    rows = None if any(speeds) else one_call.rows_of(limits)
+    if rows is None or not isinstance(cells, SplineCells):
+        return None
+    knots, coefficients, nodes = cells.knots, cells.coefficients, cells.nodes
+    (found,) = one_call.fastest(
+        limits, rows, knots[np.newaxis], coefficients[np.newaxis], nodes[np.newaxis], 1
+    )
+    return None if found is None else _checked(limits, SplineCells(knots, coefficients, found.nodes), found)
+
+
+def _checked(limits: Limits, cells: SplineCells, found: one_call.Fastest) -> TimeOptimal | None:
+    """The motion, if limits are kept where that was unclear."""
+    x = found.x
+    if found.unclear.size:
+        one, most = cells.lengths[np.newaxis], np.full(1, SLOWER)
+        (x,), (kept,), _ = verified.slower(limits, _along(cells), x[np.newaxis], one, most, 1, found.unclear)
+        if not kept:
+            return None
+    return TimeOptimal(limits, cells, x)
 
 
 def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOptimal:
@@ -196,7 +211,7 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
     beyond: verified.Excess | None = None
     x = np.zeros(0)
     for attempt in range(ATTEMPTS):
-        cells = _turning(limits, cells)
+        cells = with_turning_points(limits, cells)
         moment = Moment(*(array[np.newaxis] for array in cells.samples()))
         last = attempt == ATTEMPTS - 1
         problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
@@ -409,45 +424,6 @@ class Problem:
         return (high < low) | (start > high * (1 + 1e-9) + 1e-15) | (start < low * (1 - 1e-9) - 1e-15)
 
 
-def _turning(limits: Limits, cells: Cells) -> Cells:
-    """Grid points where a joint with dry friction turns back: its friction jumps there."""
-    for _ in range(4 if limits.turns else 0):
-        first = cells.samples().qd
-        small = TURNING * np.abs(first).max()
-        samples = np.where(np.abs(first) < small, 0.0, first)
-        back = (peak(samples) > small) & (peak(-samples) > small)
-        ends = samples[:, 0] * samples[:, -1]
-        twice, once = np.nonzero(back & (ends >= 0))[0], np.nonzero(back & (ends < 0))
-        if not twice.size and not once[0].size:
-            break
-        cells = _divided(cells, *once) if not twice.size else cells.halved(np.unique(twice))
-    return cells
-
-
-def _divided(cells: Cells, cell: np.ndarray, joint: np.ndarray) -> Cells:
-    """The cells divided where the tangents of joints change their signs, by regula falsi (Illinois)."""
-    k = np.arange(cell.size)
-    low, high = np.zeros(cell.size), np.ones(cell.size)
-    f, g = (cells.at(cell, end).qd[k, joint] for end in (low, high))
-    for _ in range(12):
-        apart = np.sign(f) * np.sign(g) < 0  # otherwise the zero is found: at ``high``
-        middle = np.where(apart, (low * g - high * f) / np.where(apart, g - f, 1.0), high)
-        value = cells.at(cell, middle).qd[k, joint]
-        other = np.sign(value) * np.sign(g) < 0
-        low, f = np.where(other & apart, high, low), np.where(other & apart, g, 0.5 * f)
-        moved = np.abs(middle - high).max(initial=0.0)
-        high, g = middle, np.where(apart, value, 0.0)
-        if moved < FOUND:
-            break
-    inner = (high > NARROW) & (high < 1 - NARROW)
-    cell, high = cell[inner], high[inner]
-    order = np.lexsort((high, cell))  # joints may turn back together
-    cell, high = cell[order], high[order]
-    apart = np.ones(cell.size, dtype=bool)
-    apart[1:] = (np.diff(cell) > 0) | (np.diff(high) > NARROW)
-    return cells.divided_at(cell[apart], high[apart])
-
-
 # -- many paths -------------------------------------------------------------------------------------------------------
 
 
@@ -464,9 +440,43 @@ def _many_splines(
     if points.shape[2] != dof or points.shape[1] < 2:
         raise ShapeError(f"path: expected way-points of shape (paths, m, {dof}), m ≥ 2; got {points.shape}")
     near = np.linalg.norm(np.diff(points, axis=1), axis=-1) <= 1e-12
-    if limits.turns or near.any() or not len(points):
-        made = [_cells(limits.robot, one, count, grid, f"path[{k}]") for k, one in enumerate(points)]
-        return _many(limits, made, speeds, threads)
+    rows = None if any(speeds) or near.any() else one_call.rows_of(limits)
+    motions: list[Any] = [None] * len(points)
+    for start in range(0, len(points), BLOCK):
+        if rows is None:
+            break
+        splines = Splines(points[start : start + BLOCK])
+        nodes = spline_nodes(splines, count, grid)
+        found = one_call.fastest(limits, rows, splines.knots, splines.coefficients, nodes, threads)
+        for k, each in enumerate(found):
+            if each is None:
+                continue
+            cells = partial(SplineCells, splines.knots[k], splines.coefficients[k], each.nodes)
+            if not each.unclear.size:
+                duration = float(grid_times(each.x, np.diff(each.nodes))[-1])
+                motions[start + k] = (duration, partial(_motion, limits, cells, each.x))
+            elif (single := _checked(limits, cells(), each)) is not None:
+                motions[start + k] = (single.duration, partial(_same, single))
+    left = [k for k, motion in enumerate(motions) if motion is None]
+    if left and (limits.turns or near.any()):
+        made = [_cells(limits.robot, points[k], count, grid, f"path[{k}]") for k in left]
+        others = _many(limits, made, speeds, threads)
+    else:
+        others = _spline_blocks(limits, points[left], count, grid, speeds, threads)
+    for k, motion in zip(left, others, strict=True):
+        motions[k] = motion
+    return TimeOptimalMotions(motions)
+
+
+def _spline_blocks(
+    limits: Limits,
+    points: np.ndarray,
+    count: int,
+    grid: np.ndarray | None,
+    speeds: tuple[float, float],
+    threads: int | None,
+) -> list[Any]:
+    """Motions as ``TimeOptimalMotions`` takes them, block by block with the same number of cells."""
     motions: list[Any] = []
     for start in range(0, len(points), BLOCK):
         splines = Splines(points[start : start + BLOCK])
@@ -493,15 +503,13 @@ def _many_splines(
 
         along = verified.Along(at, np.zeros(0, dtype=int), lambda cell, points: np.zeros((len(cell), points)))
         motions += _block(limits, moment, lengths, stops, made, along, speeds, threads)
-    return TimeOptimalMotions(motions)
+    return motions
 
 
-def _many(
-    limits: Limits, made: list[Cells], speeds: tuple[float, float], threads: int | None
-) -> TimeOptimalMotions:
+def _many(limits: Limits, made: list[Cells], speeds: tuple[float, float], threads: int | None) -> list[Any]:
     """Motions along paths of any kind: all get as many cells as the one with the most."""
     motions: list[Any] = []
-    made = [_turning(limits, cells) for cells in made]
+    made = [with_turning_points(limits, cells) for cells in made]
     size = max((len(cells.lengths) for cells in made), default=0)
     for start in range(0, len(made), BLOCK):
         some = [_with(cells, size) for cells in made[start : start + BLOCK]]
@@ -526,7 +534,7 @@ def _many(
         resting = np.concatenate([k * size + cells.resting for k, cells in enumerate(some)])
         along = verified.Along(at, resting, beside_rest)
         motions += _block(limits, moment, lengths, stops, same, along, speeds, threads)
-    return TimeOptimalMotions(motions)
+    return motions
 
 
 def _with(cells: Cells, size: int) -> Cells:

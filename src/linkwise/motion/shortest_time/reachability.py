@@ -110,44 +110,51 @@ def _kernels(samples: int, rows: int) -> tuple[RolloutKernel, RolloutKernel]:
     return made("controllable", back, _backward), made("fastest_reachable", ahead, _forward)
 
 
+class CellStrips(NamedTuple):
+    """low ≤ u + r·x ≤ high of a cell, for the limits at its samples."""
+
+    r: Sequence[Scalar]
+    low: Sequence[Scalar]
+    high: Sequence[Scalar]
+
+
+def strips_of(
+    samples: int, rows: Sequence[Sequence[Scalar]], speeds: Sequence[Scalar], twice: Scalar
+) -> CellStrips:
+    """The strips of a cell.
+
+    Args:
+        samples: of a cell.
+        rows: a, b, low and high of low ≤ a·u + b·x ≤ high, for all limits of the first sample, then of the next.
+        speeds: of limits speeds·x ≤ 1, at the samples.
+        twice: 2 Δ.
+    """
+    size = len(rows[0])
+    r, lowest, highest = [], [], []
+    for k, (a, b, low, high) in enumerate(zip(*rows, strict=True)):
+        ahead = twice * (k // (size // samples) / (samples - 1))
+        whole = a + ahead * b  # x grows by ahead·u up to the sample
+        least_size = 1e-8 * (abs_of(a) + twice * abs_of(b)) + 1e-20
+        inverse = 1.0 / where(abs_of(whole) < least_size, least_size, whole)
+        one, other = low * inverse, high * inverse
+        r.append(b * inverse)
+        lowest.append(where(inverse < 0.0, other, one))
+        highest.append(where(inverse < 0.0, one, other))
+    for k in range(1, samples - 1):  # at the ends of cells the greatest x holds
+        ahead = 1.0 / (twice * (k / (samples - 1)))
+        r.append(ahead)
+        highest.append(ahead / (speeds[k] + 1e-30))
+        lowest.append(-1e30 / twice)
+    return CellStrips(r, lowest, highest)
+
+
 class _Cell:
     """The strips of a cell, with the one that leads into the next interval."""
 
-    def __init__(self, samples: int, values: Sequence[Scalar], least: Scalar, greatest: Scalar):
-        size = (len(values) - samples - 2) // 4
-        self.values = [values[k * size : (k + 1) * size] for k in range(4)]
-        self.speeds = values[-samples - 2 : -2]
-        self.twice, self.most = values[-2:]  # 2 Δ, and the greatest x
-        self.samples = samples
-        half = 1.0 / self.twice
-        self.r, self.low, self.high = [half], [half * least], [half * greatest]
-        for k, (a, b, low, high) in enumerate(zip(*self.values, strict=True)):
-            ahead = self.twice * (k // (size // samples) / (samples - 1))
-            whole = a + ahead * b  # x grows by ahead·u up to the sample
-            least_size = 1e-8 * (abs_of(a) + self.twice * abs_of(b)) + 1e-20
-            inverse = 1.0 / where(abs_of(whole) < least_size, least_size, whole)
-            one, other = low * inverse, high * inverse
-            self.r.append(b * inverse)
-            self.low.append(where(inverse < 0.0, other, one))
-            self.high.append(where(inverse < 0.0, one, other))
-        for k in range(1, samples - 1):  # at the ends of cells ``most`` holds
-            speed, ahead = self.speeds[k], 1.0 / (self.twice * (k / (samples - 1)))
-            self.r.append(ahead)
-            self.high.append(ahead / (speed + 1e-30))
-            self.low.append(-1e30 * half)
-
-    def excess(self, x: Scalar, u: Scalar) -> Scalar:
-        """The part by which x and u must be smaller between the samples: parabolas through three neighbours."""
-        size = len(self.values[0]) // self.samples
-        at = [x + u * (self.twice * (k / (self.samples - 1))) for k in range(self.samples)]
-        squares = [speed * each for speed, each in zip(self.speeds, at, strict=True)]
-        worst = _beyond(squares, [1.0] * self.samples)
-        for row in range(size):
-            a, b, low, high = ([part[k * size + row] for k in range(self.samples)] for part in self.values)
-            value = [a[k] * u + b[k] * at[k] for k in range(self.samples)]
-            for bound, side in ((high, 1.0), (low, -1.0)):
-                worst = larger(worst, _beyond([side * v for v in value], [side * l for l in bound]))
-        return worst
+    def __init__(self, strips: CellStrips, twice: Scalar, least: Scalar, greatest: Scalar):
+        self.twice, half = twice, 1.0 / twice
+        self.r = [half, *strips.r]
+        self.low, self.high = [half * least, *strips.low], [half * greatest, *strips.high]
 
     def width(self, x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """How wide the interval of u is at x, with an allowance for round-off, as width, w and f of width = w − f·x."""
@@ -157,21 +164,11 @@ class _Cell:
 
     def highest(self, x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The greatest u at x, and high and r of the strip that bounds it."""
-        best, top, slope = self.high[0] - self.r[0] * x, self.high[0], self.r[0]
-        for high, r in zip(self.high[1:], self.r[1:], strict=True):
-            u = high - r * x
-            lower = u < best
-            best, top, slope = where(lower, u, best), where(lower, high, top), where(lower, r, slope)
-        return best, top, slope
+        return _first(self.r, self.high, x, lambda a, b: a < b)
 
     def lowest(self, x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The least u at x, and low and r of the strip that bounds it."""
-        best, bottom, slope = self.low[0] - self.r[0] * x, self.low[0], self.r[0]
-        for low, r in zip(self.low[1:], self.r[1:], strict=True):
-            u = low - r * x
-            higher = u > best
-            best, bottom, slope = where(higher, u, best), where(higher, low, bottom), where(higher, r, slope)
-        return best, bottom, slope
+        return _first(self.r, self.low, x, lambda a, b: b < a)
 
     def outermost(self, start: Scalar, direction: float) -> tuple[Scalar, Scalar]:
         """The first x from ``start`` on at which the width is not negative, and the width there.
@@ -192,9 +189,66 @@ class _Cell:
         return x, width
 
 
-def _beyond(value: list[Scalar], bound: list[Scalar]) -> Scalar:
-    """(value − bound)/value at the highest possible peak of value − bound; 0 without one, 1 where no speed helps."""
-    over = [v - l for v, l in zip(value, bound, strict=True)]
+def _first(
+    r: Sequence[Scalar], bounds: Sequence[Scalar], x: Scalar, before: Any
+) -> tuple[Scalar, Scalar, Scalar]:
+    """u = bound − r·x that is ``before`` all others, its bound and its r; in pairs, so that few wait for another."""
+    left: list[tuple[Any, Any, Any]] = [
+        (bound - each * x, bound, each) for bound, each in zip(bounds, r, strict=True)
+    ]
+    while len(left) > 1:
+        pairs = zip(left[::2], left[1::2], strict=False)
+        chosen = [tuple(where(before(b[0], a[0]), q, p) for p, q in zip(a, b, strict=True)) for a, b in pairs]
+        left = [*chosen, *left[len(left) - len(left) % 2 :]]  # type: ignore[list-item]
+    return left[0]
+
+
+def excess_of(
+    samples: int,
+    rows: Sequence[Sequence[Scalar]],
+    speeds: Sequence[Scalar],
+    twice: Scalar,
+    x: Scalar,
+    u: Scalar,
+) -> tuple[Scalar, list[Scalar], Scalar]:
+    """What is beyond limits between the samples of a cell, by parabolas through three neighbours: the part by which x
+    and u must be smaller; by how much each row exceeds its limits, negative where it does not; the greatest speeds·x.
+
+    Args:
+        samples: of a cell.
+        rows: as for ``strips_of``.
+        speeds: likewise.
+        twice: likewise.
+        x: at the beginning of the cell.
+        u: in the cell.
+    """
+    size = len(rows[0]) // samples
+    at = [x + u * (twice * (k / (samples - 1))) for k in range(samples)]
+    fast = _peak([speed * each - 1.0 for speed, each in zip(speeds, at, strict=True)])
+    worst, beyond = _part(fast, [1.0] * samples), []
+    for row in range(size):
+        a, b, low, high = ([part[k * size + row] for k in range(samples)] for part in rows)
+        value = [a[k] * u + b[k] * at[k] for k in range(samples)]
+        peaks = [
+            _peak([side * (v - l) for v, l in zip(value, bound, strict=True)])
+            for bound, side in ((high, 1.0), (low, -1.0))
+        ]
+        worst = larger(worst, larger(_part(peaks[0], high), _part(peaks[1], [-l for l in low])))
+        beyond.append(larger(*peaks))
+    return worst, beyond, fast + 1.0
+
+
+def _part(over: Scalar, bound: Sequence[Scalar]) -> Scalar:
+    """over/(over + bound): the part by which a value that is ``over`` its bound must be smaller; 0 where it is not, 1
+    where no speed helps."""
+    slack = bound[0]
+    for each in bound[1:]:
+        slack = where(each < slack, each, slack)
+    return where(over > 0.0, where(slack > 0.0, over / (over + where(slack > 0.0, slack, 1.0)), 1.0), 0.0)
+
+
+def _peak(over: list[Scalar]) -> Scalar:
+    """The highest possible value between samples."""
     worst = over[0]
     for each in over[1:]:
         worst = larger(worst, each)
@@ -205,30 +259,56 @@ def _beyond(value: list[Scalar], bound: list[Scalar]) -> Scalar:
         worst = larger(worst, where(inside, top, here))
     if len(over) == 4:  # the largest distance between the parabolas and a cubic through all samples
         worst = worst + PARABOLA * abs_of(over[0] - over[3] + 3.0 * (over[2] - over[1]))
-    slack = bound[0]
-    for each in bound[1:]:
-        slack = where(each < slack, each, slack)
-    return where(worst > 0.0, where(slack > 0.0, worst / (worst + where(slack > 0.0, slack, 1.0)), 1.0), 0.0)
+    return worst
+
+
+def controllable(
+    strips: CellStrips, twice: Scalar, most: Scalar, least: Scalar, greatest: Scalar
+) -> list[Scalar]:
+    """The least and the greatest x at the beginning of a cell from which the interval at its end can be reached.
+
+    Args:
+        strips: of the cell.
+        twice: 2 Δ.
+        most: greatest x at its beginning.
+        least: of the interval at its end.
+        greatest: likewise.
+    """
+    cell = _Cell(strips, twice, least, greatest)
+    high, width = cell.outermost(most, -1.0)
+    low, _ = cell.outermost(0.0 * high, 1.0)
+    exists = all_of(width >= 0.0, high >= 0.0)
+    high = where(exists, high, EMPTY[1])
+    return [where(exists, where(low < high, low, high), EMPTY[0]), high]
+
+
+def fastest_reachable(
+    strips: CellStrips, twice: Scalar, x: Scalar, least: Scalar, greatest: Scalar
+) -> Scalar:
+    """The greatest x at the end of a cell, from that at its beginning; other arguments as for ``controllable``."""
+    u, _, _ = _Cell(strips, twice, least, greatest).highest(x)
+    following = x + u * twice
+    return where(following > greatest, greatest, where(following < least, least, following))
+
+
+def _parts(samples: int, cell: Sequence[Scalar]) -> tuple[list[Sequence[Scalar]], Sequence[Scalar]]:
+    """Rows and speeds of a row of the table in ``passes``."""
+    size = (len(cell) - samples - 2) // 4
+    return [cell[k * size : (k + 1) * size] for k in range(4)], cell[-samples - 2 : -2]
 
 
 def _backward(samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]) -> dict[str, Any]:
-    strips = _Cell(samples, cell, interval[0], interval[1])
-    high, width = strips.outermost(strips.most, -1.0)
-    low, _ = strips.outermost(0.0 * high, 1.0)
-    exists = all_of(width >= 0.0, high >= 0.0)
-    high = where(exists, high, EMPTY[1])
-    low = where(exists, where(low < high, low, high), EMPTY[0])
-    return {"next_interval": [low, high], "reached": [low, high]}
+    twice, most = cell[-2:]
+    reached = controllable(strips_of(samples, *_parts(samples, cell), twice), twice, most, *interval)
+    return {"next_interval": reached, "reached": reached}
 
 
 def _forward(
     samples: int, cell: Sequence[Scalar], reach: Sequence[Scalar], x: Sequence[Scalar]
 ) -> dict[str, Any]:
-    strips = _Cell(samples, cell, reach[0], reach[1])
-    u, _, _ = strips.highest(x[0])
-    following = x[0] + u * strips.twice
-    following = where(following > reach[1], reach[1], where(following < reach[0], reach[0], following))
-    excess = strips.excess(x[0], (following - x[0]) / strips.twice)
+    (rows, speeds), twice = _parts(samples, cell), cell[-2]
+    following = fastest_reachable(strips_of(samples, rows, speeds, twice), twice, x[0], *reach)
+    excess, _, _ = excess_of(samples, rows, speeds, twice, x[0], (following - x[0]) / twice)
     return {"next_x": [following], "reached": [following, excess]}
 
 

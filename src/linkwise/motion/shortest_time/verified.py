@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwise.motion.shortest_time.path_limits import Limits
 from linkwise.motion.shortest_time.reachability import PARABOLA
 from linkwise.motion.trajectory import Moment
+from linkwise.scalar import sqrt, where
 
 POINTS = (9, 33, 129, 513)  # in a cell, evenly in time: more where the bound is beyond a limit
 SETTLED = 0.2  # relative difference of bound and largest value from which more points tell nothing new
@@ -24,7 +25,7 @@ SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound fr
 ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
 BLOCK = 2048  # cells that are evaluated together: their values fit into a cache
 UNCLEAR = 0.05  # of a limit: the same for values that are far from it
-ASIDE = 1e-8  # of a cell: so far from its ends it is evaluated
+ASIDE = 1e-6  # of a cell: so far from its ends it is evaluated; nearer, its speed would round to zero
 SLOWINGS = 4  # attempts at a slower motion
 
 
@@ -157,17 +158,18 @@ def slower(
     lengths: np.ndarray,
     most: np.ndarray,
     threads: int | None,
+    only: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Excess]:
     """x of motions (paths, cells + 1) that are slower as a whole by at most the part ``most``, (paths,), whether they
-    keep all limits, and what the last check found, for all cells of all paths.
+    keep all limits, and what the last check found, for all cells of all paths; at first ``only`` these are checked.
 
     A slower motion needs torques between those of the faster one and those that hold still; with friction that is not
     certain, so all cells are checked again.
     """
     paths, cells = lengths.shape
-    flat, only = lengths.ravel(), None
+    flat = lengths.ravel()
     x, total = x.copy(), np.zeros(paths)
-    beyond = excess(limits, along, _both(x), flat, threads)
+    beyond = excess(limits, along, _both(x), flat, threads, only)
     for _ in range(SLOWINGS):
         part = beyond.part.reshape(paths, cells).max(axis=1)
         open_ = (part > 0) & (total + 1.1 * part <= most)
@@ -196,10 +198,15 @@ def _evenly(x: np.ndarray, points: int) -> np.ndarray:
     Joints turn back at ends of cells. Friction there is that of the direction inside, so that the round-off of a speed
     of zero does not choose it.
     """
-    first, last = np.sqrt(x[:, :1]), np.sqrt(x[:, 1:])
-    z, total = np.linspace(ASIDE, 1.0 - ASIDE, points), first + last
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(total > 0, z * (2 * first + (last - first) * z) / total, z)
+    return evenly(x[:, :1], x[:, 1:], np.linspace(ASIDE, 1.0 - ASIDE, points))
+
+
+def evenly(x: Any, following: Any, z: Any) -> Any:
+    """ρ at a share z of a cell's time, of x at its ends; of arrays or scalars."""
+    first, last = sqrt(x), sqrt(following)
+    total = first + last
+    moves = total > 0.0
+    return where(moves, z * (2.0 * first + (last - first) * z) / where(moves, total, 1.0), z)
 
 
 def _moving(path: Moment, x: np.ndarray, lengths: np.ndarray, rho: np.ndarray) -> Moment:

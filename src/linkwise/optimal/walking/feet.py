@@ -68,7 +68,10 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
         raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
     if robot.coordinate_joints[0].type != "floating":
         raise ProblemError(f"{robot.name} has no floating base; load it with base='floating'")
-    touching = _points_of([contact for contact in robot.contacts or () if contact.other is None])
+    on_limbs = [
+        each for each in robot.contacts or () if robot.locate(each.frame)[0] > 0
+    ]  # the trunk has no foot
+    touching = _points_of([contact for contact in on_limbs if contact.other is None])
     q = _upright(robot, stand)
     corners: list[np.ndarray] = []
     if feet is None:

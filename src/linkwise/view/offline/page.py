@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +23,7 @@ from linkwise.arguments.flags import flag_or_none
 from linkwise.compiler.emit import wasm
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, ModelWarning
 from linkwise.files import outputs
 from linkwise.functions.table import mechanism_of
 from linkwise.geometry.posture import up_of
@@ -126,6 +127,10 @@ def page_file(
     dark = flag_or_none("dark", dark)
     known = robot.source if source is None else (source,)
     looks = read_looks(known[0], (*meshes, *known[1:])) if known else Looks()
+    problems = list(looks.problems)
+    if problems:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        warnings.warn(f"not drawn: {problems[0]}{more}", ModelWarning, stacklevel=2)
     live = Live(robot, frame)
     if q is None and result is not None:
         q = np.asarray(result.q).reshape(-1, robot.nq)[0]
@@ -168,7 +173,7 @@ def page_file(
 
 def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
     bones = skeleton(robot)
-    drawn = mesh_parts(robot, looks)
+    drawn = mesh_parts(robot, looks, bones)
     solid = skeleton_parts(robot, bones) + held_parts(robot, bones.reach) + mass_parts(robot, bones.reach)
     touching = contact_shape_parts(robot)
     solid += touching

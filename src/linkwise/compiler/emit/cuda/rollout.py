@@ -2,7 +2,8 @@
 
 Parameters, and what depends on them alone, are kept in shared memory: reading them there costs an instruction,
 keeping them in registers would cost warps. Nothing else is read or written during the steps, apart from feeds and
-requested samples.
+requested samples. Where the code is long, all warps of a block begin a step together, what is carried lies in shared
+memory, too, and most parameters and samples stay in global memory.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Iterable
 
 from linkwise.compiler.emit.clike import operands
 from linkwise.compiler.emit.cuda.frame import WarpFrame
-from linkwise.compiler.emit.cuda.layout import WarpLayout, pitch
+from linkwise.compiler.emit.cuda.layout import SHARED_IN_STEP, WARP, WarpLayout, item_size, pitch
 from linkwise.compiler.ir.graph import CONDITIONS, Node
-from linkwise.compiler.ir.loops import Array, Element, For, If, Nest, Step, Whole
+from linkwise.compiler.ir.loops import Array, Element, For, If, Nest, Place, Step, Whole
 from linkwise.compiler.ir.schedule import Body, LoopRegion
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.shapes import DUE, Repetition
@@ -35,15 +36,15 @@ class RolloutFrame(WarpFrame):
         self.parameters = [array for array in self.ins if array.rows == 1]
         self.feeds = [array for array in self.ins if array.rows != 1]
         own = [array for array in self.feeds if not array.shared]
-        self.rows = [
-            *self.parameters,
-            *own,
-            *self.written,
-            Array("kept", "scratch", len(kept)),
-            *self.carried,
-        ]
-        for array in self.rows:
+        needed = [*own, Array("kept", "scratch", len(kept)), *self.carried]
+        for array in needed:
             self.reserve(array)
+        self.least = self.bytes  # of a warp; rows of the others can stay in global memory
+        for array in (*self.parameters, *self.written):
+            more = WARP * pitch(array.columns) * item_size(self.nest.dtype)
+            if layout is None or not layout.in_step or layout.warps * (self.bytes + more) <= SHARED_IN_STEP:
+                self.reserve(array)
+        self.rows = [*needed, *self.parameters, *self.written]
         if layout is not None:
             self.lay_out(layout)
 
@@ -55,7 +56,13 @@ class RolloutFrame(WarpFrame):
             "    const int row = lane < states ? lane : states - 1;",
             *self.fetches([*self.carried, *self.parameters]),
             "    wait_for_rows();",
-            *(self.view(a, lane="row") for a in self.rows if a.name in self.start and a.name not in moving),
+            *(
+                self.view(a, lane="lane" if self._lies_in_shared_memory(a) else "row")
+                for a in self.rows
+                if a.name in self.start and a.name not in moving
+            ),
+            *self._repeated(),
+            *self._far(self.parameters, "(first + row) * {name}_stride"),
             *self.statements(),
             "    __syncwarp();",
             *self.stores(self.carried),
@@ -64,8 +71,11 @@ class RolloutFrame(WarpFrame):
     def loop(self, loop: For) -> None:
         self.lines.append("#pragma unroll 1")
         self._open(f"for ({self.range(loop)})")
-        self.lines += ["    " + line for line in self.fetches(self.feeds)]
         own = [feed for feed in self.feeds if feed.name in self.start]
+        if self.layout.in_step or own:  # all lanes have read the rows of the last step
+            self._line("__syncthreads();" if self.layout.in_step else "__syncwarp();")
+        samples = self._far(self.written, "((first + row) * samples + sample) * {size}")
+        self.lines += ["    " + line for line in (*samples, *self.fetches(self.feeds))]
         for feed in self.feeds:
             name = self.spelled[feed.name]
             if feed in own:
@@ -79,12 +89,37 @@ class RolloutFrame(WarpFrame):
         self._in_steps = False
         self._close()
 
+    def _lies_in_shared_memory(self, array: Array) -> bool:
+        return self.layout.in_step and array.kind == "both"
+
+    def _repeated(self) -> list[str]:
+        """Lanes beyond the last robot have rows of their own: others write theirs before all have read them."""
+        return [
+            f"    if (lane != row) for (int k = 0; k < {array.columns}; ++k) {self.spelled[array.name]}[k] = "
+            f"room[{self.start[array.name]} + row * {pitch(array.columns)} + k];"
+            for array in self.carried
+            if self._lies_in_shared_memory(array) and array.columns
+        ]
+
+    def declared(self, start: Place | float) -> str:
+        return self.element(start) if self.layout.in_step else super().declared(start)  # type: ignore[arg-type]
+
+    def _far(self, arrays: list[Array], place: str) -> list[str]:
+        """Rows for which shared memory has no room."""
+        far = [array for array in arrays if array.columns and array.name not in self.start]
+        kinds = ("const real" if array.kind == "input" else "real" for array in far)
+        names = ((self.spelled[array.name], array.columns) for array in far)
+        return [
+            f"    {kind} *const {name} = {name}_rows + {place.format(name=name, size=size)};"
+            for kind, (name, size) in zip(kinds, names, strict=True)
+        ]
+
     def choice(self, choice: If) -> None:
         """A sample is complete: its rows are written to global memory together."""
         self._open(f"if ({self.whole(choice.test)})")
         self._line("__syncwarp();")
         for array in self.written:
-            if size := array.columns:
+            if (size := array.columns) and array.name in self.start:
                 self._line(
                     f"spread_rows<{size}, {pitch(size)}>({self.spelled[array.name]}_rows + (first * samples + sample) "
                     f"* {size}, samples * {size}, room + {self.start[array.name]}, lane, states);"
@@ -93,6 +128,8 @@ class RolloutFrame(WarpFrame):
         self._close()
 
     def step(self, step: Step) -> None:
+        if self.layout.in_step and not self._in_steps and not step.body:
+            return  # what is carried is where it belongs
         super().step(step)
         for node in () if self._in_steps else step.body:
             if isinstance(node, Node) and node.index in self._kept:

@@ -86,7 +86,10 @@ def candidates(program: Program | RolloutProgram) -> list[WarpLayout]:
     program = ordered(program)
     if isinstance(program, Program):
         return cuda_layout.candidates(program)
-    return cuda_layout.bold_and_safe(program.step, 0.9, RolloutFrame(program, program.name).bytes)
+    frame = RolloutFrame(program, program.name)
+    return cuda_layout.in_step(program.step, frame.least) or cuda_layout.bold_and_safe(
+        program.step, 0.9, frame.bytes
+    )
 
 
 def chosen_layout(program: Program | RolloutProgram) -> WarpLayout:
