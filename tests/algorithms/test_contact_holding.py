@@ -6,6 +6,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import linkwise as lw
+from four_legs import four_legs
 from linkwise.algorithms import coupling, factorised
 from linkwise.algorithms.contact import effort, law
 from linkwise.functions.table import mechanism_of
@@ -16,26 +17,12 @@ STATES = 24
 def legs() -> lw.Robot:
     """A body with four legs of three joints, whose joints rub and have flat feet: one leg follows another one sideways,
     and two are tied together at the hips."""
-    links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-    joints = []
-    for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-        parent, at = "body", (x, y, 0.0)
-        for part, axis, length in (
-            ("side", (1, 0, 0), 0.0),
-            ("hip", (0, 1, 0), 0.2),
-            ("knee", (0, 1, 0), 0.2),
-        ):
-            name = f"{part}{leg}"
-            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-            place = lw.Transform.from_rpy(at)
-            joints.append(lw.Joint(name, "revolute", parent, name, place, axis))
-            parent, at = name, (0.0, 0.0, -length)
     feet = [
         lw.Contact(f"knee{leg}", points=[(x, y, -0.2) for x in (-0.03, 0.03) for y in (-0.02, 0.02)])
         for leg in range(4)
     ]
-    robot = lw.Robot("legs", links, joints).with_base("floating")
-    robot = robot.with_parameters({f"{joint.name}.coulomb_friction": 0.3 for joint in joints})
+    robot = four_legs()
+    robot = robot.with_parameters({f"{name}.coulomb_friction": 0.3 for name in robot.joint_names[1:]})
     tied = [
         lw.Coupling("side1", "side0", -1.0),
         lw.Point("hip2", "hip3", offset=(0, -0.1, -0.1), position=(0, 0.1, -0.1)),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from four_legs import four_legs, round_feet
 from linkwise import control
 from linkwise.simulate import simulate
 
@@ -176,7 +177,7 @@ class JointPD(control.Controller):
 
 def test_a_robot_with_legs_stands_in_a_fused_loop():
     rng = np.random.default_rng(1)
-    legs = four_legs()
+    legs = four_legs().with_contacts(round_feet())
     start = standing(legs)
     gains = {"kp": np.r_[np.zeros(6), np.full(12, 80.0)], "kd": np.r_[np.zeros(6), np.full(12, 2.0)]}
     law = JointPD(legs, gains, np.full(18, 60.0))
@@ -198,7 +199,7 @@ def test_a_robot_with_legs_stands_in_a_fused_loop():
 
 
 def test_legs_whose_joints_rub_stand_still_to_round_off():
-    legs = four_legs()
+    legs = four_legs().with_contacts(round_feet())
     legs = legs.with_parameters({f"{name}.coulomb_friction": 3.0 for name in legs.joint_names[1:]})
     kernel = legs.kernel("contact_step", inputs="start_impulse")
     q, qd, p = standing(legs), np.zeros(legs.dof), np.zeros(3 * len(legs.contact_names))
@@ -214,27 +215,6 @@ def test_legs_whose_joints_rub_stand_still_to_round_off():
 
 def standing(legs: lw.Robot) -> np.ndarray:
     return np.concatenate([[0.0, 0.0, 0.42, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.3, -0.6], 4)])
-
-
-def four_legs() -> lw.Robot:
-    """A body with four legs of three joints each, feet as spheres."""
-    links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-    joints = []
-    for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-        parent, at = "body", (x, y, 0.0)
-        for part, axis, length in (
-            ("side", (1.0, 0.0, 0.0), 0.0),
-            ("hip", (0.0, 1.0, 0.0), 0.2),
-            ("knee", (0.0, 1.0, 0.0), 0.2),
-        ):
-            name = f"{part}{leg}"
-            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-            joints.append(
-                lw.Joint(name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), axis)
-            )
-            parent, at = name, (0.0, 0.0, -length)
-    feet = [lw.Contact(f"knee{leg}", offset=(0, 0, -0.2), radius=0.02, friction=0.8) for leg in range(4)]
-    return lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
 
 
 def test_go2_stands_for_three_seconds_and_carries_its_weight():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from four_legs import four_legs, round_feet
 from linkwise.optimal.walking.feet import feet_of
 
 pages = pytest.importorskip("linkwise.view.page")
@@ -13,22 +14,7 @@ pytest.importorskip("viser")
 
 
 def quadruped() -> lw.Robot:
-    links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
-    for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-        parent, at = "body", (x, y, 0.0)
-        for part, axis, length in (
-            ("side", (1, 0, 0), 0.0),
-            ("hip", (0, 1, 0), 0.2),
-            ("knee", (0, 1, 0), 0.2),
-        ):
-            name = f"{part}{leg}"
-            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-            limits = lw.Limits(-2.6, 2.6 if part != "knee" else -0.5, velocity=20.0, effort=40.0)
-            place = lw.Transform.from_rpy(at)
-            joints.append(lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits))
-            parent, at = name, (0.0, 0.0, -length)
-        feet.append(lw.Contact(parent, offset=at, radius=0.02, friction=0.8, name=f"foot{leg}"))
-    return lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+    return four_legs(lower=-2.6, upper=2.6, velocity=20.0, effort=40.0).with_contacts(round_feet())
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +31,7 @@ def test_the_trunk_follows_its_handle_while_the_feet_stay(page):
     body = next(tab for tab in page.tabs if tab.title == "Body").standing
     begin, robot = page.live.q, page.robot
     np.testing.assert_allclose(robot.contact_gaps(begin), 0.0, atol=1e-9)  # it stands from the start
-    knees = [robot.joint_names.index(f"knee{leg}_joint") + 6 for leg in range(4)]
+    knees = [robot.joint_names.index(f"knee{leg}") + 6 for leg in range(4)]
     assert (begin[knees] < -0.5).all()
     body.start()
     feet = robot.contact_frames(begin)[:, :2, 3]
