@@ -98,6 +98,7 @@ SMOKE = {  # script -> command lines
         "--problems acrobot trot --starts 2 --horizon 8 --iterations 3 --json {out}/starts.json"
     ],
     "payload.py": ["--quick"],
+    "held_torques.py": ["--quick --robots ur10e"],
     "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
     "predictive_steps.py": ["--robots two_link --starts 1"],

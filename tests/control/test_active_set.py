@@ -131,3 +131,20 @@ def test_bounds_that_contradict_the_boxes_are_missed_as_little_as_possible():
                 break
             y = y + 0.5 * (new - y)
         assert abs(missed - np.linalg.norm(np.maximum(G @ y - h, 0.0))) < 1e-3 * missed, seed
+
+
+def test_a_step_without_a_candidate_changes_nothing_whatever_multipliers_are():
+    """In constant time, and beside other states, steps go on after the last one that is needed. A multiplier that
+    moved bounds have made negative once gave torques that were no numbers there."""
+    for seed in range(6):
+        rows, *arrays = programme(seed)
+        solver = ActiveSet(rows, *(np.array(x.tolist(), object) for x in arrays), 20)
+        solver.run(np.zeros(rows.count))
+        used = [i for i in range(solver.slots) if solver.used[i] > 0.5]
+        assert used
+        solver.u[used[0]] = -0.01
+        solver.chosen[:] = 0.0
+        before = [np.array(x, float) for x in (solver.x, solver.u, solver.used, solver.B)]
+        solver._step(0.0)
+        for was, now in zip(before, (solver.x, solver.u, solver.used, solver.B), strict=True):
+            np.testing.assert_array_equal(np.array(now, float), was)

@@ -8,6 +8,7 @@ from scipy.optimize import lsq_linear
 import linkwise as lw
 from linkwise import control
 from linkwise.control.whole_body.limits import largest_acceleration
+from linkwise.control.whole_body.mobilities import support_rows
 from linkwise.control.whole_body.tasks import State, quaternion_of, turn_error
 
 ROUND_OFF = 1e-7
@@ -389,3 +390,19 @@ def test_references_are_the_derivatives_of_what_tasks_measure():
                 continue
             rows, right = task.rows(now, target, 3.0, 4.0)
             np.testing.assert_allclose(np.asarray(rows, float) @ qdd, right, atol=1e-9, err_msg=str(label))
+
+
+def test_a_round_foot_rolls():
+    """What a support should not accelerate is the derivative of the velocity at which it touches, below its centre."""
+    robot = legged(4, 2, 3)
+    rng, h = np.random.default_rng(2), 1e-6
+    q, qd = robot.random(rng), 3.0 * rng.normal(size=robot.dof)
+    foot = control.Support(
+        "foot1", ((0.01, 0.02, -0.03), (0.04, 0.0, 0.01)), radius=0.05, normal=(0.2, 0.1, 1.0)
+    )
+    _, wanted = support_rows(State(robot, q, qd), foot, 0.0)
+    rates = [
+        np.array(support_rows(State(robot, robot.integrate(q, side * h * qd), qd), foot, 0.0)[0]) @ qd
+        for side in (1.0, -1.0)
+    ]
+    np.testing.assert_allclose(-np.array(wanted), (rates[0] - rates[1]) / (2.0 * h), rtol=0.0, atol=1e-6)

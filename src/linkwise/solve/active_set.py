@@ -261,7 +261,7 @@ class ActiveSet:
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         self._go(self.steps)
-        self._refine()
+        self._refine_unless_worse()
 
     def _go(self, steps: int) -> None:
         """So many steps, those after the last one that changes something left out."""
@@ -305,7 +305,27 @@ class ActiveSet:
         if steps:
             self.still.value = where(kept, -1.0, 1.0)
             self._go(steps)
-            self._refine(kept)
+            self._refine_unless_worse(kept)
+
+    def _refine_unless_worse(self, sound: Any = True) -> None:
+        """``_refine``, but the solution of the steps stays where inequalities are exceeded by less in it, as squares:
+        where limits contradict each other, stiffer ones may ask for more of an unknown than others allow."""
+        before, u, x = self._exceeded(), array(self.u), array(self.x)
+        self._refine(sound)
+        worse = self._exceeded() > before
+        for i in span(self.slots):
+            self.u[i] = where(worse, u[i], self.u[i])
+        for j in span(self.rows.unknowns):
+            self.x[j] = where(worse, x[j], self.x[j])
+
+    def _exceeded(self) -> Any:
+        """Sum of squares of what candidates are exceeded by."""
+        self._measure()
+        total = variable(0.0)
+        for k in span(self.candidates):
+            over = larger(self.excess[k], 0.0)
+            total += over * over
+        return total.value
 
     def _refine(self, sound: Any = True) -> None:
         """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
@@ -463,19 +483,21 @@ class ActiveSet:
         for j in span(N):
             length += d[j] * d[j]
         size = where(left > 0.0, length.value, 1.0)
-        # the first multiplier that would be negative: u / r < left / size, without a division
+        # the first multiplier that would be negative: u / r < left / size, without a division; those that moved bounds
+        # have made negative leave at once
         above, below, leaving = variable(left), variable(size), variable(0.0)
         for first, end in self._used_blocks():
             for i in span(first, end):
-                sooner = self.u[i] * below.value < above.value * r[i]
-                above.value = where(sooner, self.u[i], above.value)
+                u = larger(self.u[i], 0.0)
+                sooner = u * below.value < above.value * r[i]
+                above.value = where(sooner, u, above.value)
                 below.value = where(sooner, r[i], below.value)
                 leaving.value = where(sooner, self.numbers[i], leaving.value)
         t = above.value / below.value
         self.own.value = self.own.value + t
         for first, end in self._used_blocks():
             for i in span(first, end):
-                self.u[i] = larger(self.u[i] - t * r[i], 0.0)
+                self.u[i] = where(left > 0.0, larger(self.u[i] - t * r[i], 0.0), self.u[i])
         moved = self._solved(d)
         for j in span(N):
             self.x[j] = where(left > 0.0, self.x[j] - t * moved[j], self.x[j])

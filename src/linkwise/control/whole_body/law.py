@@ -79,8 +79,8 @@ class WholeBodySolution:
     """Largest acceleration of a support beside what it should be [m/s² or rad/s²], (...)."""
     beyond: np.ndarray
     """How much too fast the worst joint is to keep its limits [rad/s or m/s], (...): now, by the deceleration of
-    ``MotionLimits``, or after the sample, with these torques held. Zero as long as limits are kept; above it the joint
-    brakes as well as torques allow, and may pass its limit."""
+    ``MotionLimits``, or after the sample, with these torques held and supports that hold. Zero as long as limits are
+    kept; above it the joint brakes as well as torques allow, and may pass its limit."""
     active: np.ndarray
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
     names: tuple[str, ...]

@@ -23,6 +23,8 @@ POSITIONS = 64
 """At random, over which inertias and gravity of joints are taken."""
 MOST_FACETS = 64
 """Of a cone of wrenches: with more of them the programme looks at the forces of the points."""
+PLANNED = 0.95
+"""Share of a deceleration that bounds count on: with all of it a joint that brakes would be too fast at once."""
 UNLIMITED = 1e6
 """Torque [N·m or N] and force [N] of what has no limit."""
 
@@ -178,12 +180,13 @@ class MotionLimits:
         torque: [N·m or N], one number or (n,); None: the robot's, False: none.
         velocity: [rad/s or m/s], one number or (n,); None: the robot's, False: none.
         position: whether joints stay within the positions that the robot states.
-        deceleration: that every joint can reach to stop [rad/s² or m/s²], one number or (n,); None: half of what its
-            torque limit leaves beside gravity, a fifth of it at least, over its inertia, both the worst of random
-            positions; 10 where it has no limit.
+        deceleration: that every joint can reach to stop [rad/s² or m/s²], one number or (n,), of which bounds count on
+            95 %; None: half of what its torque limit leaves beside gravity, a fifth of it at least, over its inertia,
+            both the worst of random positions; 10 where it has no limit.
         period: how long torques are held [s]; bounds hold at its end.
         ahead: whether bounds count that accelerations change while torques are held; else the acceleration at the
-            beginning counts, as in TSID. With supports this one counts.
+            beginning counts, as in TSID. With supports this one counts, and ``beyond`` of the solution says by how much
+            others pass.
     """
 
     torque: Any = None
@@ -246,9 +249,9 @@ class Bounds:
         numbers = isinstance(torque, np.ndarray)
         return replace(self, torque=torque, deceleration=np.array(braking) if numbers else braking)
 
-    def accelerations(self, k: int, q: Scalar, qd: Scalar) -> tuple[Scalar, Scalar]:
-        """(least, most) acceleration of motor k."""
-        up, down = (largest_acceleration(*side) for side in self._sides(k, q, qd))
+    def accelerations(self, k: int, q: Scalar, qd: Scalar, planned: float = PLANNED) -> tuple[Scalar, Scalar]:
+        """(least, most) acceleration of motor k, after which a share ``planned`` of its deceleration stops it."""
+        up, down = (largest_acceleration(*side, planned) for side in self._sides(k, q, qd))
         return -down, up
 
     def beyond(self, k: int, q: Scalar, qd: Scalar) -> Scalar:
@@ -303,15 +306,16 @@ def viable_acceleration(
 
 
 def largest_acceleration(
-    room: Scalar | None, rate: Scalar, speed: float, brake: Scalar, period: float
+    room: Scalar | None, rate: Scalar, speed: float, brake: Scalar, period: float, planned: float = PLANNED
 ) -> Scalar:
     """``viable_acceleration``, but never more braking than b or what makes the joint stand still.
 
     Args:
         room, rate, speed, brake, period: as there.
+        planned: share of b from which the joint can still stop; the rest corrects what was not predicted.
     """
     fullest = minimum(-maximum(brake, (1.0 / period) * rate), -brake)
-    return maximum(viable_acceleration(room, rate, speed, brake, period), fullest)
+    return maximum(viable_acceleration(room, rate, speed, planned * brake, period), fullest)
 
 
 def _loads(robot: Robot, motors: Sequence[int]) -> list[tuple[float, float]]:

@@ -108,9 +108,14 @@ def support_rows(state: State, support: Support, damping: float) -> tuple[list[A
     held: list[Any] = []
     wanted: list[Any] = []
     for point in () if support.sole else support.points:
-        arm = R @ np.asarray(point, dtype=float) - float(support.radius) * axes[2]
+        centre = R @ np.asarray(point, dtype=float)
+        arm = (
+            centre - float(support.radius) * axes[2]
+        )  # a round foot rolls: what touches is always below its centre
         rows = [J[3 + a] + cross(J[:3], arm)[a] for a in range(3)]
-        own = [bias[3 + a] + (cross(bias[:3], arm)[a] + cross(turn, cross(turn, arm))[a]) for a in range(3)]
+        own = [
+            bias[3 + a] + (cross(bias[:3], arm)[a] + cross(turn, cross(turn, centre))[a]) for a in range(3)
+        ]
         held += [sum(float(axes[a][b]) * rows[b] for b in range(3)) for a in range(3)]
         wanted += [-sum(float(axes[a][b]) * own[b] for b in range(3)) for a in range(3)]
     if support.sole:  # in the axes of the frame, in which its points do not move

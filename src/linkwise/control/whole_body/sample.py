@@ -12,27 +12,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.control.whole_body.limits import UNLIMITED, Bounds, Support, position_of_velocity
+from linkwise.control.whole_body.limits import UNLIMITED, Bounds, position_of_velocity
 from linkwise.control.whole_body.mobilities import Halves, flat, support_rows
+from linkwise.control.whole_body.sharing import shared_forces
 from linkwise.control.whole_body.tasks import ForceTask, State, Target, Task, vector
-from linkwise.language import array, dot, dots, empty, less, product, span, straight, tiles, variable, zeros
+from linkwise.language import (
+    array,
+    dot,
+    dots,
+    elementwise,
+    empty,
+    less,
+    product,
+    span,
+    straight,
+    tiles,
+    variable,
+    zeros,
+)
 from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
-from linkwise.solve.factors import ldl, solve
-from linkwise.solve.limited import Programme, Rows, within
+from linkwise.solve.factors import largest, ldl, solve
+from linkwise.solve.limited import Programme, within
 
 if TYPE_CHECKING:
     from linkwise.control.whole_body.law import WholeBody
 
 
-SHARING_STEPS = 24
-"""Of the programme that finds forces of points for the wrench of a sole."""
-SHARING_SOFT, SHARING_STIFF = 1e6, 1e12
-"""Its weights of forces beyond the pyramids: a wrench on the boundary of the cone leaves forces no room."""
 MOVES = (6, 0)
 """Steps of the solver after each prediction of what accelerations gain while torques are held."""
 MARGIN = 0.05
 """Of what a mean acceleration gains: left for what the prediction does not know."""
+SIMPSON = {
+    "time": (0.5, 0.5, 1.0),
+    "weight": (0.0, 4 / 6, 1 / 6),
+    "back": (0.5, 0.0, 0.0),
+    "on": (0.0, 1.0, 0.0),
+}
+"""Of three accelerations in a sample: after which share of it, their weights in the mean one, how far the mean one up
+to the next is back towards the first, and how far the guess of the next goes on."""
 UNNOTICED = 1e-7
 """Of a bound of acceleration, from 1 on: less than that is not too fast."""
 RANK = 1e-12
@@ -60,6 +78,7 @@ class Sample:
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
         self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
+        self.least, self.most = (empty(max(1, len(law.bounds.limited))) for _ in range(2))
         self.gained = zeros(max(1, len(law.bounds.limited)))
         self.J = empty(held, self.n)
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
@@ -81,7 +100,8 @@ class Sample:
             reads.append(array(list(braking)))
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
-            self.task_held, self.task_free, self.low, self.high, self.beyond, self.J, self.factors,
+            self.task_held, self.task_free, self.low, self.high, self.beyond, self.least, self.most, self.J,
+            self.factors,
         ]  # fmt: skip
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
 
@@ -118,26 +138,27 @@ class Sample:
             halved.products(tasks, motors), halved.products(tasks, holds), [halved.product(row, pull) for row in tasks],
             *self._bounds(bounds, q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
-        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, 1, self.n, 1]
+        sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, 1, 1, 1, self.n, 1]
         if self.task_rows and not self.held:
             found[6] = [0.0] * self.task_rows
         elif not self.task_rows:
             sizes[6] = max(1, self.held)
         return [values or [0.0] * size for values, size in zip(found, sizes, strict=True)] + wanted
 
-    def _bounds(
-        self, bounds: Bounds, q: Any, qd: Any, apart: list[Any]
-    ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Least and largest accelerations of joints with limits and of distances; how much too fast a joint is."""
+    def _bounds(self, bounds: Bounds, q: Any, qd: Any, apart: list[Any]) -> list[list[Any]]:
+        """Least and largest accelerations of joints with limits and of distances; how much too fast a joint is; least
+        and largest accelerations after which joints are not too fast."""
         law, places = self.law, position_of_velocity(self.robot)
-        pairs, beyond = [], 0.0
+        pairs, told, beyond = [], [], 0.0
         for k in bounds.limited:
             place = places[law.motors[k]]
             state = (k, 0.0 if place is None else q[place], qd[law.motors[k]])
             pairs.append(bounds.accelerations(*state))
+            told.append(bounds.accelerations(*state, planned=1.0))
             beyond = maximum(beyond, bounds.beyond(*state))
         pairs += [(least, UNLIMITED) for least in apart]
-        return [low for low, _ in pairs], [high for _, high in pairs], [beyond]
+        low, high, least, most = ([pair[side] for pair in each] for each in (pairs, told) for side in (0, 1))
+        return [low, high, [beyond], least, most]
 
     # -- wrenches and accelerations as a function of torques ----------------------------------------------------------
 
@@ -159,7 +180,8 @@ class Sample:
             for j in span(a, parallel=True):
                 right[i, j] = -stands[i] * self.coupling[i, j]
             right[i, a] = -stands[i] * self.held_free[i]
-        solved = solve(*ldl(G), right)
+        self.held_factors = ldl(G)
+        solved = solve(*self.held_factors, right)
         self.W, self.w0 = empty(held, a), empty(held)
         self.W[:, :] = solved[:, :a]
         self.w0[:] = solved[:, a]
@@ -306,42 +328,90 @@ class Sample:
 
     @property
     def ahead(self) -> bool:
-        """Whether bounds of joints count how accelerations change while torques are held: not with supports, whose
-        forces change as well."""
-        return self.law.bounds.ahead and bool(self.law.bounds.limited) and not self.held
+        """Whether bounds of joints are kept by mean accelerations: not with supports, whose pyramids would have to be
+        kept by mean forces, too. There ``_too_fast`` says what is not kept."""
+        return self._foretold and not self.held
+
+    @property
+    def _foretold(self) -> bool:
+        """Whether it is predicted how accelerations of joints change while torques are held."""
+        return self.law.bounds.ahead and bool(self.law.bounds.limited)
 
     def _changed(self, x: Any) -> tuple[Any, Any]:
         """How far the middles of bounds of a joint's acceleration at the beginning are moved, and how much narrower the
         bounds are, so that both this acceleration and the mean one while the torques x are held keep them: then no
         velocity between the ends of the sample passes what the ends keep."""
-        law, n = self.law, self.n
-        tau, net = zeros(n), empty(n)
+        law = self.law
+        tau = zeros(self.n)
         for k, motor in enumerate(law.motors):
             tau[motor] = x[k]
-        reads = [self.given["q"], self.given["qd"], tau, self.factors]
+        self._foretell(tau)
         moved, narrowed = zeros(law.rows.bounds), zeros(law.rows.bounds)
-        straight(self._midway, reads, [net])
-        straight(self._mean_change, [net, self.factors], [self.gained])
         for k in range(len(law.bounds.limited)):
             moved[k] = -0.5 * self.gained[k]
             narrowed[k] = (0.5 + MARGIN) * abs(self.gained[k])
         return moved, narrowed
 
-    def _midway(self, q: Any, qd: Any, tau: Any, factors: Any) -> list[list[Any]]:
-        """[torques that the accelerations of the beginning leave over half-way through the sample]."""
-        robot, half = self.robot, 0.5 * self.law.bounds.period
-        (now,) = self._accelerations(tau, factors)
-        later = vector([v + half * a for v, a in zip(qd, now, strict=True)])
-        place = robot.integrate(
-            vector(q), vector([half * v + half * half * 0.5 * a for v, a in zip(qd, now, strict=True)])
-        )
-        needed = robot.inverse_dynamics(place, later, vector(now), friction=False)
-        return [[t - x for t, x in zip(tau, needed, strict=True)]]
+    def _foretell(self, tau: Any, wrench: Any = None, slip: Any = None) -> None:
+        """What mean accelerations of limited joints gain on those of the beginning (``gained``) while torques are held
+        and supports go on as they are, with what they slip by at the beginning: Simpson's rule with accelerations
+        half-way through the sample, found twice, and at its end."""
+        n, held = self.n, self.held
+        first, found, net = empty(n), empty(n), empty(n)
+        pushed, off = ([array(wrench), self.J], empty(held)) if held else ([], None)
+        straight(self._accelerations, [tau, self.factors, *pushed], [first])
+        mean, guess, sums = array(first), array(first), elementwise(lambda a: a / 6.0, first)
+        table = {name: array(list(column)) for name, column in SIMPSON.items()}
+        for stage in span(3):
+            time = variable(self.law.bounds.period * table["time"][stage])
+            reads = [self.given["q"], self.given["qd"], tau, mean, guess, time]
+            if held:
+                straight(self._left_over, [*reads, pushed[0]], [net, off])
+                self._push_on(net, off, slip, pushed[0])
+            else:
+                straight(self._left_over, reads, [net])
+            straight(self._accelerated, [net, self.factors], [found])
+            for i in span(n):
+                a = guess[i] + found[i]
+                sums[i] = sums[i] + table["weight"][stage] * a
+                mean[i] = a + table["back"][stage] * (first[i] - a)
+                guess[i] = a + table["on"][stage] * (a - first[i])
+        for place, k in enumerate(self.law.bounds.limited):
+            motor = self.law.motors[k]
+            self.gained[place] = sums[motor] - first[motor]
 
-    def _mean_change(self, net: Any, factors: Any) -> list[list[Any]]:
-        """[changes of the accelerations of limited joints by torques]."""
-        found = Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)
-        return [[found[self.law.motors[k]] for k in self.law.bounds.limited]]
+    def _left_over(
+        self, q: Any, qd: Any, tau: Any, mean: Any, guess: Any, time: Any, wrench: Any = ()
+    ) -> list[list[Any]]:
+        """[torques that guessed accelerations leave over after a time with mean ones], and [by how much supports are
+        accelerated by the guess beside what they should be]."""
+        law, robot, t = self.law, self.robot, time[0]
+        qd, qdd = vector([v + t * a for v, a in zip(qd, mean, strict=True)]), vector(guess)
+        q = robot.integrate(vector(q), vector([t * (v - 0.5 * t * a) for v, a in zip(qd, mean, strict=True)]))
+        net = [t - x for t, x in zip(tau, robot.inverse_dynamics(q, qd, qdd, friction=False), strict=True)]
+        if not self.held:
+            return [net]
+        parts = [support_rows(State(robot, q, qd), support, law.damping) for support in law.supports]
+        rows, wanted = (flat(part[side] for part in parts) for side in (0, 1))
+        for w, row in zip(wrench, rows, strict=True):
+            net = [x + w * j for x, j in zip(net, row, strict=True)]
+        return [net, [vector(row) @ qdd - x for row, x in zip(rows, wanted, strict=True)]]
+
+    def _push_on(self, net: Any, off: Any, slip: Any, wrench: Any) -> None:
+        """Add to wrenches, and to the torques that are left over, what holds the supports."""
+        held, owners, change = self.held, self.law._support_of_rows(), empty(self.n)
+        straight(self._accelerated, [net, self.factors], [change])
+        for k in range(held):
+            off[k] = self.given["stance"][owners[k]] * (slip[k] - dot(self.J[k, :], change, off[k]))
+        more = solve(*self.held_factors, off)
+        for k in span(held):
+            wrench[k] = wrench[k] + more[k]
+        for i in span(self.n):
+            net[i] = dot(self.J[:, i], more, net[i])
+
+    def _accelerated(self, net: Any, factors: Any) -> list[list[Any]]:
+        """[M⁻¹ net]."""
+        return [Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)]
 
     def _moved(self, limits: Any, moved: Any, narrowed: Any) -> Any:
         """Right sides of inequalities with the bounds among them moved and narrowed."""
@@ -353,17 +423,15 @@ class Sample:
             found[lower + k] = limits[lower + k] - moved[k] - narrowed[k]
         return found
 
-    def _too_fast(self, x: Any) -> Any:
-        """How much too fast the worst joint is after the sample [rad/s or m/s]."""
+    def _too_fast(self, qdd: Any) -> Any:
+        """How much too fast the worst joint is after the sample [rad/s or m/s]; after ``_foretell``."""
         law = self.law
-        if self.ahead:
-            self._changed(x)
         most = variable(self.beyond[0])
         for place, k in enumerate(law.bounds.limited):
-            a = dot(self.motion[k, :], x[: self.a], self.motion_free[k]) + self.gained[place]
+            a = qdd[law.motors[k]] + self.gained[place]
             for excess, bound in (
-                (a - self.high[place], self.high[place]),
-                (self.low[place] - a, self.low[place]),
+                (a - self.most[place], self.most[place]),
+                (self.least[place] - a, self.least[place]),
             ):
                 most.value = maximum(
                     most.value, law.bounds.period * (excess - UNNOTICED * (1.0 + abs(bound)))
@@ -441,18 +509,22 @@ class Sample:
                     most.value = maximum(most.value, abs(less(b[i], A[i, :], x[: A.shape[1]])))
             errors[number] = most.value
         report[0] = programme.worst()
-        report[1] = 0.0
-        report[2] = self._too_fast(x)
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
         found["qdd"] = empty(n)
+        report[1] = 0.0
+        wrench, slip = None, None
         if law.points:
             found["forces"], wrench = self._inside(x)
             straight(self._accelerations, [tau, self.factors, wrench, self.J], [found["qdd"]])
-            report[1] = self._slip(x, wrench)
+            slip = self._slip(x, wrench)
+            report[1] = largest(slip)
         else:
             straight(self._accelerations, [tau, self.factors], [found["qdd"]])
+        if self._foretold:
+            self._foretell(tau, wrench, slip)
+        report[2] = self._too_fast(found["qdd"])
         return {name: found[name] for name in law.output_shapes()}
 
     def _accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
@@ -500,37 +572,13 @@ class Sample:
         return forces, wrench
 
     def _slip(self, x: Any, wrench: Any) -> Any:
-        """The largest acceleration of a support that should not move."""
-        most = variable(0.0)
+        """Accelerations of supports that should not move, (held,)."""
+        slip = empty(self.held)
         for row, support in enumerate(self.law._support_of_rows()):
             a = dot(
                 self.held_mobility[row, :],
                 wrench,
                 dot(self.coupling[row, :], x[: self.a], self.held_free[row]),
             )
-            most.value = maximum(most.value, self.given["stance"][support] * abs(a))
-        return most.value
-
-
-def shared_forces(support: Support, wrench: Sequence[Any]) -> list[Any]:
-    """Forces inside the pyramids of a sole's points that make a wrench of its cone, 3k scalars: the smallest ones, as
-    squares. A small programme of how the points share it."""
-    spread, shares = support.shared
-    C = support.pyramid()[0][:-2]
-    size, unknowns = shares.shape
-    count = size // 3
-    rows = Rows(unknowns, 0, (C,) * count, 0, tuple(range(unknowns)))
-    raw = [sum((float(v) * w for v, w in zip(row, wrench, strict=True)), start=0.0) for row in spread]
-    S, P, p, limits = zeros(size, unknowns), zeros(unknowns, unknowns), zeros(unknowns), zeros(rows.count)
-    for i in range(size):
-        for j in range(unknowns):
-            S[i, j] = float(shares[i, j])
-    for i in range(unknowns):
-        P[i, i] = 1.0
-        limits[i] = UNLIMITED
-        limits[unknowns + i] = UNLIMITED
-    for number, first, row in rows.each_facet():
-        limits[number] = -sum((c * raw[first + a] for a, c in enumerate(row) if c), start=0.0)
-    solver = ActiveSet(rows, P, p, S, limits, SHARING_STEPS, soft=SHARING_SOFT, stiff=SHARING_STIFF)
-    solver.run(zeros(rows.count))
-    return [dot(S[i, :], solver.x, raw[i]) for i in range(size)]
+            slip[row] = self.given["stance"][support] * a
+        return slip
