@@ -304,3 +304,47 @@ def test_bundled_robots_have_room_to_move():
         q = np.random.default_rng(0).uniform(lower, upper, (300, robot.nq))
         assert robot.in_collision(q).mean() < 0.75, name
         assert robot.in_collision(q, [Sphere((0.0, 0.0, 0.0), 10.0)]).all()
+
+
+def test_no_more_small_spheres_than_wanted_contain_any_triangles():
+    """Solids, plates and loose triangles: with few spheres they are larger, and contain the triangles still."""
+    rng = np.random.default_rng(3)
+    solid, plate = box((0.2, 0.1, 0.3)), box((0.3, 0.3, 2e-3))
+    loose = rng.uniform(-0.2, 0.2, (40, 1, 3)) + rng.normal(0.0, 0.02, (40, 3, 3))
+    for triangles in (
+        solid.vertices[solid.faces],
+        plate.vertices[plate.faces],
+        loose,
+        loose[:1],
+        loose[:1] * 0,
+    ):
+        cover = Cover([triangles])
+        fine = divided_edges(cover.triangles, FINE_EDGE)
+        radii = []
+        for most in (6, 30):
+            found = cover.part(fine, 4e-3, most)
+            assert len(found.radius) <= most
+            away = np.linalg.norm(fine - found.centre[found.owner][:, None], axis=-1)
+            assert (away.max(axis=1) <= found.radius[found.owner] + 1e-12).all()
+            radii.append(found.radius.max())
+        assert radii[1] <= radii[0]
+
+
+def test_equal_links_are_covered_once(tmp_path, monkeypatch):
+    """Two equal fingers and a palm: two coverings, and the fingers have the same spheres."""
+    made = []
+    monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("linkwise.collision.spheres.Cover", lambda parts: made.append(parts) or Cover(parts))
+    file = mesh_arm(tmp_path, seed=5, joints=2)
+    text = (tmp_path / "arm5.urdf").read_text().replace('filename="link2.stl"', 'filename="link1.stl"')
+    (tmp_path / "arm5.urdf").write_text(text)
+    spheres = spheres_of(lw.load(file), count=21)
+    assert len(made) == 2
+    first, second = spheres.of(0), spheres.of(1)
+    assert np.array_equal(spheres.centre[first], spheres.centre[second])
+    assert np.array_equal(spheres.radius[first], spheres.radius[second])
+    assert spheres.divide is not None
+    small = spheres.divide(tuple(range(len(spheres))))
+    places = [small.groups[np.isin(small.parent, numbers)] for numbers in (first, second)]
+    assert len(places[0]) > 0
+    assert np.array_equal(*places)

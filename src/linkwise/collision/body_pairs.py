@@ -19,6 +19,7 @@ import numpy as np
 
 from linkwise.collision.checks import are_apart
 from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
+from linkwise.collision.cover import blocks
 from linkwise.collision.spheres import SmallSpheres, Spheres
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
@@ -94,7 +95,7 @@ def body_pairs(
                 listed["left_out"].append((_name(robot, first), _name(robot, second)))
             elif are_apart(first, second, above) or key in wanted:
                 pairs = _all_pairs(spheres.of(first), spheres.of(second))
-                share = postures.touching(pairs).mean(axis=0)
+                share = postures.touching(spheres.of(first), spheres.of(second))
                 candidates[key] = (pairs, share)
                 np.maximum.at(shares, pairs, share[:, None])
     often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
@@ -145,24 +146,36 @@ class _Postures:
     @staticmethod
     def _placed(poses: np.ndarray, body: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Points in base axes, (postures, points, 3)."""
-        full = np.concatenate([point, np.ones((len(point), 1))], axis=1)
-        return np.stack([(poses[:, body, axis] * full).sum(axis=-1) for axis in range(3)], axis=-1)
+        x, y, z = point.T
+        return np.stack(
+            [a * x + b * y + c * z + d for a, b, c, d in poses[:, body].transpose(2, 3, 0, 1)], axis=-1
+        )
 
-    def touching(self, pairs: np.ndarray) -> np.ndarray:
-        """Which spheres touch, (postures, pairs)."""
-        square = np.zeros((POSTURES, len(pairs)))
-        for axis in range(3):
-            away = self.centres[:, pairs[:, 0], axis] - self.centres[:, pairs[:, 1], axis]
-            square += away * away
-        reach = self.spheres.radius[pairs].sum(axis=1)
-        return square < reach * reach
+    def touching(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """In which share of the postures spheres touch, for all pairs of two lists, the second running first."""
+        reach = self.spheres.radius[first][:, None] + self.spheres.radius[second]
+        count = np.zeros(reach.shape, int)
+        for rows in blocks(POSTURES, reach.size):
+            square = np.zeros(())
+            for axis in range(3):
+                away = self.centres[rows, first, axis][:, :, None] - self.centres[rows, second, axis][:, None]
+                away *= away
+                square = square + away
+            count += (square < reach * reach).sum(axis=0)
+        return count.reshape(-1) / POSTURES
 
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
         reach = self.spheres.radius[pairs].sum(axis=1)
-        way = self.centres[:, pairs[:, 0]] - self.centres[:, pairs[:, 1]]
-        gap = np.sqrt((way * way).sum(axis=-1)) - reach
-        return gap.max(axis=0) <= NEAR * reach
+        largest = np.zeros(len(pairs))
+        for rows in blocks(POSTURES, len(pairs)):
+            square = np.zeros(())
+            for axis in range(3):
+                away = self.centres[rows, pairs[:, 0], axis] - self.centres[rows, pairs[:, 1], axis]
+                away *= away
+                square = square + away
+            np.maximum(largest, square.max(axis=0), out=largest)
+        return np.sqrt(largest) - reach <= NEAR * reach
 
     def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
         """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
@@ -186,14 +199,18 @@ class _Postures:
             starts.append(edges[:-1] - edges[0] if groups else np.zeros(1, int))
             radii.append(rows[:, 3])
             body = np.full(len(rows), self.spheres.body[sphere])
-            placed.append(self._placed(self.poses[which], body, rows[:, :3]))
-        square = np.zeros((len(placed[0]), len(radii[0]), len(radii[1])))
-        for axis in range(3):
-            away = placed[0][:, :, None, axis] - placed[1][:, None, :, axis]
-            square += away * away
-        gap = np.sqrt(square) - (radii[0][:, None] + radii[1])
-        for axis in (0, 1):
-            gap = np.minimum.reduceat(gap, starts[axis], axis=axis + 1)
+            placed.append(self._placed(self.poses[which], body, rows[:, :3]).astype(np.float32))
+        gap = np.zeros((len(placed[0]), len(numbers[0]), len(numbers[1])))
+        reach = (radii[0][:, None] + radii[1]).astype(np.float32)
+        for rows in blocks(len(gap), reach.size):
+            gaps = np.zeros((len(gap[rows]), *reach.shape), np.float32)
+            for axis in range(3):
+                away = placed[0][rows, :, None, axis] - placed[1][rows, None, :, axis]
+                away *= away
+                gaps += away
+            np.sqrt(gaps, out=gaps)
+            gaps -= reach
+            gap[rows] = np.minimum.reduceat(np.minimum.reduceat(gaps, starts[0], axis=1), starts[1], axis=2)
         return gap, numbers
 
     def usual_distance(self, found: BodyPairs, pairs: np.ndarray) -> float:

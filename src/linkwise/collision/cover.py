@@ -18,12 +18,16 @@ from linkwise.collision import fit
 CELLS = 40  # of the grid along the longest edge of a part
 MOST_TRIANGLES = 12_000  # of a body; corners of more are moved to a grid
 FINEST = 120  # cells of this grid along the longest edge of a body
-CHOSEN = 700  # triangles of a body by which spheres are chosen at first
+CHOSEN = 600  # triangles of a body by which spheres are chosen at first
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
-_ROUNDS = 8  # in which triangles that are not covered yet are added to the chosen ones
 _KEPT = 0.15  # part of the excess that is for triangles beside the chosen ones
+_SPARE = 1.3  # times as many spheres are chosen at first; some are not needed once all are
+_FURTHER = 1.5  # times as many spheres cover all triangles, at most, as the chosen ones need
 _LARGER = 1.15  # factor of the excess where it needs too many spheres
-_ADDED = 400  # of them in a round
+_ADDED = 400  # triangles of those that are not covered yet by which further spheres are chosen
+_FLAT = 1e-3  # sine of the angle below which points lie in the surface
+_BLOCK = 1 << 15  # numbers of a table that are computed at a time
+_LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
 _SURFACE = 1500  # points by which spheres inside are bounded
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
@@ -54,7 +58,7 @@ class Cover:
             [fit.divided_edges(part, max(self.extent / 24, 5e-3)) for part in parts]
         )
         self._inside = _Inside(self.triangles)
-        self._whole = self._candidates(_spread(self.triangles, CHOSEN))
+        self._whole = self._candidates(_spread(self.triangles, CHOSEN), 0.0)
 
     def count(self, excess: float) -> int:
         """Spheres that are needed for the chosen triangles.
@@ -68,14 +72,9 @@ class Cover:
         """Spheres that contain all triangles.
 
         Args:
-            excess: how far they reach beyond the surface [m], about.
+            excess: how far they reach beyond the surface [m], about; more where else very many are needed.
         """
-        found = self._covering(self.triangles, self._whole, excess, len(self.triangles))[0]
-        assert found is not None
-        return self._enlarged(found)
-
-    def _enlarged(self, found: Covering) -> Covering:
-        return Covering(found.centre, found.radius + self.grown, found.owner)
+        return self._within(self.triangles, self._whole, excess, int(_FURTHER * self.count(excess)) + 2)
 
     def part(self, triangles: np.ndarray, excess: float, most: int) -> Covering:
         """Spheres that contain some of the triangles.
@@ -85,49 +84,60 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        candidates = self._candidates(_spread(triangles, CHOSEN))
+        return self._within(triangles, self._candidates(_spread(triangles, CHOSEN), excess), excess, most)
+
+    def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
+        """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
         while len(candidates.chosen(excess)) > most:
             excess *= _LARGER
-        while True:
-            found, candidates = self._covering(triangles, candidates, excess, most)
-            if found is not None:
-                return self._enlarged(found)
-            excess *= _LARGER
+        while isinstance(found := self._covering(triangles, candidates, excess, most), int):
+            excess *= max(_LARGER, found / (_LARGER * most))
+        return Covering(found.centre, found.radius + self.grown, found.owner)
 
     def _covering(
         self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int
-    ) -> tuple[Covering | None, _Candidates]:
-        """Spheres that contain all triangles, None where ``most`` are not enough, and what they were chosen of:
-        triangles that a choice leaves out are added to what it is made by."""
-        owner, chosen = np.zeros(0, int), np.zeros(0, int)
-        middle, around = (each.astype(np.float32) for each in _own(triangles))
-        for _ in range(_ROUNDS):
-            reach, chosen = candidates.reach(excess), candidates.chosen(excess)
-            if len(chosen) > most:
-                return None, candidates
-            beyond = _distances(middle, candidates.centre[chosen])
-            beyond += around[:, None] - reach[chosen]
-            owner = beyond.argmin(axis=1)
-            unsure = np.flatnonzero(beyond[np.arange(len(owner)), owner] > 0.0)
-            beyond = corner_distances(triangles[unsure], candidates.centre[chosen]) - reach[chosen]
-            owner[unsure] = beyond.argmin(axis=1)
-            lacking = unsure[beyond.min(axis=1, initial=np.inf) > _KEPT * excess]
-            if not len(lacking):
-                break
-            more = self._candidates(triangles[lacking[:: max(1, len(lacking) // _ADDED)]])
-            candidates = candidates.with_further(more)
-        used, owner = np.unique(owner, return_inverse=True)
-        centre = candidates.centre[chosen][used]
-        size = np.zeros(len(used))
-        reach = np.sqrt(((triangles - centre[owner][:, None]) ** 2).sum(axis=-1)).max(axis=1)
-        np.maximum.at(size, owner, reach)
-        return Covering(centre, size, owner), candidates
+    ) -> Covering | int:
+        """Spheres that contain all triangles; where ``most`` are not enough, how many were chosen. To spheres for some
+        of the triangles further ones are added for those that they leave out; then those that others make superfluous
+        are dropped."""
+        middle, around = _own(triangles)
+        left, owner = np.arange(len(triangles)), np.zeros(len(triangles), int)
+        centre, radius, few = np.zeros((0, 3)), np.zeros(0), candidates.few[:0]
+        while len(left):
+            chosen = candidates.chosen(excess)
+            added, reach = candidates.centre[chosen], candidates.reach(excess)[chosen]
+            first = len(centre)
+            centre, radius = np.concatenate([centre, added]), np.append(radius, reach)
+            few = np.concatenate([few, candidates.few])
+            if len(centre) > _SPARE * most:
+                return len(centre)
+            nearest, beyond = nearest_spheres(middle[left, None], added, reach, around[left])
+            unsure = np.flatnonzero(beyond > 0.0)
+            nearest[unsure], beyond[unsure] = nearest_spheres(triangles[left[unsure]], added, reach)
+            owner[left] = first + nearest
+            left = left[beyond > _KEPT * excess]
+            candidates = self._candidates(triangles[left[:: max(1, len(left) // _ADDED)]], excess)
+        kept = _chosen(corner_distances(few, centre) <= radius + _KEPT * excess)
+        rest = np.flatnonzero(~_mask(kept, len(centre))[owner])
+        nearest, beyond = nearest_spheres(triangles[rest], centre[kept], radius[kept])
+        inside = beyond <= _KEPT * excess
+        owner[rest[inside]] = kept[nearest[inside]]
+        used = _mask(owner, len(centre))
+        if used.sum() > most:
+            return int(used.sum())
+        centre, owner, size = centre[used], (np.cumsum(used) - 1)[owner], np.zeros(int(used.sum()))
+        np.maximum.at(size, owner, fit.lengths(triangles - centre[owner][:, None]).max(axis=0))
+        return Covering(centre, size, owner)
 
-    def _candidates(self, few: np.ndarray) -> _Candidates:
-        inside, own = self._inside.spheres(few), _own(few)
-        centre = np.concatenate([inside[0], own[0]])
-        radius = np.concatenate([inside[1], np.zeros(len(few))])
-        least = np.concatenate([np.zeros(len(inside[1])), own[1]])
+    def _candidates(self, few: np.ndarray, excess: float) -> _Candidates:
+        """What spheres of at least this excess [m] are chosen of. A sphere about the middle of a triangle that is no
+        larger than the excess lies in the one that touches the surface there."""
+        shown, place, inside = self._inside.spheres(few)
+        middle, around = _own(few)
+        alone = ~shown | (around > (1.0 - _KEPT) * excess)
+        centre = np.concatenate([place, middle[alone]])
+        radius = np.concatenate([inside, np.zeros(int(alone.sum()))])
+        least = np.concatenate([np.zeros(len(inside)), around[alone]])
         return _Candidates(few, centre, radius, least, corner_distances(few, centre))
 
 
@@ -170,14 +180,12 @@ class _Candidates(NamedTuple):
         """Numbers of few spheres that cover the triangles."""
         return _chosen(self.far <= self.reach(excess))
 
-    def with_further(self, more: _Candidates) -> _Candidates:
-        """These and others."""
-        few = np.concatenate([self.few, more.few])
-        above = np.vstack([self.far, corner_distances(more.few, self.centre)])
-        far = np.hstack([above, np.vstack([corner_distances(self.few, more.centre), more.far])])
-        centre = np.concatenate([self.centre, more.centre])
-        radius = np.concatenate([self.radius, more.radius])
-        return _Candidates(few, centre, radius, np.concatenate([self.least, more.least]), far)
+
+def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
+    """Which of so many are among the numbers."""
+    found = np.zeros(count, bool)
+    found[numbers] = True
+    return found
 
 
 def _chosen(covers: np.ndarray) -> np.ndarray:
@@ -198,7 +206,7 @@ def _spread(triangles: np.ndarray, count: int) -> np.ndarray:
     """About so many of the triangles, in different places: one in each cell of a grid."""
     if len(triangles) <= count:
         return triangles
-    middle = triangles.mean(axis=1)
+    middle = _own(triangles)[0]
     low, size = middle.min(axis=0), float(np.ptp(middle, axis=0).max()) + 1e-9
     kept = np.arange(len(triangles))
     for cells in (48, 36, 28, 22, 17, 13, 10, 8, 6, 4):
@@ -213,9 +221,8 @@ def _spread(triangles: np.ndarray, count: int) -> np.ndarray:
 
 def _own(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Spheres about the middles of triangles, through their farthest corners: centres and radii."""
-    middle = triangles.mean(axis=1)
-    away = triangles - middle[:, None]
-    return middle, np.sqrt((away * away).sum(axis=-1)).max(axis=1)
+    middle = (triangles[:, 0] + triangles[:, 1] + triangles[:, 2]) / 3.0
+    return middle, fit.lengths(triangles - middle[:, None]).max(axis=0)
 
 
 class _Inside:
@@ -234,7 +241,7 @@ class _Inside:
 
     def _seen(self, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Middles, outward normals, and which sides can be reached from outside (2, k)."""
-        point = triangles.mean(axis=1)
+        point = _own(triangles)[0]
         normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
         size = np.sqrt((normal * normal).sum(axis=1))
         normal = normal / np.maximum(size, 1e-300)[:, None]
@@ -242,22 +249,27 @@ class _Inside:
         normal = np.where((sides[1] & ~sides[0])[:, None], -normal, normal)
         return point, normal, sides & (size > 0.0)
 
-    def spheres(self, few: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The largest spheres inside that touch the surface at the middles of triangles: centres and radii."""
+    def spheres(self, few: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The largest spheres inside that touch the surface at the middles of triangles: of which triangles, their
+        centres and radii."""
         point, normal, sides = self._seen(few)
         shown = sides[0] != sides[1]
         point, inward = point[shown], -normal[shown]
-        others, place, along_way = (each.astype(np.float32) for each in (self._surface, point, inward))
-        along, square = np.zeros((2, len(point), len(others)), np.float32)
-        for axis in range(3):
-            away = others[:, axis] - place[:, axis, None]
-            along += away * along_way[:, axis, None]
-            square += away * away
-        inside = along > np.maximum(_ROUGH, 1e-3 * np.sqrt(square))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            radius = np.where(inside, square / (2.0 * along), np.inf).min(axis=1, initial=np.inf)
-        radius = np.minimum(radius.astype(float), 0.5 * self._extent)
-        return point + radius[:, None] * inward, radius
+        others, place, way = (each.astype(np.float32, order="C") for each in (self._surface.T, point, inward))
+        radius = np.full(len(point), 0.5 * self._extent)
+        for rows in blocks(len(point), len(self._surface)):
+            along, square = np.zeros((2, len(place[rows]), len(self._surface)), np.float32)
+            for axis in range(3):
+                away = others[axis] - place[rows, axis, None]
+                along += away * way[rows, axis, None]
+                away *= away
+                square += away
+            beside = (along <= _ROUGH) | (along * along <= _FLAT * _FLAT * square)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                square /= along
+            square[beside] = np.inf
+            radius[rows] = np.minimum(radius[rows], 0.5 * square.min(axis=1, initial=np.inf))
+        return shown, point + radius[:, None] * inward, radius
 
 
 def _outside(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -296,34 +308,66 @@ def _sweep(reached: np.ndarray, free: np.ndarray, axis: int, way: int) -> None:
         cells[k] |= cells[k - 1] & open_ones[k]
 
 
-def corner_distances(triangles: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Distance of the farthest corner of each triangle to each centre in single precision, (triangles, centres).
+def nearest_spheres(
+    corners: np.ndarray, centres: np.ndarray, radii: np.ndarray, around: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which sphere the corners of each triangle reach beyond by the least, and how far [m], in single precision; below
+    0 where they are inside.
 
     Args:
-        triangles: [m], shape (k, 3, 3).
+        corners: of each triangle, or points [m], shape (k, corners, 3).
+        centres: of the spheres [m], shape (m, 3).
+        radii: of the spheres [m], shape (m,).
+        around: radii of spheres around the points [m], shape (k,).
+    """
+    places, points = (each.T.astype(np.float32, order="C") for each in (corners, centres))
+    number, beyond = np.zeros(len(corners), int), np.full(len(corners), np.inf, np.float32)
+    for some in blocks(len(centres), _LANES * len(corners)):
+        gaps = _farthest(places, points[:, some, None])
+        gaps -= radii[some, None].astype(np.float32)
+        at, least = (gaps.argmin(axis=0), gaps.min(axis=0)) if len(gaps) > 1 else (0, gaps[0])
+        np.copyto(number, some.start + at, where=least < beyond)
+        np.minimum(beyond, least, out=beyond)
+    return number, beyond + np.float32(around)
+
+
+def corner_distances(corners: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Distance [m] of the farthest corner of each triangle to each centre in single precision, (triangles, centres).
+
+    Args:
+        corners: of each triangle [m], shape (k, corners, 3).
         centres: [m], shape (m, 3).
     """
-    corners, points = triangles.astype(np.float32), centres.astype(np.float32)
-    found = np.zeros((len(triangles), len(centres)), np.float32)
-    for corner in range(3):
-        square = np.zeros_like(found)
-        for axis in range(3):
-            away = corners[:, corner, axis, None] - points[:, axis]
+    places, points = (each.T.astype(np.float32, order="C") for each in (corners, centres))
+    found = np.zeros((len(corners), len(centres)), np.float32)
+    for rows in blocks(*found.shape):
+        found[rows] = _farthest(places[:, :, rows, None], points)
+    return found
+
+
+def _farthest(corners: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Distances of points (3, ...) to the farthest of corners (3, corners, ...), broadcast together."""
+    far = np.float32(0.0)
+    for corner in range(corners.shape[1]):
+        square = corners[0, corner] - points[0]
+        square *= square
+        for axis in (1, 2):
+            away = corners[axis, corner] - points[axis]
             away *= away
             square += away
-        np.maximum(found, square, out=found)
-    return np.sqrt(found, out=found)
+        far = np.maximum(far, square)
+    return np.sqrt(far)
 
 
-def _distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Distances of points to centres in single precision, (points, centres)."""
-    ends = points.astype(np.float32), centres.astype(np.float32)
-    square = np.zeros((len(points), len(centres)), np.float32)
-    for axis in range(3):
-        away = ends[0][:, axis, None] - ends[1][:, axis]
-        away *= away
-        square += away
-    return np.sqrt(square, out=square)
+def blocks(rows: int, width: int) -> list[slice]:
+    """Rows of a large table in blocks that stay in the caches.
+
+    Args:
+        rows: of the table.
+        width: numbers in a row.
+    """
+    step = max(1, _BLOCK // max(1, width))
+    return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray) -> float:
@@ -339,14 +383,9 @@ def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray) -> 
     width = np.sqrt(1.0 - height * height)
     directions = np.stack([width * np.cos(turn), width * np.sin(turn), height], axis=-1)
     points = (centre[:, None] + radius[:, None, None] * directions).reshape(-1, 3)
-    apart = np.sqrt(((points[:, None] - centre) ** 2).sum(axis=-1))
-    outside = points[(apart >= radius - 1e-9).all(axis=1)]
+    outside = points[nearest_spheres(points[:, None], centre, radius)[1] >= -_ROUNDING]
     known = triangles[:: max(1, len(triangles) // 600)]
     surface = np.concatenate([known.reshape(-1, 3), known.mean(axis=1)])
     if not len(outside) or not len(surface):
         return 0.0
-    least = [
-        np.sqrt(((part[:, None] - surface) ** 2).sum(axis=-1)).min(axis=1)
-        for part in np.array_split(outside, 1 + len(outside) // 200)
-    ]
-    return float(np.concatenate(least).max())
+    return float(nearest_spheres(outside[:, None], surface, np.zeros(len(surface)))[1].max())

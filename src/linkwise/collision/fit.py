@@ -214,17 +214,29 @@ def divided_edges(triangles: np.ndarray, longest: float | None = None) -> np.nda
     """
     extent = float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
     longest = LONGEST_EDGE * extent if longest is None else longest
+    short: list[np.ndarray] = []
     for _ in range(8):
-        edges = np.sqrt(((np.roll(triangles, -1, axis=1) - triangles) ** 2).sum(axis=2))
-        long = edges.max(axis=1) > longest
-        if not long.any() or len(triangles) > MOST_TRIANGLES:
+        edges = lengths(triangles[:, [1, 2, 0]] - triangles)
+        long = edges.max(axis=0) > longest
+        if not long.any() or sum(map(len, short)) + len(triangles) > MOST_TRIANGLES:
             break
-        kept, cut, first = triangles[~long], triangles[long], edges[long].argmax(axis=1)
+        short.append(triangles[~long])
+        cut, first = triangles[long], edges[:, long].argmax(axis=0)
         rows = np.arange(len(cut))
         a, b, c = cut[rows, first], cut[rows, (first + 1) % 3], cut[rows, (first + 2) % 3]
         middle = (a + b) / 2
-        triangles = np.concatenate([kept, np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)])
-    return triangles
+        triangles = np.concatenate([np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)])
+    return np.concatenate([*short, triangles])
+
+
+def lengths(vectors: np.ndarray) -> np.ndarray:
+    """Lengths of three vectors each, shape (3, k).
+
+    Args:
+        vectors: shape (k, 3, 3).
+    """
+    x, y, z = vectors.T
+    return np.sqrt(x * x + y * y + z * z)
 
 
 def _best_cut(triangles: np.ndarray, fit: Fit) -> tuple[float, np.ndarray] | None:

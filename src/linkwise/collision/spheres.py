@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwise.arguments.numbers import Numbers
-from linkwise.collision.cover import Cover, corner_distances, excess_of
+from linkwise.collision.cover import Cover, excess_of, nearest_spheres
 from linkwise.collision.fit import divided_edges
 from linkwise.collision.shapes import SIDES, TAPER, THICKNESS, Reading
 from linkwise.compiler.runtime import cache
@@ -30,7 +31,7 @@ from linkwise.geometry.skeleton import Capsule, skeleton
 from linkwise.geometry.solids import Mesh, Primitive, cylinder, sphere
 from linkwise.model import Model
 
-PER_BODY = 8  # spheres of a moving link, on average
+PER_BODY = 7  # spheres of a moving link, on average
 MOST = 512  # of a robot
 ROUNDING = (
     1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
@@ -41,6 +42,8 @@ MOST_SMALL = 96  # of one sphere
 GROUPED = 8  # of them in a group
 _LEAST_EXCESS = 1e-3  # [m]
 _HALVINGS = 9  # of the range of the excess
+_TRIES = 6  # of a smaller excess, as spheres that others make superfluous are not counted before
+_THINNER = 0.95  # factor of the excess in each of them
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
 _CENTRED = 200  # points by which it is found, about
 
@@ -115,7 +118,7 @@ def spheres_of(
 
     Args:
         robot: the robot; its geometry is read from the file that it was loaded from.
-        count: number of spheres of all links together; by default eight for each moving link. Links with more separate
+        count: number of spheres of all links together; by default seven for each moving link. Links with more separate
             parts have more.
         margin: added to every radius [m].
         meshes: further folders with meshes.
@@ -213,16 +216,27 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
     @once
     def covers(self) -> dict[int, Cover]:
-        """What covers them."""
-        return {body: Cover(self[body]) for body in sorted(self)}
+        """What covers them; one for bodies with the same triangles, such as those of two equal arms."""
+        made: dict[bytes, Cover] = {}
+        found: dict[int, Cover] = {}
+        for body in sorted(self):
+            content = self._content(body)
+            made[content] = made.get(content) or Cover(self[body])
+            found[body] = made[content]
+        return found
+
+    def _content(self, body: int) -> bytes:
+        content = hashlib.sha256()
+        for triangles in self[body]:
+            content.update(b"%d" % len(triangles))
+            content.update(np.ascontiguousarray(triangles).tobytes())
+        return content.digest()
 
     def stored(self, name: bytes, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Numbers that follow from the triangles, from the cache of compiled code where that has them."""
         content = hashlib.sha256(name)
         for body in sorted(self):
-            for triangles in self[body]:
-                content.update(b"%d %d" % (body, len(triangles)))
-                content.update(np.ascontiguousarray(triangles).tobytes())
+            content.update(b"%d" % body + self._content(body))
         key = cache.key(content.digest())
         stored = cache.load(key)
         if stored is None:
@@ -233,53 +247,79 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 7 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 8 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
 def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
     """The excess, the least one for which ``total`` spheres are enough, and rows (body, x, y, z, radius)."""
     low, high = _LEAST_EXCESS, max((cover.extent for cover in covers.values()), default=1.0)
+    bodies = Counter(covers.values())
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        enough = sum(cover.count(middle) for cover in covers.values()) <= total
+        enough = sum(bodies[cover] * cover.count(middle) for cover in bodies) <= total
         low, high = (low, middle) if enough else (middle, high)
-    rows: list[np.ndarray] = []
-    excess = 0.0
-    for body in sorted(covers):
-        found = covers[body].spheres(high)
-        rows.append(np.column_stack([np.full(len(found.radius), body), found.centre, found.radius]))
-        excess = max(excess, excess_of(found.centre, found.radius, covers[body].triangles))
+    fitted = {cover: cover.spheres(high) for cover in bodies}
+    for _ in range(_TRIES):
+        high *= _THINNER
+        thinner = {cover: cover.spheres(high) for cover in bodies}
+        if sum(bodies[cover] * len(found.radius) for cover, found in thinner.items()) > total:
+            break
+        fitted = thinner
+    rows = [
+        np.column_stack([np.full(len(found.radius), body), found.centre, found.radius])
+        for body, found in ((body, fitted[covers[body]]) for body in sorted(covers))
+    ]
+    excess = max(
+        (excess_of(found.centre, found.radius, cover.triangles) for cover, found in fitted.items()),
+        default=0.0,
+    )
     return np.concatenate([[excess], *(each.reshape(-1) for each in rows)])
 
 
 def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 5 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
+    name = b"small spheres 6 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
     return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
 
 
 def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """Rows (number of the sphere, place, x, y, z, radius, whether it is a group) of groups of small spheres, each
     before its small spheres, for what the meshes have in some spheres."""
-    found: list[tuple[float, ...]] = []
-    for body in sorted({int(rows[k, 0]) for k in numbers}):
-        cover, mine = covers[body], np.flatnonzero(rows[:, 0] == body)
-        beyond = corner_distances(cover.triangles, rows[mine, 1:4]) - rows[mine, 4]
-        owner = mine[beyond.argmin(axis=1)]
-        for number in sorted(set(numbers) & set(mine.tolist())):
-            triangles = cover.triangles[owner == number]
-            if not len(triangles):  # all of them lie in other spheres, too
-                continue
-            triangles = divided_edges(triangles, FINE_EDGE)
-            small = cover.part(triangles, FINE, MOST_SMALL)
-            for group in _groups(small.centre):
-                inside = triangles[np.isin(small.owner, group)]
-                centre, radius = enclosing_sphere(inside)
-                found.append((number, len(found), *centre.tolist(), radius + cover.grown, 1.0))
-                for k in group.tolist():
-                    found.append((number, len(found), *small.centre[k].tolist(), float(small.radius[k]), 0.0))
-    return np.array(found, dtype=float).reshape(-1, 7)
+    found: list[np.ndarray] = [np.zeros((0, 7))]
+    count = 0
+    owners: dict[Cover, np.ndarray] = {}
+    made: dict[tuple[Cover, int], np.ndarray] = {}
+    for number in numbers:
+        cover = covers[int(rows[number, 0])]
+        mine = rows[rows[:, 0] == rows[number, 0], 1:]
+        place = number - int((rows[:, 0] < rows[number, 0]).sum())
+        if cover not in owners:
+            owners[cover] = nearest_spheres(cover.triangles, mine[:, :3], mine[:, 3])[0]
+        if (cover, place) not in made:
+            made[cover, place] = _small(cover, cover.triangles[owners[cover] == place])
+        small = made[cover, place]
+        found.append(np.column_stack([np.full(len(small), number), count + np.arange(len(small)), small]))
+        count += len(small)
+    return np.concatenate(found)
+
+
+def _small(cover: Cover, triangles: np.ndarray) -> np.ndarray:
+    """Rows (x, y, z, radius, whether it is a group) of groups, each before its small spheres, for some triangles of a
+    body."""
+    rows: list[np.ndarray] = [np.zeros((0, 5))]
+    if len(triangles):
+        triangles = divided_edges(triangles, FINE_EDGE)
+        small = cover.part(triangles, FINE, MOST_SMALL)
+        groups = _groups(small.centre)
+        group_of = np.zeros(len(small.centre), int)
+        for number, group in enumerate(groups):
+            group_of[group] = number
+        for number, group in enumerate(groups):
+            centre, radius = enclosing_sphere(triangles[group_of[small.owner] == number])
+            rows.append(np.array([[*centre, radius + cover.grown, 1.0]]))
+            rows.append(np.column_stack([small.centre[group], small.radius[group], np.zeros(len(group))]))
+    return np.concatenate(rows)
 
 
 def _groups(points: np.ndarray) -> list[np.ndarray]:
@@ -303,20 +343,21 @@ def enclosing_sphere(points: np.ndarray, radii: np.ndarray | float = 0.0) -> tup
         points: [m], shape (..., 3).
         radii: of spheres around the points [m].
     """
-    flat = points.reshape(-1, 3)
-    sizes = np.broadcast_to(np.asarray(radii, dtype=float).reshape(-1), len(flat))
-    centre = (flat.min(axis=0) + flat.max(axis=0)) / 2
-    some = slice(None, None, max(1, len(flat) // _CENTRED))
+    flat = points.reshape(-1, 3).T
+    sizes = np.broadcast_to(np.asarray(radii, dtype=float).reshape(-1), flat.shape[1])
+    step = max(1, flat.shape[1] // _CENTRED)
+    some, around = np.ascontiguousarray(flat[:, ::step]), sizes[::step]
+    centre = (flat.min(axis=1) + flat.max(axis=1)) / 2
     best, least = centre, np.inf
     for k in range(1, _CENTRING):
-        far = _farthest(flat[some], sizes[some], centre)
+        far = _farthest(some, around, centre)
         farthest = int(far.argmax())
         if far[farthest] < least:
             best, least = centre, float(far[farthest])
-        centre = centre + (flat[some][farthest] - centre) / (k + 1)
+        centre = centre + (some[:, farthest] - centre) / (k + 1)
     return best, float(_farthest(flat, sizes, best).max())
 
 
 def _farthest(points: np.ndarray, radii: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    away = points - centre
-    return np.sqrt((away * away).sum(axis=1)) + radii
+    x, y, z = points - centre[:, None]
+    return np.sqrt(x * x + y * y + z * z) + radii

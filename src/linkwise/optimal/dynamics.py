@@ -296,8 +296,8 @@ class Dynamics:
 
     def curvature(self, x: Sequence[Scalar], u: Sequence[Scalar], ahead: Sequence[Scalar]) -> Rows:
         """Σ aheadᵢ ∂²q̇'ᵢ/∂(x, u)², of which those of q' follow: δq' = δq + h δq̇'. x and u are symbols."""
-        graph, inputs = _graph_of([*x, *u]), [*x, *u]
-        total: Any = graph.lift(0.0)
+        inputs: list[Any] = [*x, *u]
+        total: Any = _graph_of(inputs).lift(0.0)
         for weight, value in zip(ahead, self.next_state(x, u)[self.nq :], strict=True):
             total = total + weight * value
         (gradient,) = jacobian([total], inputs)
