@@ -51,6 +51,7 @@ _PARTS = (
     "realtime",
     "report",
     "simulate",
+    "tour",
     "view",
 )
 

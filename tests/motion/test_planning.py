@@ -1,5 +1,6 @@
 """Planned motions touch nothing and keep limits, by coal on the meshes and by Pinocchio's torques."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -161,14 +162,19 @@ def test_goals_are_positions_sets_and_poses(arm):
     assert np.allclose(lw6.pose(found.motion.at(found.motion.duration).q), target, atol=1e-5)
     far = target.copy()
     far[:3, 3] = 5.0
-    assert plan(lw6, start, far).status == "goal unreachable"
+    unreachable = plan(lw6, start, far)
+    assert unreachable.status == "goal unreachable"
+    assert re.search(r"the nearest are \S+ cm and \S+° away", unreachable.message)
 
 
 def test_what_cannot_be_solved_is_said(arm):
     _, robot = arm
     start, goal = free_positions(robot, SHELVES, 2, 5)
     inside = World([Sphere((0.0, 0.0, 0.0), 3.0)])
-    assert plan(robot, start, goal, inside).status == "start collides"
+    away_from_it = Sphere((5.0, 5.0, 5.0), 0.1)
+    found = plan(robot, start, goal, World([away_from_it, *inside.obstacles]))
+    assert found.status == "start collides"
+    assert "obstacle 2 of 2, a Sphere" in found.message
     away = robot.pose(goal)[:3, 3]
     if np.linalg.norm(away - robot.pose(start)[:3, 3]) > 0.3:
         assert plan(robot, start, goal, [Sphere(away, 0.05)]).status in ("goal collides", "start collides")

@@ -200,6 +200,7 @@ class _Problem:
         self.wanted = validity.wanted(clearance, 0.5 * ASKED)  # the search keeps more
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
+        self._nearest = ""
 
     def solve(
         self, start: Any, goal: Any, frame: str | None, timing: bool, limits: dict[str, Any]
@@ -210,7 +211,7 @@ class _Problem:
             return self._failed("start collides", self._why(first))
         goals = self._goals(goal, frame, first)
         if not len(goals):
-            return self._failed("goal unreachable", "inverse kinematics found no positions for the pose")
+            return self._failed("goal unreachable", self._nearest)
         if self.constraint is not None:
             if (error := float(self.constraint.error(self.robot, first))) > 1.0:
                 return self._failed("start off constraint", f"{error:.3g} times its tolerance away")
@@ -284,6 +285,13 @@ class _Problem:
         found = inverse_kinematics(
             self.robot, poses, frame=frame, start=starts, starts=4, strict=False, tolerance=1e-7
         )
+        best = int(np.argmin(found.position_error + found.rotation_error))
+        self._nearest = (
+            "inverse kinematics found no positions for the pose inside the joint limits; the nearest are "
+            f"{100 * found.position_error[best]:.2g} cm and {np.degrees(found.rotation_error[best]):.2g}° away"
+        )
+        if self.robot.dof < 6:
+            self._nearest += f"; {self.robot.dof} joints reach few of all poses: give positions as the goal"
         kept: list[np.ndarray] = []
         for q in np.asarray(found.q)[np.asarray(found.converged)]:
             if len(kept) < SOLUTIONS and all(np.abs(q - other).max() > 1e-3 for other in kept):
@@ -298,9 +306,13 @@ class _Problem:
         clearances = self.prover.clearances(q[None])[0]
         worst = int(np.argmin(clearances - self.wanted))
         words, least = self.validity.words[worst], clearances[worst]
+        if worst < len(self.wanted) - len(self.validity.pairs.compared) and self.world.obstacles:
+            alone = [self.validity.clearances(q, World([each])).world[worst] for each in self.world.obstacles]
+            k = int(np.argmin(alone))
+            words += f" (obstacle {k + 1} of {len(alone)}, a {type(self.world.obstacles[k]).__name__})"
         if least < 0:
-            return f"{words} overlap by {-100 * least:.1f} cm"
-        return f"{words} are {100 * least:.2f} cm apart, wanted more than {100 * self.wanted[worst]:.2f} cm"
+            return f"{words} overlap by {-1000 * least:.2g} mm"
+        return f"{words} are {1000 * least:.3g} mm apart, wanted more than {1000 * self.wanted[worst]:.3g} mm"
 
     # -- path ---------------------------------------------------------------------------------------------------------
 
