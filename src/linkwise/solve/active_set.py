@@ -319,11 +319,11 @@ class ActiveSet:
             self.x[j] = where(worse, x[j], self.x[j])
 
     def _exceeded(self) -> Any:
-        """Sum of squares of what candidates are exceeded by."""
+        """Sum of squares of what candidates are exceeded by where they contradict each other."""
         self._measure()
         total = variable(0.0)
         for k in span(self.candidates):
-            over = larger(self.excess[k], 0.0)
+            over = larger(self.excess[k] - CONTRADICTING * (1.0 + self.half[k]), 0.0)
             total += over * over
         return total.value
 
