@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_contact_motion import GRAVITY, STILL, four_legs, free_body, standing, stepped
+from test_contact_motion import GRAVITY, STILL, free_body, standing, stepped
 
 import linkwise as lw
+from four_legs import four_legs, round_feet
 from linkwise import control
 from linkwise.simulate import simulate
 
@@ -257,7 +258,7 @@ def test_a_block_stays_on_a_slope_for_a_minute_and_thrown_cubes_gain_no_energy()
 
 
 def test_simulations_start_from_the_impulses_of_the_last_step():
-    legs = four_legs()
+    legs = four_legs().with_contacts(round_feet())
     law = control.Passive(legs)
     q, qd = standing(legs), np.zeros(18)
     q[2] = 0.38

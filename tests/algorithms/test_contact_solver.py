@@ -8,9 +8,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from test_contact_motion import four_legs, free_body, standing
+from test_contact_motion import free_body, standing
 
 import linkwise as lw
+from four_legs import four_legs, round_feet
 from linkwise.algorithms.contact import recovery
 from linkwise.compiler.ir import interpret
 from linkwise.embedded import Options, Package, entries
@@ -89,7 +90,7 @@ def test_velocities_agree_with_the_contact_solver_of_pinocchio():
     pin = pytest.importorskip("pinocchio")
     if not hasattr(pin, "ADMMConstraintSolver"):
         pytest.skip("this Pinocchio has no contact solver")
-    legs = four_legs()
+    legs = four_legs().with_contacts(round_feet())
     q, qd, tau = leg_states(legs, 100, seed=5)
     G, c, before = contact_problem(legs, q, qd, tau)
     velocities = legs.contact_velocities(q, qd, tau, accuracy=1e-9).reshape(100, -1)
@@ -106,7 +107,7 @@ def test_velocities_agree_with_the_contact_solver_of_pinocchio():
 
 
 def test_velocities_agree_with_an_independent_solver_and_laws_hold():
-    legs = four_legs()
+    legs = four_legs().with_contacts(round_feet())
     q, qd, tau = leg_states(legs, 60)
     G, c, before = contact_problem(legs, q, qd, tau)
     p, sweeps_converged = swept_impulses(G, c, 0.8)
