@@ -121,6 +121,12 @@ def _upright(robot: Robot, stand: Any) -> np.ndarray:
     return q
 
 
+def _on_link(robot: Robot, name: str) -> tuple[str, Transform]:
+    """The link of a link or frame of this name, and its place there."""
+    found = next((frame for frame in robot.frames if frame.name == name), None)
+    return (name, Transform.identity()) if found is None else (found.link, found.pose)
+
+
 def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[Frame], list[np.ndarray]]:
     """Frames of the feet, and corners of soles; no corners where every link has one sphere."""
     of_link: dict[str, list[Any]] = {}
@@ -128,11 +134,10 @@ def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[
         points = [contact.offset] if contact.points is None else contact.points
         of_link.setdefault(contact.frame, []).extend(points)
     if all(len(points) < 3 for points in of_link.values()):
+        spheres = [(each, *_on_link(robot, each.frame)) for each in touching]
         return [
-            Frame(
-                f"{contact.name or contact.frame} centre", contact.frame, Transform.from_rpy(contact.offset)
-            )
-            for contact in touching
+            Frame(f"{each.name or each.frame} centre", link, place @ Transform.from_rpy(each.offset))
+            for each, link, place in spheres
         ], []
     counts = {len(points) for points in of_link.values()}
     if len(counts) > 1:
@@ -140,11 +145,12 @@ def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[
             f"feet: soles have other numbers of contacts each: {sorted(counts)}; give them the same"
         )
     frames, corners = [], []
-    for link, points in of_link.items():
-        level = np.asarray(robot.pose(q, frame=link))[:3, :3].T  # axes of the world in those of the link
+    for frame, points in of_link.items():
+        level = np.asarray(robot.pose(q, frame=frame))[:3, :3].T  # axes of the world in those of the frame
         seen = np.asarray(points, dtype=float) @ level
         middle = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
-        frames.append(Frame(f"{link} sole", link, Transform(level, level @ middle)))
+        link, place = _on_link(robot, frame)
+        frames.append(Frame(f"{frame} sole", link, place @ Transform(level, level @ middle)))
         corners.append(seen - middle)
     return frames, corners
 
