@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from gpu_contact import compared
 from optimal_parts.problems import trot
-from whole_body import ROBOTS, Problem, small_quadruped
+from whole_body import LEGS, Problem
+from whole_body_parts.four_legs import four_legs
 
 import linkwise as lw
 from linkwise import optimal
@@ -31,9 +32,9 @@ def main() -> None:
     parser.add_argument("--plans", type=int, default=1 << 13)
     parser.add_argument("--calls", type=int, default=8)
     given = parser.parse_args()
-    robot = small_quadruped()
+    robot = four_legs()
     stand = np.concatenate([[0.0, 0.0, 0.34, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.6, -1.2], 4)])
-    whole = Problem(robot, ROBOTS["go2"], stand, given.states, 40.0, 20.0)
+    whole = Problem(robot, LEGS, stand, given.states, 40.0, 20.0)
     for dtype in ("float64", "float32"):
         arrays = [array.reshape(given.states, -1).astype(dtype) for array in whole.arguments()]
         compared("whole-body control, quadruped", whole.law.kernel(dtype), arrays, given.calls)
@@ -62,7 +63,7 @@ def main() -> None:
 
 def walking_plans(robot: lw.Robot, stand: np.ndarray, count: int) -> tuple[Any, list[np.ndarray]]:
     """The kernel of plans, and what it is given for robots that walk in different ways."""
-    walk = optimal.Walking(robot, feet=ROBOTS["go2"]["feet"], stand=stand, torque_limits=40.0)
+    walk = optimal.Walking(robot, feet=LEGS["feet"], stand=stand, torque_limits=40.0)
     still, rng = np.zeros(robot.dof), np.random.default_rng(0)
     walk.plan(0.0, walk.feet.stand, still)
     one = walk.given(walk.orders, np.concatenate([walk.feet.stand, still]), walk.newest, 0.0)

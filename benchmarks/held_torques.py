@@ -16,30 +16,17 @@ import sys
 import numpy as np
 from scipy.optimize import minimize
 from whole_body_parts.held_legs import SPEED, in_mujoco, in_simulation
+from whole_body_parts.held_sample import PERIOD, moved
 
 import linkwise as lw
 from linkwise import control
 
-PERIOD, PARTS, STATES, EVERY = 0.002, 4, 8, 35
+STATES, EVERY = 8, 35
 PASSED, TOLD = 2e-3, 1e-6
 """A sample passes a limit by more than this share of it; it is told by more than this [rad/s]."""
 SPEEDS = (None, 6.0, 30.0)
 FASTEST = 10.0
 """Limit of joints that state none [rad/s]."""
-
-
-def moved(robot: lw.Robot, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(velocities, positions) of a sample at a finer grid, torques held; RK4."""
-    h, speeds, places = PERIOD / PARTS, [], []
-    for _ in range(PARTS):
-        a = robot.forward_dynamics(q, qd, tau)
-        b = robot.forward_dynamics(q + h / 2 * qd, qd + h / 2 * a, tau)
-        c = robot.forward_dynamics(q + h / 2 * qd + h * h / 4 * a, qd + h / 2 * b, tau)
-        d = robot.forward_dynamics(q + h * qd + h * h / 2 * b, qd + h * c, tau)
-        q, qd = q + h * qd + h * h / 6 * (a + b + c), qd + h / 6 * (a + 2 * b + 2 * c + d)
-        speeds.append(qd)
-        places.append(q)
-    return np.array(speeds), np.array(places)
 
 
 def arm(name: str, speed: float | None, samples: int) -> dict[str, float]:

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from whole_body_parts.four_legs import four_legs
 from whole_body_parts.mobile_arm import LIBRARIES, LIMIT, MobileArm
 
 import linkwise as lw
@@ -30,6 +31,7 @@ WEIGHTS = (1.0, 0.5, 0.05)
 LARGER = 1e3
 """All weights that TSID gets are multiplied by this. The solution stays the same, but TSID adds 1e-8 to its cost of
 every unknown, which moves the torques of a Talos by 1e-5 of the largest; so it moves them by 1e-8."""
+LEGS = {"feet": ("foot0", "foot1", "foot2", "foot3"), "base": "body", "corners": ()}
 ROBOTS = {
     "go2": {"feet": ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), "base": "base", "corners": ()},
     "talos": {
@@ -37,28 +39,6 @@ ROBOTS = {
         "corners": ((0.1, 0.06, 0.0), (0.1, -0.06, 0.0), (-0.1, 0.06, 0.0), (-0.1, -0.06, 0.0)),
     },
 }  # fmt: skip
-
-
-def small_quadruped() -> lw.Robot:
-    """A body on four legs of three joints each."""
-    links = [lw.Link("base", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-    joints, frames = [], []
-    for leg, (x, y) in {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}.items():
-        parent, at = "base", (x, y, 0.0)
-        for part, axis, length in (
-            ("hip", (1, 0, 0), 0.0),
-            ("thigh", (0, 1, 0), 0.2),
-            ("calf", (0, 1, 0), 0.2),
-        ):
-            name = f"{leg}_{part}"
-            inertia = lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))
-            links.append(lw.Link(name, inertia))
-            joints.append(
-                lw.Joint(name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), axis)
-            )
-            parent, at = name, (0.0, 0.0, -length)
-        frames.append(lw.Frame(f"{leg}_foot", parent, lw.Transform.from_rpy((0.0, 0.0, -0.2))))
-    return lw.Robot("legs", links, joints, frames=frames).with_base("floating")
 
 
 class Problem:
@@ -276,9 +256,7 @@ def main() -> int:
     states, seconds = (8, 0.01) if chosen.quick else (chosen.states, chosen.seconds)
     stand = np.concatenate([[0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.8, -1.6], 4)])
     if not chosen.urdf:
-        report(
-            "legs", Problem(small_quadruped(), ROBOTS["go2"], stand, states, 40.0, 20.0), "", None, seconds
-        )
+        report("legs", Problem(four_legs(), LEGS, stand, states, 40.0, 20.0), "", None, seconds)
     report_arm(states, dict(peer.split("=", 1) for peer in chosen.peer), seconds)
     for urdf in chosen.urdf:
         name = next((name for name in ROBOTS if name in Path(urdf).name), None)

@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from whole_body_parts.four_legs import four_legs, round_feet
 
 import linkwise as lw
 from linkwise import control
@@ -24,28 +25,6 @@ from linkwise.simulate import Plant, Push, simulate
 PERIOD, DURATION = 0.002, 6.5
 SQUAT, LIFT, PUSH = (0.5, 2.5), (2.8, 5.0), 5.4  # [s]
 FORCE, LONG = 300.0, 0.01  # of the push to the side [N], [s]: ten times 300 N·ms
-LEGS = ((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))
-
-
-def quadruped() -> lw.Robot:
-    links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-    joints, frames = [], []
-    for leg, (x, y) in enumerate(LEGS):
-        parent, at = "body", (x, y, 0.0)
-        for part, axis, length in (
-            ("side", (1, 0, 0), 0.0),
-            ("hip", (0, 1, 0), 0.2),
-            ("knee", (0, 1, 0), 0.2),
-        ):
-            name = f"{part}{leg}"
-            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-            limits = lw.Limits(-2.6, 2.6, velocity=20.0, effort=40.0)
-            place = lw.Transform.from_rpy(at)
-            joints.append(lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits))
-            parent, at = name, (0.0, 0.0, -length)
-        frames.append(lw.Frame(f"foot{leg}", parent, lw.Transform.from_rpy((0.0, 0.0, -0.2))))
-    feet = [lw.Contact(f"foot{leg}", radius=0.02, friction=0.8) for leg in range(4)]
-    return lw.Robot("legs", links, joints, frames=frames).with_base("floating").with_contacts(feet)
 
 
 def smooth(t: float, begin: float, end: float) -> np.ndarray:
@@ -56,7 +35,7 @@ def smooth(t: float, begin: float, end: float) -> np.ndarray:
     )
 
 
-robot = quadruped()
+robot = four_legs(lower=-2.6, upper=2.6, velocity=20.0, effort=40.0).with_contacts(round_feet())
 knee = 2.0 * np.arccos((0.30 - 0.02) / 0.4)
 stand = np.concatenate([[0.0, 0.0, 0.30, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.5 * knee, -knee], 4)])
 law = control.WholeBody(

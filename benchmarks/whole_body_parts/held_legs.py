@@ -10,39 +10,19 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import control
+from whole_body_parts.four_legs import four_legs, round_feet
+from whole_body_parts.held_sample import PARTS, PERIOD
 
-LEGS = ((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))
-RADIUS, HEIGHT, SPEED, PERIOD, PARTS, EVERY = 0.02, 0.30, 2.0, 0.002, 4, 25
+RADIUS, HEIGHT, SPEED, EVERY = 0.02, 0.30, 2.0, 25
 FINER = 16
-
-
-def quadruped() -> lw.Robot:
-    """A body on four legs of three joints each, with round feet."""
-    links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-    joints, frames = [], []
-    for leg, (x, y) in enumerate(LEGS):
-        parent, at = "body", (x, y, 0.0)
-        for part, axis, length in (
-            ("side", (1, 0, 0), 0.0),
-            ("hip", (0, 1, 0), 0.2),
-            ("knee", (0, 1, 0), 0.2),
-        ):
-            name = f"{part}{leg}"
-            links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-            limits = lw.Limits(-2.6, 2.6, velocity=SPEED, effort=40.0)
-            place = lw.Transform.from_rpy(at)
-            joints.append(lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits))
-            parent, at = name, (0.0, 0.0, -length)
-        frames.append(lw.Frame(f"foot{leg}", parent, lw.Transform.from_rpy((0.0, 0.0, -0.2))))
-    feet = [lw.Contact(f"foot{leg}", radius=RADIUS, friction=0.8) for leg in range(4)]
-    return lw.Robot("legs", links, joints, frames=frames).with_base("floating").with_contacts(feet)
 
 
 class Legs:
     """The robot, its controller, and targets of its centre of mass that change."""
 
     def __init__(self):
-        self.robot = quadruped()
+        limits = {"lower": -2.6, "upper": 2.6, "velocity": SPEED, "effort": 40.0}
+        self.robot = four_legs(**limits).with_contacts(round_feet(RADIUS))
         knee = 2.0 * np.arccos((HEIGHT - RADIUS) / 0.4)
         self.stand = np.array([0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, *([0.0, 0.5 * knee, -knee] * 4)])
         tasks = [

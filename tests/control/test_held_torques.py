@@ -1,6 +1,9 @@
 """Torques are held during a sample, in which accelerations change: limits of joints are kept at a finer grid, and what
 is not kept is told, with supports too."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from scipy.optimize import minimize
 from test_whole_body import legged
@@ -8,22 +11,10 @@ from test_whole_body import legged
 import linkwise as lw
 from linkwise import control
 
-PERIOD, PARTS = 0.002, 4
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from whole_body_parts.held_sample import PERIOD, moved
+
 SOLE = tuple((x, y, -0.02) for x in (0.2, -0.2) for y in (0.15, -0.15))
-
-
-def moved(robot, q, qd, tau):
-    """(velocities, positions) of a sample at a finer grid, torques held; RK4."""
-    h, speeds, places = PERIOD / PARTS, [], []
-    for _ in range(PARTS):
-        a = robot.forward_dynamics(q, qd, tau)
-        b = robot.forward_dynamics(q + h / 2 * qd, qd + h / 2 * a, tau)
-        c = robot.forward_dynamics(q + h / 2 * qd + h * h / 4 * a, qd + h / 2 * b, tau)
-        d = robot.forward_dynamics(q + h * qd + h * h / 2 * b, qd + h * c, tau)
-        q, qd = q + h * qd + h * h / 6 * (a + b + c), qd + h / 6 * (a + 2 * b + 2 * c + d)
-        speeds.append(qd)
-        places.append(q)
-    return np.array(speeds), np.array(places)
 
 
 def run(robot, speed, samples=70, frequency=30.0, **limits):

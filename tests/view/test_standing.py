@@ -14,7 +14,9 @@ pytest.importorskip("viser")
 
 
 def quadruped() -> lw.Robot:
-    return four_legs(lower=-2.6, upper=2.6, velocity=20.0, effort=40.0).with_contacts(round_feet())
+    return four_legs(straight=-0.5, lower=-2.6, upper=2.6, velocity=20.0, effort=40.0).with_contacts(
+        round_feet()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +68,18 @@ def test_a_trunk_that_may_touch_the_ground_is_no_foot():
     assert feet_of(touching, None, stand, 0.02).names == feet_of(robot, None, stand, 0.02).names
     with pytest.raises(lw.LinkwiseError, match="no contacts to take them from"):
         feet_of(robot.with_contacts([trunk]), None, stand, None)
+
+
+def test_feet_may_be_contacts_of_frames():
+    """A frame at the end of a leg is on its link: the same feet as contacts of the link with an offset."""
+    robot = quadruped()
+    at_frames = robot.with_contacts([lw.Contact(f"foot{leg}", radius=0.02) for leg in range(4)])
+    corners = [(x, y, 0.0) for x in (-0.03, 0.04) for y in (-0.02, 0.02)]
+    ends = [(x, y, -0.2) for x, y, _ in corners]
+    soles = [robot.with_contacts([lw.Contact(f"foot{leg}", points=corners) for leg in range(4)])]
+    soles.append(robot.with_contacts([lw.Contact(f"knee{leg}", points=ends) for leg in range(4)]))
+    stand = np.tile([0.0, 0.4, -0.8], 4)
+    for one, other in ((at_frames, robot), soles):
+        found, wanted = (feet_of(each, None, stand, None) for each in (one, other))
+        np.testing.assert_allclose(found.places, wanted.places, atol=1e-12)
+        np.testing.assert_allclose(found.stand, wanted.stand, atol=1e-12)

@@ -14,6 +14,7 @@ together exactly.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +145,15 @@ def cubic(c: Any, t: Any) -> tuple[Any, Any, Any]:
     bend = 3.0 * bend
     first = (bend + 2.0 * c2) * t + c1
     return q, first, 2.0 * (bend + c2)
+
+
+def spline_blocks(
+    points: np.ndarray, size: int, cells: int, grid: np.ndarray | None = None
+) -> Iterator[tuple[Splines, np.ndarray]]:
+    """Splines through way-points (paths, m, n), ``size`` paths at a time, and their grid points of ``spline_nodes``."""
+    for start in range(0, len(points), size):
+        splines = Splines(points[start : start + size])
+        yield splines, spline_nodes(splines, cells, grid)
 
 
 def spline_nodes(splines: Splines, cells: int, grid: np.ndarray | None = None) -> np.ndarray:

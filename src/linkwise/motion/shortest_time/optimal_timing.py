@@ -18,7 +18,14 @@ from linkwise.arguments.flags import flag
 from linkwise.errors import ArgumentError, ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.shortest_time import one_call, verified
-from linkwise.motion.shortest_time.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
+from linkwise.motion.shortest_time.cells import (
+    SAMPLES,
+    Cells,
+    SplineCells,
+    cubics,
+    spline_blocks,
+    spline_nodes,
+)
 from linkwise.motion.shortest_time.infeasible import explained, not_kept
 from linkwise.motion.shortest_time.one_call import KEPT, ROUNDS, SETTLED, SETTLING, SLOWER
 from linkwise.motion.shortest_time.optimal_jerk import JerkLimited
@@ -441,22 +448,22 @@ def _many_splines(
         raise ShapeError(f"path: expected way-points of shape (paths, m, {dof}), m ≥ 2; got {points.shape}")
     near = np.linalg.norm(np.diff(points, axis=1), axis=-1) <= 1e-12
     rows = None if any(speeds) or near.any() else one_call.rows_of(limits)
-    motions: list[Any] = [None] * len(points)
-    for start in range(0, len(points), BLOCK):
+    motions: list[Any] = []
+    for splines, nodes in spline_blocks(points, BLOCK, count, grid):
         if rows is None:
+            motions = [None] * len(points)
             break
-        splines = Splines(points[start : start + BLOCK])
-        nodes = spline_nodes(splines, count, grid)
         found = one_call.fastest(limits, rows, splines.knots, splines.coefficients, nodes, threads)
         for k, each in enumerate(found):
+            motions.append(None)
             if each is None:
                 continue
             cells = partial(SplineCells, splines.knots[k], splines.coefficients[k], each.nodes)
             if not each.unclear.size:
                 duration = float(grid_times(each.x, np.diff(each.nodes))[-1])
-                motions[start + k] = (duration, partial(_motion, limits, cells, each.x))
+                motions[-1] = (duration, partial(_motion, limits, cells, each.x))
             elif (single := _checked(limits, cells(), each)) is not None:
-                motions[start + k] = (single.duration, partial(_same, single))
+                motions[-1] = (single.duration, partial(_same, single))
     left = [k for k, motion in enumerate(motions) if motion is None]
     if left and (limits.turns or near.any()):
         made = [_cells(limits.robot, points[k], count, grid, f"path[{k}]") for k in left]
@@ -478,9 +485,7 @@ def _spline_blocks(
 ) -> list[Any]:
     """Motions as ``TimeOptimalMotions`` takes them, block by block with the same number of cells."""
     motions: list[Any] = []
-    for start in range(0, len(points), BLOCK):
-        splines = Splines(points[start : start + BLOCK])
-        nodes = spline_nodes(splines, count, grid)
+    for splines, nodes in spline_blocks(points, BLOCK, count, grid):
         middle = 0.5 * (nodes[:, 1:] + nodes[:, :-1])
         piece = (middle[..., np.newaxis] >= splines.knots[:, np.newaxis, 1:-1]).sum(axis=-1)
         rows = np.arange(len(nodes))[:, np.newaxis]
