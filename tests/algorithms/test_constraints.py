@@ -86,7 +86,7 @@ def test_redundant_constraints_stay_finite_and_change_nothing():
         assert np.isfinite(value(twice, "constraint_forces", name, **state)).all()
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@pytest.mark.parametrize("scale", [1e-15, 1e15])
 def test_lighter_and_heavier_robots_move_in_the_same_way(scale):
     """What counts as redundant depends on no unit of mass: the accelerations stay, the forces grow as the masses."""
     robot, q, qd, tau = held_robot(1, 6)

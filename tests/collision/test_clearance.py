@@ -108,7 +108,10 @@ def test_kernel_and_arrays_agree_and_gradients_are_derivatives(puma):
 
 def test_links_that_do_not_meet_against_floor_boxes_and_walls(tmp_path):
     """Capsules whose ends are no other capsule's ends: distances by hand from the poses, for kernel and arrays."""
-    robot = arm(tmp_path)
+    arm(tmp_path)
+    text = (tmp_path / "arm.urdf").read_text().replace('<box size="1 1 0.4"/>', '<sphere radius="0.05"/>')
+    (tmp_path / "ball.urdf").write_text(text)  # a capsule that does not move comes first
+    robot = lw.load(tmp_path / "ball.urdf")
     box = Box((0.2, 0.1, 0.3), (0.5, 0.4, 0.8))
     low, high = np.array([-0.9, -1.1, -0.2]), np.array([1.0, 1.2, 1.3])
     found = Clearance(robot, Room(inside=Box(low, high), forbidden=[box], links=False))
