@@ -185,7 +185,7 @@ def fast_stamps(log: Log) -> Log:
 
 
 FURTHER: dict[str, tuple[Callable[[Log], Log], tuple[str, ...], str]] = {
-    "degrees taken for radians": (degrees, ("degrees",), ""),
+    "degrees taken for radians": (degrees, ("degrees", "look like deg"), ""),
     "torques of two joints exchanged": (torques_exchanged, ("exchanged",), "similar loads"),
     "mounted upside down": (same, ("gravity looks directed",), "the base turns about a vertical axis"),
     "a dead encoder": (dead_encoder, ("never change",), ""),

@@ -16,6 +16,7 @@ import linkwise as lw
 from linkwise import identify
 from linkwise.identify.estimation.estimators import ordinary
 from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.estimation.estimators import estimator_named
 from linkwise.identify.walking import rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
@@ -460,6 +461,20 @@ def test_identified_from_noise_and_wrong_flags(found, truth):
     for joint in found.robot.moving_joints[1:]:
         if joint.name.endswith("knee"):  # hips carry so much that their friction is hardly seen
             assert joint.viscous_friction == pytest.approx(0.1, abs=0.03)
+
+
+def test_intervals_allow_for_what_moves_with_the_cutoff(found, truth):
+    """What every step makes wrong in the same way is in no residual, but it depends on the frequencies that are used."""
+    known = dict(zip(truth.parameter_labels, truth.parameters.tolist(), strict=True))
+    labels = found.fit.regression.labels
+    true = found.base.combination @ np.array([known.get(label, 0.0) for label in labels])
+    rows = found.table()
+    inside = [row.lower <= value <= row.upper for row, value in zip(rows, true, strict=True)]
+    assert 0.85 < np.mean(inside)
+    independent = found.fit.regression.pick(found.base.columns)
+    noise = estimator_named("weighted")(independent).deviations
+    assert (found.estimate.deviations >= noise * (1 - 1e-9)).all()
+    assert np.median(found.estimate.deviations / noise) < 4.0
 
 
 def test_the_saved_robot_is_the_judged_one(found, tmp_path):
