@@ -88,10 +88,8 @@ def _velocities(robot: Robot, log: Log) -> list[str]:
     """Recorded velocities by the slopes of positions, over some samples so that noise counts little."""
     if log.qd is None or len(log) < 50:
         return []
-    gap = min(
-        round(0.02 * (len(log) - 1) / max(log.duration, 1e-9)), len(log) // 50
-    )  # stamps may be far too short
-    gap = max(1, gap)
+    wide = round(0.02 * (len(log) - 1) / max(log.duration, 1e-9))
+    gap = max(1, min(wide, len(log) // 200))  # stamps may be far too short
     slope = (log.q[2 * gap :] - log.q[: -2 * gap]) / (log.t[2 * gap :] - log.t[: -2 * gap])[:, None]
     given = log.qd[gap:-gap]
     ratios = {}
