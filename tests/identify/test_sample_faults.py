@@ -55,7 +55,9 @@ def test_stamps_far_too_short_are_named(arm, log):
     (said,) = sample_faults(arm, replace(log, t=1e-3 * log.t))  # all of the recording lasts 7.5 ms
     assert "0.001 times the slopes" in said, said
     for each in (log, replace(log, qd=None)):
-        with pytest.raises(LogError, match="time stamps are 5e-06 s apart, 2e.05 samples a second: too near"):
+        with pytest.raises(
+            LogError, match=r"time stamps are 5e-06 s apart, 2e.05 samples a second: too near"
+        ):
             identify(arm, replace(each, t=1e-3 * log.t))
 
 

@@ -14,9 +14,8 @@ from walking_robot import FEET, recording, true_robot, urdf, waves
 
 import linkwise as lw
 from linkwise import identify
-from linkwise.identify.estimation.estimators import ordinary
+from linkwise.identify.estimation.estimators import estimator_named, ordinary
 from linkwise.identify.estimation.friction import friction_named
-from linkwise.identify.estimation.estimators import estimator_named
 from linkwise.identify.walking import rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
@@ -464,13 +463,13 @@ def test_identified_from_noise_and_wrong_flags(found, truth):
 
 
 def test_intervals_allow_for_what_moves_with_the_cutoff(found, truth):
-    """What every step makes wrong in the same way is in no residual, but it depends on the frequencies that are used."""
+    """What every step makes wrong in the same way is in no residual; it depends on the frequencies that are used."""
     known = dict(zip(truth.parameter_labels, truth.parameters.tolist(), strict=True))
     labels = found.fit.regression.labels
     true = found.base.combination @ np.array([known.get(label, 0.0) for label in labels])
     rows = found.table()
     inside = [row.lower <= value <= row.upper for row, value in zip(rows, true, strict=True)]
-    assert 0.85 < np.mean(inside)
+    assert np.mean(inside) > 0.85
     independent = found.fit.regression.pick(found.base.columns)
     noise = estimator_named("weighted")(independent).deviations
     assert (found.estimate.deviations >= noise * (1 - 1e-9)).all()
