@@ -151,6 +151,15 @@ class Table:
             [known.get(label, 0.0) for label in self.found.fit.regression.labels]
         )
 
+    def peer(self, name: str, prior: lw.Robot, result: dict, by_joint: bool) -> None:
+        """A row of what another package found, or why its parameters are no robot."""
+        try:
+            robot = from_theta(prior, result, by_joint)
+        except lw.ModelError as error:
+            print(f"| {name:44s} | no possible robot: {error}")
+        else:
+            self.row(name, robot)
+
     def row(self, name: str, robot: lw.Robot) -> None:
         judged = self.judge.robot(robot)
         off = judged.predicted - self.clean
@@ -216,13 +225,9 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         spent = time.monotonic() - begun
         if name == "figaroh":
             print(f"  figaroh, joint rows of a free-flyer: {result['joint_rows']}")
-            table.row(
-                f"figaroh, base rows, exact foot forces, {spent:.0f} s", from_theta(prior, result, True)
-            )
+            table.peer(f"figaroh, base rows, exact foot forces, {spent:.0f} s", prior, result, True)
         else:
-            table.row(
-                f"mujoco.sysid, MuJoCo {result['version']}, {spent:.0f} s", from_theta(prior, result, False)
-            )
+            table.peer(f"mujoco.sysid, MuJoCo {result['version']}, {spent:.0f} s", prior, result, False)
 
 
 def base_wrench(truth, recording) -> np.ndarray:
