@@ -71,7 +71,7 @@ def test_the_page_counts_what_it_lists(tmp_path):
 
 
 def test_rows_of_equal_files_and_elements_are_joined(tmp_path):
-    """Effort and velocity limits of the same joints are one row; a second file with the same rows refers to the first."""
+    """Limits of the same joints are one row; a second file with the same rows refers to the first."""
     faults = [{"i": (0.01, 0.01, 0.05)}, {"i": (0.01, 0.01, 0.06)}], [{"effort": 100, "velocity": 10}] * 3
     for name in ("a.urdf", "b.urdf"):
         written(tmp_path / name, *faults)

@@ -326,15 +326,16 @@ def _papers() -> str:
 
 
 MISPRINT = (
-    "Printed 22n − 115 for the additions of Kozłowski's inertia propagation must read 62n − 115, or the column misses its "
-    "total. Step 4 of Valera as printed has no room for the rotation of α in (17), 8 multiplications and 4 additions per "
-    "link."
+    "Printed 22n − 115 for the additions of Kozłowski's inertia propagation must read 62n − 115, or the column misses "
+    "its total. Step 4 of Valera as printed has no room for the rotation of α in (17), 8 multiplications and 4 "
+    "additions per link."
 )
 
 
 def steps() -> str:
     """The papers' tables row by row, and those that the page leaves out."""
     shown = [table() for _, table in STEPPED] + [table() for table in OTHERS]
+    shown.append(crossovers.curves())
     return "\n\n".join(f"## {table.title}\n\n{table.markdown()}" for table in shown) + "\n"
 
 
@@ -343,7 +344,7 @@ def _crossovers(docs: Path | None) -> str:
         "## Crossovers",
         "Kozłowski's claims have tests of their own: [What the papers claim](refuted.md).",
         crossovers.claims().markdown(),
-        crossovers.curves().markdown(),
+        "Compiled, with base parameters; conjugate gradients with n iterations; `--steps` prints the numbers.",
         "![operations of forward dynamics over n](figures/crossover_counts.svg)",
     ]
     path = None if docs is None else docs / MEASURED
