@@ -219,6 +219,9 @@ def test_points_of_feet(walker):
     up = np.broadcast_to((0.0, 0.0, 1.0), (4, 3))
     own, given = feet_of(walker)[0], feet_of(walker, ["FL_shank:0.02,0,-0.22"])[0]
     assert np.allclose(jacobians(walker, own, q, up), jacobians(walker, given, q, up), atol=1e-12)
+    round_one = feet_of(walker, ["FL_shank:0.02, 0, -0.22, 0.03"])[0]
+    assert round_one == dataclasses.replace(given, radius=0.03)
+    assert (given.offset, given.radius) == ((0.02, 0.0, -0.22), 0.0)
     with pytest.raises(identify.IdentificationError, match="no frame 'paw'"):
         feet_of(walker, ["paw"])
     with pytest.raises(identify.IdentificationError, match="expected FRAME or"):
