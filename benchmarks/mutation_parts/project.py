@@ -22,7 +22,7 @@ from mutation_parts.changes import ROOT, SWITCH, Mutant, instrumented, mutated, 
 
 TESTS = {
     "motion": ("motion", "cli/test_motion.py"),
-    "control": ("control", "simulate/test_tracking.py"),
+    "control": ("control", "simulate/test_tracking.py", "environments/test_policy.py"),
     "simulate": ("simulate", "test_joint_laws.py"),
     "identify": ("identify", "test_parameters.py"),
     "algorithms": (

@@ -211,7 +211,18 @@ def test_torques_of_an_unsolved_sample_are_not_followed():
         tau = follower(q, rest, (q, rest, rest), held, {})
         assert follower.unsolved == number + 1
         np.testing.assert_allclose(tau, 0.95 ** (number + 1) * first)
-    follower.law.solve = solve
+    asked = []
+
+    def watched(q, qd, targets, **options):
+        asked.append(targets.copy())
+        return solve(q, qd, targets, **options)
+
+    follower.law.solve = watched
+    for stance in (held, np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4)):  # those that stand share the weight
+        follower(q, rest, (q, rest, rest), stance, {})
+        share = follower.weight / max(1.0, stance.sum())
+        np.testing.assert_allclose(asked[-1][follower._slices[-1][0]][-3:], (0.0, 0.0, share))
+    follower.law.solve, follower.start = solve, follower.law.cold_start
     np.testing.assert_allclose(follower(q, rest, (q, rest, rest), held, {}), first, atol=1e-6)
     walk.reset()
     assert follower.unsolved == 0
