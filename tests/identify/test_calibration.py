@@ -190,7 +190,9 @@ def test_errors_are_radians_and_metres_along_any_axes():
         error = np.linalg.inv(exact.elements[each.element]) @ moved.elements[each.element]
         turn = np.linalg.norm(rotation_vector(error[:3, :3]))
         shift = np.linalg.norm(error[:3, 3])
-        assert (turn, shift) == pytest.approx((size, 0.0) if each.turns else (0.0, size), abs=1e-12), each.label
+        assert (turn, shift) == pytest.approx((size, 0.0) if each.turns else (0.0, size), abs=1e-12), (
+            each.label
+        )
         read = moved.errors_from(exact, parameters)
         np.testing.assert_allclose(read, size * (np.arange(len(parameters)) == k), atol=1e-12)
 

@@ -115,7 +115,7 @@ def test_drive_gains_from_a_load_of_which_only_the_mass_is_known(puma, runs):
 
 
 def test_every_joint_counts_by_its_own_residuals(arm):
-    """Drives of which one is a hundred times noisier: the gains are those of SciPy with the weights of the residuals."""
+    """One drive is a hundred times noisier: gains are those of SciPy with the weights of the residuals."""
     rng = np.random.default_rng(4)
     truth, size = np.array([0.1, 0.08]), np.array([1.0, 0.01])
     Y, known, x = rng.normal(size=(400, 2, 3)), rng.normal(size=(400, 2)), np.array([1.0, -2.0, 0.5])

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from four_legs import four_legs
 from walking_robot import FEET, recording, true_robot, urdf, waves
 
 import linkwise as lw
+from four_legs import four_legs
 from linkwise import identify
 from linkwise.identify.estimation.estimators import ordinary
 from linkwise.identify.estimation.friction import friction_named

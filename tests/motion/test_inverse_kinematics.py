@@ -130,7 +130,7 @@ def test_targets_of_the_other_task_say_so(panda):
         with pytest.raises(ValueError, match=r"; for a pose give task='pose'$"):
             motion.inverse_kinematics(panda, target, task="position")
     for task in ("pose", "position"):
-        with pytest.raises(ValueError, match="a pose is a 4×4 matrix as .* a point has three numbers"):
+        with pytest.raises(ValueError, match=r"a pose is a 4×4 matrix as .* a point has three numbers"):
             motion.inverse_kinematics(panda, np.zeros((2, 5)), task=task)
 
 
