@@ -96,6 +96,8 @@ class Effort:
         goal: residual relative to the velocities without impulses, above which a state gets further rounds of a sweep
             and a step, at most ``MOST_ROUNDS``; None: none.
         filtered: the schedule of ``filtered``, which solves it in place of all this.
+        together: contacts that a sweep solves side by side, each with the impulses that the others had before. One
+            after the other they take as many operations, but each waits for the one before.
     """
 
     sweeps: int = 4
@@ -106,6 +108,7 @@ class Effort:
     proximal: tuple[float, ...] = (1e-6, 1e-9)
     goal: float | None = None
     filtered: Any = None
+    together: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +131,7 @@ def solve(
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
-            p = _swept(problem, scales, p)
+            p = _swept(problem, scales, p, effort.together)
     at = _evaluated(problem, scales, p)
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
@@ -137,7 +140,7 @@ def solve(
             with stage("contact sweeps"):
                 p = at.p
                 for _ in range(effort.sweeps_between):
-                    p = _swept(problem, scales, p)
+                    p = _swept(problem, scales, p, effort.together)
             at = _evaluated(problem, scales, p)
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
@@ -174,7 +177,7 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
     near = max(softening(), effort.proximal[-1]) * scales.mean
 
     def body(count: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        swept = _evaluated(problem, scales, _swept(problem, scales, state[:n]))
+        swept = _evaluated(problem, scales, _swept(problem, scales, state[:n], effort.together))
         new = _newton_step(problem, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
@@ -233,24 +236,31 @@ def _inverse(S: Rows) -> Rows:
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
+def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar], together: int = 1) -> list[Scalar]:
     """One Gauss–Seidel sweep over all contacts and joint rows."""
     G, c, p = problem.G, problem.c, list(p)
-    for k, friction in enumerate(problem.friction):
-        own = slice(3 * k, 3 * k + 3)
-        block = [row[own] for row in G[own]]
-        w = [c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
-        free = [
-            x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
-        ]  # without its own impulse
-        stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
-        sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
-        sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
-        # what parts without an impulse gets none, even where one that wedges it would be another solution
-        p[own] = selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
-    for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+    contacts = len(problem.friction)
+    turns = -(-contacts // together)
+    for first in range(turns):
+        solved = {k: _of_contact(problem, scales, p, k) for k in range(first, contacts, turns)}
+        for k, impulse in solved.items():
+            p[3 * k : 3 * k + 3] = impulse
+    for k, row in enumerate(problem.joints, start=3 * contacts):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
     return p
+
+
+def _of_contact(problem: Problem, scales: _Scales, p: Sequence[Scalar], k: int) -> list[Scalar]:
+    """The impulse of a contact where those of all others stay."""
+    G, friction, own = problem.G, problem.friction[k], slice(3 * k, 3 * k + 3)
+    block = [row[own] for row in G[own]]
+    w = [problem.c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
+    free = [x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)]  # without its own impulse
+    stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
+    sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
+    sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
+    # what parts without an impulse gets none, even where one that wedges it would be another solution
+    return selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
 
 
 def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar) -> list[Scalar]:
@@ -268,29 +278,30 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
     r = [free[i] - across[i] * free[2] for i in (0, 1)]
 
     def slid(a: Scalar) -> list[Scalar]:
-        """(p_t, p_n, (S + a)⁻¹ p_t)."""
+        """(p_t, p_n, (S + a)⁻¹ p_t), times the determinant of S + a and its square, and the determinant."""
         first, second = xx + a, yy + a
-        inverse = 1.0 / (first * second - xy * xy)
-        x, y = inverse * (xy * r[1] - second * r[0]), inverse * (xy * r[0] - first * r[1])
-        normal = -(soft * free[2] + across[0] * x + across[1] * y)
-        return [x, y, normal, inverse * (second * x - xy * y), inverse * (first * y - xy * x)]
+        size = first * second - xy * xy
+        x, y = xy * r[1] - second * r[0], xy * r[0] - first * r[1]
+        normal = -((soft * free[2]) * size + across[0] * x + across[1] * y)
+        return [x, y, normal, second * x - xy * y, first * y - xy * x, size]
 
     limit = -friction * (soft * free[2])
     stiff = xx + yy
     length = sqrt(r[0] * r[0] + r[1] * r[1] + TINY)
     a = maximum(length / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
     for _ in range(SLIDING_STEPS):
-        x, y, normal, u, v = slid(a)
+        x, y, normal, u, v, size = slid(a)
         square = x * x + y * y + TINY
         outside = sqrt(square) - friction * normal
         rises = friction * (square * (across[0] * u + across[1] * v) + normal * (x * u + y * v))
         known = rises > 0.0
-        step = 1.0 + (outside * square) / (a * where(known, rises, 1.0))
+        step = 1.0 + (outside * square) * size / (a * where(known, rises, 1.0))
         change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
-    x, y, normal, _, _ = slid(a)
-    normal = maximum(normal, 0.0)
-    x, y = on_disk_of((x, y), friction * normal)
+    x, y, normal, _, _, size = slid(a)
+    inverse, normal = 1.0 / size, maximum(normal, 0.0)
+    x, y = (inverse * t for t in on_disk_of((x, y), friction * normal))
+    normal = inverse * normal
     # the normal of what is left of p_t, and as much of that as it still holds
     held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
     part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
