@@ -18,7 +18,8 @@ contacts need no care: no matrix here is singular.
 
 A step does not always make the residual smaller. The impulses with the smallest residual of all steps are the result.
 The iteration ends where the residual is small enough: the number of steps is bounded, and a state that has ended waits
-for the others of its group without changing.
+for the others of its group without changing. What is inside and is held there by friction has no solution: impulses
+would grow without bound. The last steps begin anew and do not ask it to come out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.contact import derivatives, solver
 from linkwise.algorithms.contact.derivatives import Law
 from linkwise.algorithms.contact.patches import Patch, dot
-from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk
+from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk, selected
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import (
     Condition,
@@ -53,7 +54,8 @@ ADAPTED = 10.0
 FALLING = 22.0
 """The step from which ε falls a second time, more slowly."""
 LAST = 48.0
-"""The step from which it falls a third time, from where contacts give way as much as by the inertia they move."""
+"""The step from which it falls a third time, from where contacts give way as much as by the inertia they move, and from
+which what friction holds in the ground stays there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +222,16 @@ def solve(
     floor = 100.0 * constraints.round_off()
     goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
 
+    outward = [
+        maximum(-b, 0.0) if k % 3 == 2 and is_zero(problem.compliance[k // 3]) else 0.0
+        for k, b in enumerate(problem.bias)
+    ]
+    begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
+
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+        anew = solver.begins_anew(count, LAST, outward, goal)
+        state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
+        best = where(anew, solver.UNSOLVED, best)
         p, v, w, best_p, choices = _split(state, n, size, n, n)
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.algorithms import dense
@@ -62,8 +62,12 @@ LEAST_SLIDING = 0.02
 """a at which these begin at least, relative to the scale of the tangents."""
 NO_IMPULSE = 1e-15
 """[N·s]: limits of friction below it are none."""
-MOST_ROUNDS = 12
-"""Of a sweep and a step, for states that are not solved; few states need any."""
+HELD_FROM = 12
+"""Rounds of a sweep and a step for states that are not solved, after which what friction holds in the ground stays
+there; few states need any."""
+MOST_ROUNDS = 16
+UNSOLVED = 1e30
+"""[(m/s)²]: the residual of what has not been tried."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
 
@@ -170,15 +174,24 @@ def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, eff
 
 def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
     """Further rounds for states that are not solved: a sweep from where the last one ended, and a step. The best point
-    of all rounds is the result."""
+    of all rounds is the result.
+
+    What is inside has no solution where friction does not let it come out: impulses would grow without bound. The last
+    rounds begin anew and do not ask for it. The residual, which is that of the law, says so.
+    """
     n, free = len(at.p), problem.c if problem.free is None else problem.free
     reached = max(effort.goal or 0.0, 100.0 * round_off())
     goal = (reached * reached) * dense.dot(free, free)
     near = max(softening(), effort.proximal[-1]) * scales.mean
+    outward = outward_speeds(problem.c, free, len(problem.friction))
 
     def body(count: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        swept = _evaluated(problem, scales, _swept(problem, scales, state[:n], effort.together))
-        new = _newton_step(problem, scales, swept, near, effort)
+        held, begins = count >= float(HELD_FROM), begins_anew(count, float(HELD_FROM), outward, goal)
+        own = replace(problem, c=[c + where(held, x, 0.0) for c, x in zip(problem.c, outward, strict=True)])
+        start = [where(begins, 0.0, x) for x in state[:n]]
+        best = where(begins, UNSOLVED, best)
+        swept = _evaluated(own, scales, _swept(own, scales, start, effort.together))
+        new = _newton_step(own, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
@@ -189,6 +202,25 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
     first = (0.0 * at.merit, at.merit, *p, *p)
     found = while_loop(active, body, first, uneven=True)
     return _evaluated(problem, scales, [like(x, 0.0) for x in found[2 + n :]])
+
+
+def outward_speeds(biased: Sequence[Scalar], free: Sequence[Scalar], contacts: int) -> list[Scalar]:
+    """The speeds at which contacts are asked to part, 0 in all other rows.
+
+    Args:
+        biased: velocities with their bias.
+        free: without.
+        contacts: how many there are.
+    """
+    return [
+        maximum(b - a, 0.0) if k < 3 * contacts and k % 3 == 2 else 0.0
+        for k, (a, b) in enumerate(zip(biased, free, strict=True))
+    ]
+
+
+def begins_anew(count: Scalar, at: Scalar, outward: Sequence[Scalar], goal: Scalar) -> Condition:
+    """Whether this is the step from which no contact is asked to part, and one was."""
+    return all_of(all_of(count >= at, count < at + 1.0), dense.dot(outward, outward) > goal)
 
 
 def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: Scalar) -> list[Scalar]:
