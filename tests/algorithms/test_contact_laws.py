@@ -279,7 +279,7 @@ def test_what_friction_holds_in_the_ground_stays_there_with_small_impulses():
     for friction, holds in ((1.0, True), (0.0, False)):
         robot = rod.with_contacts([lw.Contact("rod", offset=(0, 0, -0.5), friction=friction)])
         inside = {"ground_height": robot.contact_gaps(leaning) + 0.001}
-        q, qd, impulse = robot.contact_step(leaning, still, still, **inside)
+        _, qd, impulse = robot.contact_step(leaning, still, still, **inside)
         residual = robot.contact_residual(leaning, still, still, **inside)
         lifted = robot.contact_velocities(leaning, still, still, **inside)[:, 0, 2]
         if holds:

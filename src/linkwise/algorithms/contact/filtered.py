@@ -54,8 +54,9 @@ ADAPTED = 10.0
 FALLING = 22.0
 """The step from which ε falls a second time, more slowly."""
 LAST = 48.0
-"""The step from which it falls a third time, from where contacts give way as much as by the inertia they move, and from
-which what friction holds in the ground stays there."""
+"""The step from which it falls a third time, from where contacts give way as much as by the inertia they move."""
+HELD_FROM = 96.0
+"""The step from which what friction holds in the ground stays there; ε falls a last time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,8 @@ class Schedule:
         """ε of the next step.
 
         Where a step makes the residual smaller, the next one is nearer to Newton's; where it does not, contacts give
-        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1, from 0.3 and from 1.
+        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1, from 0.3, from 1 and,
+        where contacts no longer have to part, from 0.3.
         Round-off of a step is 1/ε times that of its change, so the first one, with the largest change, has a large ε.
 
         Args:
@@ -183,7 +185,9 @@ class Schedule:
         second = where(count < ADAPTED + 1.0, 0.1, 0.2 * last)
         third = where(count < FALLING + 1.0, 0.3, 0.5 * last)
         fourth = where(count < LAST + 1.0, 1.0, 0.7 * last)
-        later = where(count < FALLING, second, where(count < LAST, third, fourth))
+        fifth = where(count < HELD_FROM + 1.0, 0.3, 0.5 * last)
+        latest = where(count < HELD_FROM, fourth, fifth)
+        later = where(count < FALLING, second, where(count < LAST, third, latest))
         return maximum(where(count < ADAPTED, first, later), constraints.softening())
 
 
@@ -229,7 +233,7 @@ def solve(
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        anew = solver.begins_anew(count, LAST, outward, goal)
+        anew = solver.begins_anew(count, HELD_FROM, outward, goal)
         state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
         best = where(anew, solver.UNSOLVED, best)
         p, v, w, best_p, choices = _split(state, n, size, n, n)
