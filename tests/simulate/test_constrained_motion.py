@@ -86,7 +86,7 @@ def test_without_stabilization_errors_grow_and_the_loop_is_named(linkage, start)
 
 @pytest.mark.parametrize("tilt", [1e-9, 1e-7, 1e-6, 1e-5])
 def test_loops_of_rounded_numbers_move_as_exact_ones(linkage, start, tilt):
-    """Axes that are not quite parallel would lock the loop: what differs by less than it fails to close is redundant."""
+    """Axes that are not quite parallel would lock the loop: less than what it fails to close by is redundant."""
     qd = np.linalg.svd(linkage.constraint_jacobian(start))[2][-1]
     exact = linkage.forward_dynamics(start, qd, [0.3, 0.0, 0.0])
     found = four_bar(tilt).forward_dynamics(start, qd, [0.3, 0.0, 0.0])
