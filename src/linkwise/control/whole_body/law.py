@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.algorithms.singularity import may_be_singular
 from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import traced_kernel
@@ -50,6 +51,7 @@ from linkwise.control.whole_body.tasks import (
     vector,
 )
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.functions.table import mechanism_of
 from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
@@ -190,8 +192,11 @@ class WholeBody(Summarised):
 
     @property
     def by_accelerations(self) -> bool:
-        """Whether accelerations are the unknowns: where every joint has a motor and nothing stands, for one level."""
-        return self.one_level and not self.supports and len(self.motors) == self.robot.dof
+        """Whether accelerations are the unknowns: where every joint has a motor and nothing stands, for one level. Not
+        where the mass matrix may be singular: torques as unknowns find that out."""
+        if not self.one_level or self.supports or len(self.motors) < self.robot.dof:
+            return False
+        return not may_be_singular(mechanism_of(self.robot))
 
     @property
     def limited_torques(self) -> list[int]:
