@@ -1,6 +1,7 @@
 """Whole-body control: one quadratic programme per sample, as one kernel.
 
-Unknowns are the torques of the motors. Soles, supports with three or more points, push inside the cone of all wrenches
+Unknowns are the torques of the motors; where every joint has a motor and nothing stands, the accelerations
+(``unsupported``). Soles, supports with three or more points, push inside the cone of all wrenches
 that forces inside the pyramids of their points make; how the points share the wrench is found afterwards. Where points
 of a sole have limits of their own, how they share it are further unknowns. Wrenches of the supports follow from the
 torques, because supports do not move, and accelerations from both,
