@@ -38,7 +38,15 @@ REFERENCE = {
         "Loading, saving, generating",
         [
             f"linkwise.{name}"
-            for name in ("robots", "load", "save", "planar_chain", "general_chain", "random_robot")
+            for name in (
+                "robots",
+                "load",
+                "save",
+                "planar_chain",
+                "general_chain",
+                "quadruped",
+                "random_robot",
+            )
         ],
     ),
     "model": (
