@@ -33,13 +33,13 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.compiler.emit import blocks
-from linkwise.compiler.ir import operations, program, rules, sincos
+from linkwise.compiler.ir import operations, program, rules
 from linkwise.compiler.runtime import machine
 
 DEFAULT = ("trot", "humanoid", "contact:legs", "panda:forward_dynamics")
 PHASES: dict[str, tuple[Any, str]] = {
-    "simplify": (program, "simplify"),
-    "sincos": (sincos, "expand"),
+    "simplify": (program, "simplified_nodes"),
+    "expand": (program, "expand"),
     "fuse": (program, "fuse"),
     "schedule": (program, "schedule"),
     "verify": (program, "verify"),
@@ -117,6 +117,7 @@ def first_use(name: str) -> None:
     file = next(Path(str(each.locate())) for each in files if each.name == f"{name}.urdf")
     from planning_parts.meshes import loaded
 
+    os.environ["LINKWISE_BACKGROUND"] = "1"  # as users have it
     robot = loaded(name, file)
     checks = Validity(robot)
     world = World([Sphere((0.5 + 0.1 * k, 0.3, 0.2), 0.1) for k in range(20)])

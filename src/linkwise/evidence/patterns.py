@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.expand import expand
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.program import Program
-from linkwise.compiler.ir.expand import expand
 from linkwise.compiler.ir.sincos import CONSTANTS
 
 _ANGLES = (0.4, 2.3, -2.9, 5.2)

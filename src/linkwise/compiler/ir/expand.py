@@ -34,7 +34,8 @@ def expand(
         if op not in FUNCTIONS:
             return copy(graph, node, args)
         if op == "atan2":
-            return arctangent.arctangent(graph, *args, dtype, fused)
+            y, x = args
+            return arctangent.arctangent(graph, y, x, dtype, fused)
         (x,) = args
         if op == "rint":
             return rounding.nearest(graph, x, dtype, fused)
