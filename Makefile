@@ -77,9 +77,9 @@ package: $(VENV)/.with-test
 	@$(BIN)/python benchmarks/distribution.py
 
 # Builds, checks and signs (KEY=...) the files of a release into dist; uploads nothing. RELEASE=--rehearse: as far as possible.
-# REPOSITORY=https://… first writes that address into all files that state it.
+# VERSION=0.3.1 or REPOSITORY=https://… instead write the version or the address into all files that state it.
 release: $(VENV)/.with-test
-	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(RELEASE)
+	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(findstring command,$(origin VERSION)),--set-version $(VERSION)) $(RELEASE)
 
 # The pages of one version beside those of the others, on the branch gh-pages, which is pushed.
 docs-version: $(VENV)/.with-docs

@@ -36,9 +36,14 @@ class Cost:
     stack: int  # bytes
     instructions: tuple[int, int]  # the fewest and the most of all states
 
-    def cells(self) -> list[str]:
+    def cells(self) -> tuple[str, str, str]:
+        """Code, stack, instructions."""
         least, most = self.instructions
-        return [str(self.code), str(self.stack), str(most) if least == most else f"{least}–{most}"]
+        return str(self.code), str(self.stack), str(most) if least == most else f"{least}–{most}"
+
+    def cell(self) -> str:
+        code, stack, instructions = self.cells()
+        return f"{instructions}; {code}, {stack}"
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -171,6 +176,16 @@ def in_float(text: str) -> str:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
+def heading(first: str, functions: list[Coded]) -> list[str]:
+    """The head of a table with a column for each function."""
+    names = [f.entry.name for f in functions]
+    return [f"| {' | '.join([first, *names])} |", "|---|" + "---:|" * len(names)]
+
+
+def row(first: str, functions: list[Coded], found: dict[str, Cost]) -> str:
+    return f"| {' | '.join([first, *(found[f.name].cell() for f in functions)])} |"
+
+
 def section(name: str, dtype: str, names: tuple[str, ...], states: int, chosen: list[Processor]) -> list[str]:
     """The table of one robot in one precision."""
     robot = lw.load(name)
@@ -181,29 +196,22 @@ def section(name: str, dtype: str, names: tuple[str, ...], states: int, chosen: 
         shutil.copytree(folder, other)
         functions = list(package.functions)
         peer = with_casadi(other, functions)
-        lines = [f"## {robot.name}, {dtype}", ""]
-        columns = ("processor", "function", "code [B]", "stack [B]", "instructions")
-        lines.append(f"| {' | '.join((*columns, 'CasADi: code [B]', *columns[3:]))} |")
-        lines += ["|---|---|---:|---:|---:|---:|---:|---:|"]
+        lines = [f"## {robot.name}, {dtype}", "", *heading("processor", functions)]
         for processor in chosen:
             print(f"{name} {dtype} {processor.title}", file=sys.stderr)
             equal = bits(folder, processor)
             own = costs(folder, processor, functions, states)
+            lines.append(row(f"{processor.title}: {equal}", functions, own))
             single = "-fsingle-precision-constant" if dtype == "float32" else ""
-            theirs = costs(other, processor, functions, states, single) if peer else {}
-            for k, f in enumerate(functions):
-                cells = theirs[f.name].cells() if f.name in theirs else ["–"] * 3
-                where = f"{processor.title}: {equal}" if k == 0 else ""
-                lines.append("| " + " | ".join([where, f.entry.name, *own[f.name].cells(), *cells]) + " |")
+            if peer:
+                lines.append(
+                    row("CasADi there", functions, costs(other, processor, functions, states, single))
+                )
     return [*lines, ""]
 
 
 def constant_time(robot: str, dtype: str, states: int, chosen: list[Processor]) -> list[str]:
     """Instructions of functions in constant time, for many states, NaN and infinities among them."""
-    lines = [
-        "| processor | function | conditional jumps | fewest instructions | most |",
-        "|---|---|---:|---:|---:|",
-    ]
     with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
         folder = Path(place) / "package"
         names = ("computed_torque", "integral_tracking", "forward_dynamics")
@@ -211,17 +219,20 @@ def constant_time(robot: str, dtype: str, states: int, chosen: list[Processor]) 
             lw.load(robot), names, Options(dtype=dtype, fixed_gains=True), constant_time=True, count=4
         )
         package.write(folder)
+        lines = heading("processor", list(package.functions))
         for processor in chosen:
             if not processor.counts:
                 continue
             print(f"constant time, {processor.title}", file=sys.stderr)
             said = run("make", "-s", f"count-{processor.name}", f"COUNT={states}", "SPECIAL=1", cwd=folder)
+            cells = [processor.title]
             for f, (least, most) in zip(
                 package.functions, re.findall(r"\w+ (\d+) (\d+)\n", said), strict=True
             ):
                 file = folder / "build" / processor.name / f"{f.name}.o"
                 jumps = len(conditional_jumps(run(f"{processor.tools}objdump", "-d", file, cwd=folder)))
-                lines.append(f"| {processor.title} | {f.entry.name} | {jumps} | {least} | {most} |")
+                cells.append(f"{jumps}; {least} to {most}")
+            lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 
@@ -229,8 +240,7 @@ def without_fma(
     robots: list[str], dtypes: list[str], names: tuple[str, ...], states: int, chosen: list[Processor]
 ) -> list[str]:
     """``--no-fma`` on processors without the instruction: the bits are those of that variant."""
-    lines = ["| processor, robot, precision | function | code [B] | stack [B] | instructions |"]
-    lines += ["|---|---|---:|---:|---:|"]
+    lines: list[str] = []
     for processor in chosen:
         for name in robots:
             for dtype in dtypes:
@@ -244,16 +254,15 @@ def without_fma(
                     package.write(Path(place) / "package")
                     where = f"{processor.title}, {name}, {dtype}: {bits(Path(place) / 'package', processor)}"
                     found = costs(Path(place) / "package", processor, list(package.functions), states)
-                for f in package.functions:
-                    cells = [where, f.entry.name, *found[f.name].cells()]
-                    lines.append(f"| {' | '.join(cells)} |")
-                    where = ""
+                functions = list(package.functions)
+                lines = lines or heading("processor, robot, precision", functions)
+                lines.append(row(where, functions, found))
     return [*lines, ""]
 
 
 def learned(sizes: tuple[int, ...], states: int, chosen: list[Processor]) -> list[str]:
     """A policy in float32 as `linkwise generate ROBOT policy` writes it; the weights do not matter here."""
-    lines = ["| processor | code without weights [B] | stack [B] | instructions |", "|---|---:|---:|---:|"]
+    lines = ["| processor | instructions; code without weights, stack [B] |", "|---|---:|"]
     with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
         weights, folder = Path(place) / "policy.npz", Path(place) / "package"
         lw.environments.Policy.random(sizes, seed=0).save(weights)
@@ -264,7 +273,7 @@ def learned(sizes: tuple[int, ...], states: int, chosen: list[Processor]) -> lis
             print(f"policy, {processor.title}", file=sys.stderr)
             equal = bits(folder, processor)
             (found,) = costs(folder, processor, list(package.functions), states).values()
-            lines.append(f"| {' | '.join([f'{processor.title}: {equal}', *found.cells()])} |")
+            lines.append(f"| {processor.title}: {equal} | {found.cell()} |")
     return [*lines, ""]
 
 
@@ -289,9 +298,9 @@ HEAD = """\
 This page is generated by `python benchmarks/processors.py --write docs/processors.md`: packages of `linkwise generate`
 on processors that QEMU emulates, with {versions}, at `-O2`. *Bits* are those of the self-test (`make check`). *Code*
 has the constants; *stack* is that of `-fstack-usage`, without what arithmetic in software and libm need.
-*Instructions* are
-those of one call, the fewest and the most of {states} states; on aarch64 and riscv64 those of one state. They are not
-cycles.
+
+A cell is: instructions of one call, the fewest and the most of {states} states (on aarch64 and riscv64 of one state;
+not cycles); bytes of code, of stack.
 
 CasADi's C comes from the same expressions (`kernel.casadi()`), in float32 with `-fsingle-precision-constant` and libm's
 functions of float. Its sines and cosines are those of libm (newlib or glibc), whose size is not counted and whose bits
@@ -335,7 +344,8 @@ def main() -> None:
     first = robots[0]
     lines += [f"## Constant time: {first}, float32, {given.constant_states} states", ""]
     lines += [
-        "`--constant-time`, with zeros, subnormal and huge numbers, infinities and NaN among the inputs.",
+        "`--constant-time`, with zeros, subnormal and huge numbers, infinities and NaN among the inputs. Conditional",
+        "jumps; fewest to most instructions.",
         "",
     ]
     lines += constant_time(first, "float32", given.constant_states, chosen)

@@ -1,12 +1,14 @@
 """Make the files of a release, check and sign them, and stop before anything is uploaded.
 
     python benchmarks/release.py [--out dist] [--key KEY] [--rehearse]
+    python benchmarks/release.py --set-version 0.3.1 | --repository https://…
 
 Steps, each of which ends the run when it fails: the changelog has a dated section for the version of pyproject.toml and
 nothing is left under [Unreleased]; all files state the same version; no file of the checkout is changed; the source
 archive and the wheel are built; the wheel is pure, has its files, and its metadata agree with pyproject.toml; ``twine
 check`` accepts both; they are signed if a key of GnuPG is given; SHA256SUMS is written. ``--rehearse`` only reports
-what the first three steps find.
+what the first three steps find. ``--set-version`` writes a version into all files that state it, with today's date, and
+gives what stood under [Unreleased] its heading; ``--repository`` writes the address of the project.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import tempfile
 import tomllib
 import venv
 import zipfile
+from datetime import date
 from pathlib import Path
 
 from distribution import checked, run
@@ -40,7 +43,12 @@ def main() -> int:
     parser.add_argument(
         "--repository", help="address of the repository: write it into all files that state it, and stop"
     )
+    parser.add_argument("--set-version", help="write this version into all files that state it, and stop")
     given = parser.parse_args()
+    if given.set_version:
+        changed = state_version(given.set_version, date.today())
+        print(f"{given.set_version} is in {', '.join(changed)}: commit that, then make the release")
+        return 0
     if given.repository:
         changed = state_repository(given.repository)
         print(f"{given.repository} is in {', '.join(changed)}: commit that, then make the release")
@@ -94,20 +102,68 @@ def changelog_problems(text: str, version: str) -> list[str]:
     return problems
 
 
+# where the version stands: a file, and the text around the number
+STATED = {
+    "pyproject.toml": ('\nversion = "', '"\n'),
+    "src/linkwise/version.py": ('__version__ = "', '"\n'),
+    "CITATION.cff": ("\nversion: ", "\n"),
+    "recipe/recipe.yaml": ('  version: "', '"\n'),
+    "recipe/meta.yaml": ('set version = "', '"'),
+    ".zenodo.json": ('"version": "', '"'),
+}
+DATED = {"CITATION.cff": ("date-released: ", "%Y-%m-%d"), "paper/paper.md": ("\ndate: ", "%-d %B %Y")}
+
+
 def version_problems(version: str, root: Path = ROOT) -> list[str]:
-    """Files that state another version."""
-    places = {
-        "src/linkwise/version.py": f'__version__ = "{version}"',
-        "CITATION.cff": f"version: {version}",
-        "recipe/recipe.yaml": f'version: "{version}"',
-        "recipe/meta.yaml": f'set version = "{version}"',
-        ".zenodo.json": f'"version": "{version}"',
-    }
-    return [
-        f"{name}: expected {line!r}"
-        for name, line in places.items()
-        if line not in (root / name).read_text(encoding="utf-8")
+    """Files that state another version, or another date than the changelog."""
+    texts = {name: (root / name).read_text(encoding="utf-8") for name in (*STATED, *DATED)}
+    problems = [
+        f"{name}: expected {(before + version).strip()!r}"
+        for name, (before, after) in STATED.items()
+        if before + version + after not in texts[name]
     ]
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    dated = re.search(rf"^## \[{re.escape(version)}\] - (\S+)$", changelog, flags=re.MULTILINE)
+    if dated:
+        problems += [
+            f"{name}: it does not state the date of the changelog, {dated[1]}"
+            for name, (before, form) in DATED.items()
+            if before + date.fromisoformat(dated[1]).strftime(form) not in texts[name]
+        ]
+    return problems
+
+
+def state_version(version: str, day: date, root: Path = ROOT) -> list[str]:
+    """Write a version and its date into all files that state them, and give the entries of [Unreleased] their heading.
+
+    Args:
+        version: such as 0.3.1.
+        day: of the release.
+        root: of the checkout.
+
+    Returns:
+        Names of the files.
+    """
+    if not re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", version):
+        raise SystemExit(f"{version}: expected a version such as 0.3.1 or 0.4.0rc1")
+    for name, (before, after) in STATED.items():
+        text = (root / name).read_text(encoding="utf-8")
+        text = re.sub(
+            re.escape(before) + r"[\w.]+" + re.escape(after), before + version + after, text, count=1
+        )
+        (root / name).write_text(text, encoding="utf-8")
+    for name, (before, form) in DATED.items():
+        text = (root / name).read_text(encoding="utf-8")
+        text = re.sub(re.escape(before) + ".+", before + day.strftime(form), text, count=1)
+        (root / name).write_text(text, encoding="utf-8")
+    changelog = root / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    if f"## [{version}]" not in text:
+        text = text.replace(
+            "## [Unreleased]\n", f"## [Unreleased]\n\n## [{version}] - {day.isoformat()}\n", 1
+        )
+        changelog.write_text(text, encoding="utf-8")
+    return [*STATED, *(name for name in DATED if name not in STATED), "CHANGELOG.md"]
 
 
 def repository() -> str:

@@ -9,18 +9,7 @@ import linkwise as lw
 from linkwise import control
 from linkwise.simulate import Plant, Push, simulate
 
-x_axis, y_axis = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
-links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-joints = []
-for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-    parent, at = "body", (x, y, 0.0)
-    for part, axis, length in (("side", x_axis, 0.0), ("hip", y_axis, 0.2), ("knee", y_axis, 0.2)):
-        name = f"{part}{leg}"
-        links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-        joints.append(lw.Joint(name + "_joint", "revolute", parent, name, lw.Transform.from_rpy(at), axis))
-        parent, at = name, (0.0, 0.0, -length)
-feet = [lw.Contact(f"knee{leg}", offset=(0, 0, -0.2), radius=0.02, friction=0.8) for leg in range(4)]
-robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+robot = lw.quadruped()
 
 
 class JointPD(control.Controller):

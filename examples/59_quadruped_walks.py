@@ -15,19 +15,7 @@ import linkwise as lw
 from linkwise import optimal
 from linkwise.simulate import Plant, Push, simulate
 
-links = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
-joints, contacts, feet = [], [], []
-for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-    parent, at = "body", (x, y, 0.0)
-    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
-        name, limits = f"{part}{leg}", lw.Limits(-2.6, 2.6, velocity=25.0, effort=40.0)
-        links.append(lw.Link(name, lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-        place = lw.Transform.from_rpy(at)
-        joints.append(lw.Joint(name + "_joint", "revolute", parent, name, place, axis, limits=limits))
-        parent, at = name, (0.0, 0.0, -length)
-    contacts.append(lw.Contact(parent, offset=at, radius=0.02, friction=0.8, name=f"foot{leg}"))
-    feet.append(lw.Frame(f"end{leg}", parent, lw.Transform.from_rpy(at)))
-robot = lw.Robot("legs", links, joints, frames=feet).with_base("floating").with_contacts(contacts)
+robot = lw.quadruped(limits=lw.Limits(-2.6, 2.6, velocity=25.0, effort=40.0))
 walk = optimal.Walking(robot, "trot", (0.5, 0.0, 0.0), stand=[0.0, 0.7, -1.4] * 4)
 print(walk)
 

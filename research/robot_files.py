@@ -128,7 +128,7 @@ def page(files: Sequence[Path], found: np.ndarray, roots: dict[str, Path]) -> st
         "",
         "Which robot files have numbers that no robot can have, and where: a study over files of public collections",
         "(`python -m research.robot_files NAME=FOLDER...`). *Moments* are principal moments of inertia of which one is",
-        "larger than the sum of the others. `linkwise tour FILE` says the same of a file of yours.",
+        "negative or larger than the sum of the others. `linkwise tour FILE` says the same of a file of yours.",
         "",
         f"{len(files)} files; {int((found.sum(axis=1) == 0).sum())} without a finding.",
         "",
@@ -146,29 +146,50 @@ def page(files: Sequence[Path], found: np.ndarray, roots: dict[str, Path]) -> st
         clean = sum(1 for path in files if path.is_relative_to(root)) - len(own)
         lines += [f"{len(own)} files with findings, {clean} without.", ""]
         lines += ["| file | line, element | what |", "|---|---|---|"] if own else []
+        shown: dict[Path, list[tuple[str, str]]] = {}
         for k in own:
-            lines += _rows(files[k], root)
+            shown[files[k]] = rows = list(_rows(files[k]))
+            lines += _lines(files[k], root, rows, shown)
         lines += [""] if own else []
     return "\n".join(lines)
 
 
-def _rows(path: Path, root: Path) -> Iterator[str]:
-    """A row for each thing that is odd, with the first elements that have it; the file is named in the first row."""
+def _rows(path: Path) -> Iterator[tuple[str, str]]:
+    """What is odd, with the first elements that have it; findings of the same elements are one row."""
     elements: dict[str, list[str]] = {}
     for each in findings(path):
         elements.setdefault(_short(each.words), []).append(each.element)
-    file = str(path.relative_to(root))
+    rows: dict[str, list[str]] = {}
     for words, names in elements.items():
         places = [f"{line_of(path, name) or ''} {name}".strip() for name in names[:SHOWN]]
         more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-        yield f"| {file} | {', '.join(places + more)} | {words} |"
+        rows.setdefault(", ".join(places + more), []).append(words)
+    for places, words in rows.items():
+        yield places, "; ".join(words).replace("; " + words[0].partition(" the ")[0] + " the", " and the")
+
+
+def _lines(
+    path: Path, root: Path, rows: list[tuple[str, str]], shown: dict[Path, list[tuple[str, str]]]
+) -> list[str]:
+    """Lines of the table: what an earlier file of the folder has on the same lines refers to that file."""
+    file, lines = str(path.relative_to(root)), []
+    for other, known in shown.items():
+        shared = [row for row in rows if row in known]
+        if other != path and other.parent == path.parent and len(shared) > 1:
+            lines.append(f"| {file} | | as {other.name}: {len(shared)} rows |")
+            rows, file = [row for row in rows if row not in known], ""
+    for places, words in rows:
+        lines.append(f"| {file} | {places} | {words} |")
         file = ""
+    return lines
 
 
 def _short(words: str) -> str:
     """Without what the head of the page says of all of them; fits a cell."""
+    words = " ".join(words.split())
+    words = re.sub(r"^principal (moments .*) violate the triangle inequality$", r"\1", words)
     words = re.sub(
-        r"^principal (moments .*) violate the triangle inequality$", r"\1", " ".join(words.split())
+        r"^inertia about .* is not positive semidefinite \(principal (moments .*)\)$", r"\1", words
     )
     return words[:160].replace("|", "\\|")
 

@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 import zipfile
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,27 @@ def test_a_release_needs_its_changelog(release, change, problem):
 
 def test_every_file_states_the_version(release, tmp_path):
     assert release.version_problems(PROJECT["version"]) == []
-    assert len(release.version_problems("9.9.9")) == 5
+    assert len(release.version_problems("9.9.9")) == len(release.STATED)
+
+
+def test_one_command_states_a_version_everywhere(release, tmp_path):
+    for name in (*release.STATED, *release.DATED, "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "CHANGELOG.md").write_text(
+        READY.replace("[Unreleased]\n", "[Unreleased]\n\n### Added\n\n- y\n")
+    )
+    assert set(release.state_version("9.8.7", date(2031, 2, 3), tmp_path)) >= set(release.STATED)
+    assert release.version_problems("9.8.7", tmp_path) == []
+    changelog = (tmp_path / "CHANGELOG.md").read_text()
+    assert release.changelog_problems(changelog, "9.8.7") == []
+    assert changelog.index("[9.8.7] - 2031-02-03") < changelog.index("- y") < changelog.index("[1.2.0]")
+    assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["version"] == "9.8.7"
+    assert json.loads((tmp_path / ".zenodo.json").read_text())["version"] == "9.8.7"
+    (tmp_path / "CITATION.cff").write_text((ROOT / "CITATION.cff").read_text())
+    assert len(release.version_problems("9.8.7", tmp_path)) == 2  # another version, another date
+    with pytest.raises(SystemExit, match="expected a version"):
+        release.state_version("next", date(2031, 2, 3), tmp_path)
 
 
 def test_the_citation_has_what_is_needed():

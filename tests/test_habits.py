@@ -72,7 +72,7 @@ def test_options_are_found_by_meaning_and_not_by_a_few_common_letters(capsys):
 
 
 def test_a_name_is_found_by_its_words():
-    assert words_of("getMassMatrices") == words_of("mass_matrices") != words_of("mass_matrix")
+    assert words_of("getMassMatrices") == words_of("mass_matrices") == words_of("mass_matrix")
     assert words_of("PDController") == words_of("pd") == {"pd"}
     assert words_of("Controller") == {"controller"}  # words that say nothing are kept where there is no other
     assert nearest("ComputeJointTorques", ["joint_torque", "torque"]) == ["joint_torque"]
@@ -93,6 +93,23 @@ def test_a_name_is_found_by_its_words():
     for name in ("getJointLimits", "get_joint_limit", "compute_joint_limits", "jointLimit"):
         with pytest.raises(AttributeError, match=r"robot\.limits"):
             getattr(lw.load("two_link"), name)
+
+
+def test_a_shared_number_or_first_letter_is_no_sign_and_plurals_are():
+    assert related("ros2", ["atan2", "atan"]) == []
+    assert nearest("--bag", ["--lag", "--out"]) == []
+    assert nearest("--oyt", ["--lag", "--out"]) == ["--out"]
+    assert words_of("get_mass_matrices") == words_of("mass_matrix")
+    assert words_of("joint_velocities") == words_of("JointVelocity")
+
+
+def test_a_value_after_a_flag_says_that_it_takes_none(capsys):
+    from linkwise.cli import main
+
+    assert main(["tour", "two_link", "--json", "out.json"]) == 2
+    assert "--json takes no file; it prints to standard output: --json > out.json" in capsys.readouterr().err
+    assert main(["tour", "two_link", "--no-open", "out.html"]) == 2
+    assert "--no-open takes no value; got out.html" in capsys.readouterr().err
 
 
 def test_a_missing_argument_shows_an_example(capsys):

@@ -109,3 +109,15 @@ def test_a_mutant_in_a_pattern_has_no_switch(mutation):
     places = list(mutation.visited(ast.parse("match a:\n    case 3:\n        b = 4")))
     found = [mutation.switchable(place) for place in places if isinstance(place.node, ast.Constant)]
     assert found == [False, True]
+
+
+def test_what_the_copy_of_the_project_relies_on(mutation):
+    """Paths of tests and source, and the texts that are replaced in the copy, are those of today."""
+    source = mutation.ROOT / "src/linkwise"
+    for part, tests in mutation.TESTS.items():
+        assert (source / part).is_dir()
+        assert all((mutation.ROOT / "tests" / name).exists() for name in tests)
+    paths = [*mutation.NOT_FOUND_BY_TEXT, mutation.SOURCE_IS_READ, *mutation.KEYED]
+    assert all((source / path).exists() for path in paths)
+    for path, old, _ in mutation.IN_THE_COPY:
+        assert (source / path).read_text(encoding="utf-8").count(old) == 1, (path, old)

@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -347,3 +348,8 @@ def test_page_is_up_to_date():
     if os.environ.get("UPDATE_RECORDS"):
         PAGE.write_text(text, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == text, f"run {page.COMMAND}"
+    rows = page.steps()
+    assert rows.count("\n## ") == len(page.STEPPED) + len(page.OTHERS)
+    totals = text.split("## The papers")[1].split("###")[0]
+    for line in re.findall(r"^\| [KVF][^|]*\|(.*)$", totals, re.MULTILINE):
+        assert line in rows, "totals of the page are those of the tables"

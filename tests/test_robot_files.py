@@ -68,3 +68,17 @@ def test_the_page_counts_what_it_lists(tmp_path):
     assert "2 files; 1 without a finding." in text
     assert "| inertias that no body can have | 1 | 1 |" in text
     assert "| a.urdf | 3 l1 | moments 0.01" in text
+
+
+def test_rows_of_equal_files_and_elements_are_joined(tmp_path):
+    """Limits of the same joints are one row; a second file with the same rows refers to the first."""
+    faults = [{"i": (0.01, 0.01, 0.05)}, {"i": (0.01, 0.01, 0.06)}], [{"effort": 100, "velocity": 10}] * 3
+    for name in ("a.urdf", "b.urdf"):
+        written(tmp_path / name, *faults)
+    written(tmp_path / "c.urdf", [{"i": (-0.01, 0.01, 0.02)}])
+    files = robot_files.robot_files([tmp_path])
+    robot_files.FILES[:] = files
+    text = robot_files.page(files, robot_files.counts(np.arange(3.0)), {"mine": tmp_path})
+    assert "all 3 turning joints have the effort limit 100 N·m and the velocity limit 10 rad/s |" in text
+    assert "| b.urdf | | as a.urdf: 3 rows |" in text
+    assert "| c.urdf | 3 l1 | moments -0.01, 0.01, 0.02 |" in text

@@ -22,7 +22,7 @@ from mutation_parts.changes import ROOT, SWITCH, Mutant, instrumented, mutated, 
 
 TESTS = {
     "motion": ("motion", "cli/test_motion.py"),
-    "control": ("control", "simulate/test_tracking.py"),
+    "control": ("control", "simulate/test_tracking.py", "environments/test_policy.py"),
     "simulate": ("simulate", "test_joint_laws.py"),
     "identify": ("identify", "test_parameters.py"),
     "algorithms": (
@@ -33,6 +33,17 @@ TESTS = {
         "test_moving_sweeps.py",
     ),
     "study": ("study",),
+    "solve": (
+        "test_linear.py",
+        "optimal",
+        "control",
+        "compiler/test_rolled.py",
+        "compiler/test_loop_derivatives.py",
+    ),
+    "optimal": ("optimal",),
+    "collision": ("collision", "motion", "geometry"),
+    "embedded": ("embedded", "cli"),
+    "realtime": ("realtime",),
     "compiler": ("compiler", "gpu", "test_methods.py", "test_combined.py", "test_forks.py"),
 }
 """Where the tests of each part are. Its mutants are run against these first, then against those of all parts."""
@@ -42,23 +53,14 @@ TESTS_OF_SOURCE = (
     "tests/compiler/test_dispatch.py", "tests/test_methods.py", "tests/compiler/test_kernel.py",
     "tests/compiler/test_many_outputs.py", "tests/algorithms/test_not_a_number.py",
 )  # fmt: skip
-AFTER_THE_TEXT = (
-    *(
-        "cache",
-        "native",
-        "native_threads",
-        "machine",
-        "image",
-        "host",
-        "dispatch",
-        "layout",
-        "targets",
-        "quick",
-    ),
-    *("emit/routines", "structures"),
+NOT_FOUND_BY_TEXT = (
+    "collision/",
+    "compiler/native.py",
+    "compiler/runtime/",
+    "compiler/emit/routines.py",
+    "compiler/ir/structures.py",
 )
-"""Files of the compiler that decide something besides the text that is compiled. Their mutants run without the shared
-cache of compiled code."""
+"""Where something is decided besides the text that is compiled: their mutants run without the shared cache."""
 TESTS_OF_CACHE = "tests/compiler/test_cache.py"
 """They need it as it is, see ``IN_THE_COPY``."""
 KEYED = ("identify", "motion", "study")
@@ -66,8 +68,8 @@ KEYED = ("identify", "motion", "study")
 compiled code is found by the text that it was made from."""
 IN_THE_COPY = (
     (
-        "compiler/native.py", "content = self.key or ",
-        'content = (None if __import__("os").environ.get("MUTATION_BY_TEXT") else self.key) or ',
+        "compiler/native.py", "text = None if self.key else ",
+        'text = None if self.key and "MUTATION_BY_TEXT" not in __import__("os").environ else ',
     ),
     (
         "compiler/runtime/cache.py", "identity.package_digest())",
@@ -171,18 +173,23 @@ def pytest_sessionfinish():
 
 
 class Project:
-    """A copy of the project in a folder that is kept, with switches for mutants in it."""
+    """Copies of the project in a folder that is kept, one for each job, with switches for mutants in them.
 
-    def __init__(self, folder: Path, chosen: list[Mutant]):
-        self.folder, self.root, self.log = folder, folder / "project", folder / "log"
+    Maps of what each test reaches and compiled code belong to all jobs; the copy and what a run writes to one.
+    """
+
+    def __init__(self, folder: Path, chosen: list[Mutant], job: int = 1):
+        self.folder, self.own = folder, folder / f"job{job}"
+        self.root, self.log = self.own / "project", self.own / "log"
         self.cache, self.maps = folder / "cache", folder / "maps"
         self.maps.mkdir(parents=True, exist_ok=True)
+        self.own.mkdir(exist_ok=True)
         if not self.root.is_dir():
             self._copy(chosen)
         self._renew_tests()
 
     def _copy(self, chosen: list[Mutant]) -> None:
-        aside = self.folder / "unfinished"
+        aside = self.own / "unfinished"
         shutil.rmtree(aside, ignore_errors=True)
         for name in _listed():
             (aside / name).parent.mkdir(parents=True, exist_ok=True)
@@ -207,8 +214,8 @@ class Project:
             assert text.count(old) == 1, (path, old)
             (package / path).write_text(text.replace(old, new), encoding="utf-8")
         (aside / "mutation_plugin.py").write_text(PLUGIN, encoding="utf-8")
-        if (ROOT.parent / "shared").is_dir() and not (self.folder / "shared").exists():
-            (self.folder / "shared").symlink_to((ROOT.parent / "shared").resolve())
+        if (ROOT.parent / "shared").is_dir() and not (self.own / "shared").exists():
+            (self.own / "shared").symlink_to((ROOT.parent / "shared").resolve())
         aside.rename(self.root)
 
     def _renew_tests(self) -> None:
@@ -221,7 +228,7 @@ class Project:
                 self._map_of(name).unlink(missing_ok=True)
 
     def _original(self, path: str) -> Path:
-        return self.folder / "original" / path
+        return self.own / "original" / path
 
     def _map_of(self, test: str) -> Path:
         return self.maps / (test.replace("/", "-") + ".json")
@@ -265,44 +272,49 @@ class Project:
         sys.dont_write_bytecode = False
         os.environ.update({"PYTHONPATH": os.pathsep.join(path), **environment})
         sys.path[:0] = path
-        options = ("-q", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={self.folder / 'tmp'}")
+        options = ("-q", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={self.own / 'tmp'}")
         return int(pytest.main([*options, *arguments]))
 
     def _settings(self, part: str, fresh: bool) -> dict[str, str]:
-        """Which cache of compiled code the tests use; see ``AFTER_THE_TEXT`` and ``KEYED``."""
+        """Which cache of compiled code the tests use; see ``NOT_FOUND_BY_TEXT`` and ``KEYED``."""
         if fresh:
-            shutil.rmtree(self.folder / "fresh", ignore_errors=True)
-            return {"LINKWISE_CACHE": str(self.folder / "fresh"), "MUTATION_FRESH": "1"}
+            shutil.rmtree(self.own / "fresh", ignore_errors=True)
+            return {"LINKWISE_CACHE": str(self.own / "fresh"), "MUTATION_FRESH": "1"}
         by_text = {} if part in KEYED else {"MUTATION_BY_TEXT": "1"}
         return {"LINKWISE_CACHE": str(self.cache), **by_text}
+
+    def unmapped(self, parts: tuple[str, ...]) -> list[str]:
+        """Test files of some parts of which it is not known which mutants they reach."""
+        return [name for name in _test_files(parts) if not self._map_of(name).is_file()]
+
+    def map(self, name: str) -> str:
+        """Run a test file and write down which mutants its tests reach; what is to be told of it."""
+        where, part = self._map_of(name), name.split("/")[1]
+        shutil.rmtree(self.own / "seen", ignore_errors=True)
+        start = time.perf_counter()
+        self.pytest(
+            "-p", "mutation_plugin", name, timeout=900.0, **self._settings(part, part == "compiler"),
+            MUTATION_MAP=str(where), MUTATION_SLOWEST=str(SLOWEST),
+            MUTATION_VARIANTS=str(VARIANTS), MUTATION_SEEN=str(self.own / "seen"),
+        )  # fmt: skip
+        if not where.is_file():
+            return f"{name} did not run:\n{self.log.read_text(errors='replace')[-2000:]}"
+        return f"{name}: {time.perf_counter() - start:.1f} s"
 
     def reached(self, parts: tuple[str, ...]) -> tuple[dict[str, dict[str, Any]], set[int]]:
         """(for every passing test the seconds it takes and the mutants it reaches, those reached by imports)."""
         tests: dict[str, dict[str, Any]] = {}
         imported: set[int] = set()
         for name in _test_files(parts):
-            where = self._map_of(name)
-            if not where.is_file():
-                part = name.split("/")[1]
-                shutil.rmtree(self.folder / "seen", ignore_errors=True)
-                start = time.perf_counter()
-                self.pytest(
-                    "-p", "mutation_plugin", name, timeout=900.0, **self._settings(part, part == "compiler"),
-                    MUTATION_MAP=str(where), MUTATION_SLOWEST=str(SLOWEST),
-                    MUTATION_VARIANTS=str(VARIANTS), MUTATION_SEEN=str(self.folder / "seen"),
-                )  # fmt: skip
-                print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
-            if not where.is_file():
-                print(f"{name} did not run:\n{self.log.read_text(errors='replace')[-2000:]}", flush=True)
-                continue
-            found = json.loads(where.read_text(encoding="utf-8"))
-            tests.update(found["tests"])
-            imported.update(found["imported"])
+            if self._map_of(name).is_file():
+                found = json.loads(self._map_of(name).read_text(encoding="utf-8"))
+                tests.update(found["tests"])
+                imported.update(found["imported"])
         return tests, imported
 
     def judged(self, number: int, mutant: Mutant, tests: list[tuple[float, str]]) -> tuple[str, str]:
         """(verdict, the test that failed)."""
-        part, _, name = mutant.path.partition("/")
+        part = mutant.path.partition("/")[0]
         path = self.root / "src/linkwise" / mutant.path
         instrumented = path.read_bytes()
         within = f"_mutation_on({number})".encode() in instrumented
@@ -310,9 +322,9 @@ class Project:
             original = self._original(mutant.path).read_text(encoding="utf-8")
             path.write_text(mutated(mutant, original), encoding="utf-8")
             os.utime(path, (number, number))  # compiled files are recognised by time and size
-        after = part == "compiler" and name.removesuffix(".py") in AFTER_THE_TEXT
-        settings = self._settings(part, after)
-        tests = [test for test in tests if after or not test[1].startswith(TESTS_OF_CACHE)]
+        fresh = mutant.path.startswith(NOT_FOUND_BY_TEXT)
+        settings = self._settings(part, fresh)
+        tests = [test for test in tests if fresh or not test[1].startswith(TESTS_OF_CACHE)]
         try:
             for stage in _stages(tests):
                 verdict = self.pytest(

@@ -213,18 +213,7 @@ import numpy as np
 
 import linkwise as lw
 
-links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
-for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-    parent, at = "body", (x, y, 0.0)
-    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
-        links.append(lw.Link(f"{part}{leg}", lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-        place = lw.Transform.from_rpy(at)
-        joints.append(lw.Joint(f"{part}{leg}_joint", "revolute", parent, f"{part}{leg}", place, axis))
-        parent, at = f"{part}{leg}", (0.0, 0.0, -length)
-    links.append(lw.Link(f"foot{leg}"))
-    joints.append(lw.Joint(f"foot{leg}_joint", "fixed", parent, f"foot{leg}", lw.Transform.from_rpy(at)))
-    feet.append(lw.Contact(f"foot{leg}", radius=0.02, friction=0.8))
-robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+robot = lw.quadruped()
 robot
 --- text
 Springs and dampers at the joints; the base has no motors. The law is traced and becomes part of the simulation.
@@ -264,18 +253,7 @@ import numpy as np
 
 import linkwise as lw
 
-links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
-for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-    parent, at = "body", (x, y, 0.0)
-    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
-        links.append(lw.Link(f"{part}{leg}", lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-        place = lw.Transform.from_rpy(at)
-        joints.append(lw.Joint(f"{part}{leg}_joint", "revolute", parent, f"{part}{leg}", place, axis))
-        parent, at = f"{part}{leg}", (0.0, 0.0, -length)
-    links.append(lw.Link(f"foot{leg}"))
-    joints.append(lw.Joint(f"foot{leg}_joint", "fixed", parent, f"foot{leg}", lw.Transform.from_rpy(at)))
-    feet.append(lw.Contact(f"foot{leg}", radius=0.02, friction=0.8))
-robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+robot = lw.quadruped()
 robot.plot(np.concatenate([[0.0, 0.0, 0.38, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.5, -1.0], 4)]))
 --- code
 from linkwise import control
@@ -316,22 +294,11 @@ import numpy as np
 
 import linkwise as lw
 
-links, joints, feet = [lw.Link("body", lw.Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))], [], []
-for leg, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1))):
-    parent, at = "body", (x, y, 0.0)
-    for part, axis, length in (("side", (1, 0, 0), 0.0), ("hip", (0, 1, 0), 0.2), ("knee", (0, 1, 0), 0.2)):
-        links.append(lw.Link(f"{part}{leg}", lw.Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
-        place = lw.Transform.from_rpy(at)
-        joints.append(lw.Joint(f"{part}{leg}_joint", "revolute", parent, f"{part}{leg}", place, axis))
-        parent, at = f"{part}{leg}", (0.0, 0.0, -length)
-    links.append(lw.Link(f"foot{leg}"))
-    joints.append(lw.Joint(f"foot{leg}_joint", "fixed", parent, f"foot{leg}", lw.Transform.from_rpy(at)))
-    feet.append(lw.Contact(f"foot{leg}", radius=0.02, friction=0.8))
-robot = lw.Robot("legs", links, joints).with_base("floating").with_contacts(feet)
+robot = lw.quadruped()
 from linkwise import optimal
 from linkwise.optimal import gaits
 
-free = lw.Robot("legs", links, joints).with_base("floating")
+free = lw.quadruped(friction=None)
 stand = np.concatenate([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.tile([0.0, 0.6, -1.2], 4)])
 stand[2] = -free.pose(stand, "foot0")[2, 3]
 problem = gaits.trot(free, (0.4, 0.0, 0.0), feet=[f"foot{leg}" for leg in range(4)], start=stand)

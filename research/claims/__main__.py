@@ -7,7 +7,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Sequence
 
-from research.claims import Claim, Outcome, all_claims
+from research.claims import CONFIRMED, Claim, Outcome, all_claims
 
 PAGE = """\
 # What the papers claim, tested
@@ -19,7 +19,8 @@ python -m research.claims printed_program
 python -m research.claims
 ```
 
-The second runs them all. This page is `python -m research.claims --markdown`. *Partly* stands where a sentence holds
+The second runs them all, and prints what came of those that are confirmed, too. This page is `python -m research.claims
+--markdown`. *Partly* stands where a sentence holds
 for some cases only; formulas with obvious misprints are on the pages of [the papers](papers.md).
 """
 
@@ -62,8 +63,10 @@ def tables(tested: Iterable[tuple[Claim, Outcome]]) -> str:
                 "| claim | where | verdict | what came of it | name |",
                 "|---|---|---|---|---|",
             ]
-        verdict = outcome.verdict if outcome.verdict == "confirmed" else f"**{outcome.verdict}**"
-        lines.append(f"| {claim.says} | {claim.place} | {verdict} | {outcome.evidence} | `{claim.name}` |")
+        confirmed = outcome.verdict == CONFIRMED
+        verdict = outcome.verdict if confirmed else f"**{outcome.verdict}**"
+        evidence = "" if confirmed else outcome.evidence  # the command prints it
+        lines.append(f"| {claim.says} | {claim.place} | {verdict} | {evidence} | `{claim.name}` |")
     return "\n".join(lines).strip() + "\n"
 
 

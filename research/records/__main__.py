@@ -2,6 +2,7 @@
 
 python -m research.records                  print it
 python -m research.records --write [FILE]   write it (default: docs/records.md)
+python -m research.records --steps          print the papers' tables row by row
 python -m research.records --check [FILE]   exit status 1 when the file says something else
 """
 
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from linkwise.files import outputs
-from research.records.page import render
+from research.records.page import render, steps
 
 PAGE = Path("docs") / "records.md"
 
@@ -23,7 +24,11 @@ def main() -> int:
     parser.add_argument(
         "--check", nargs="?", const=PAGE, type=Path, metavar="FILE", help="compare with the page"
     )
+    parser.add_argument("--steps", action="store_true", help="print the papers' tables row by row")
     options = parser.parse_args()
+    if options.steps:
+        sys.stdout.write(steps())
+        return 0
     target = options.write or options.check
     text = render(PAGE.parent if target is None else target.parent)
     if target is None:

@@ -14,7 +14,7 @@ from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.operations import Operations, count
 from linkwise.functions.table import mechanism_of
 from linkwise.model.generators import RECORD_ROBOTS
-from linkwise.records.published import PUBLISHED, Published, best
+from linkwise.records.published import PUBLISHED, Published
 from linkwise.records.table import Table, paragraph
 from linkwise.spatial import ArticulatedInertia, Matrix, Symmetric, articulated
 from research.records import counts, crossovers, papers
@@ -126,16 +126,14 @@ def verdict_table() -> Table:
                 v.goal.task,
                 v.goal.robot,
                 f"{_pair(known.at(6))} {known.source}",
-                str(known.total(6)),
-                papers.both(v.operations),
-                str(v.operations.total) + (f" (+{once.total} per load)" if once is not None else ""),
+                papers.both(v.operations) + (f" (+{once.total} per load)" if once is not None else ""),
                 str(v.saved),
                 str(v.operations.trigonometric),
                 f"`{v.algorithm}`",
                 _verdict(v),
             ]
         )
-    columns = ("task", "robot", "best published ×/+", ">total", ">ours ×/+", ">total", ">fewer", ">sin, cos")
+    columns = ("task", "robot", "best published ×/+", ">ours ×/+", ">fewer", ">sin, cos")
     return Table("Records", (*columns, "algorithm", "beaten"), rows)
 
 
@@ -177,53 +175,77 @@ def _robots() -> str:
 
 def _published() -> str:
     shown = [f"### {table.title}\n\n{table.markdown()}" for table in published_tables()]
-    about = """Formulas are evaluated at n = 6; the smallest total for each robot is in bold. OpenSYMORO was run,
-        its output counted after dead code and common subexpressions were removed. "After later literature"
-        marks counts whose first source was not at hand."""
+    about = """Formulas are evaluated at n = 6. "After later literature" marks counts whose first source was not
+        at hand."""
     return "\n\n".join(["## Every published count beside ours", _flowed(about), *shown])
 
 
 def published_tables() -> list[Table]:
-    """One table per task."""
-    found = []
-    for task, words in WORDS.items():
-        rows = []
-        shown = ""
-        for row in PUBLISHED:
-            if row.task != task:
-                continue
-            name = {"general": "general_6r_aligned", "perpendicular": "perpendicular_6r"}.get(
-                row.robot, row.robot
-            )
-            ours = counts.best(name, task)
-            is_best = row is best(task, name)
-            first, shown = name != shown, name
-            rows.append(
-                [
-                    ROBOTS[name] if first else "",
-                    row.source,
-                    ", ".join(text for text in (row.where, row.note) if text),
-                    row.formula(),
-                    _pair(row.at(6)),
-                    f"**{row.total(6)}**" if is_best else str(row.total(6)),
-                    f"{ours.multiplications}/{ours.additions}" if first else "",
-                    str(ours.total) if first else "",
-                    f"{ours.total / row.total(6):.0%}" if row.comparable else "",
-                ]
-            )
-        columns = (
-            "robot",
-            "by",
-            "where",
-            "formula × / +",
-            ">×/+",
-            ">total",
-            ">ours ×/+",
-            ">total",
-            ">ours/theirs",
+    """One table per task, and one of OpenSYMORO's programs for all tasks."""
+    return [*(_published_table(task, words) for task, words in WORDS.items()), _programs_table()]
+
+
+def _published_table(task: str, words: str) -> Table:
+    rows, shown = [], ""
+    for row in PUBLISHED:
+        if row.task != task or row.source == PROGRAMS:
+            continue
+        name = _robot_of(row)
+        ours = counts.best(name, task)
+        first, shown = name != shown, name
+        rows.append(
+            [
+                ROBOTS[name] if first else "",
+                row.source,
+                ", ".join(text for text in (row.where, row.note) if text),
+                row.formula(),
+                _pair(row.at(6)),
+                str(row.total(6)),
+                f"{ours.multiplications}/{ours.additions}, {ours.total}" if first else "",
+                f"{ours.total / row.total(6):.0%}" if row.comparable else "",
+            ]
         )
-        found.append(Table(words, columns, rows))
-    return found
+    columns = ("robot", "by", "where", "formula × / +", ">×/+", ">total", ">ours", ">ours/theirs")
+    return Table(words, columns, rows)
+
+
+PROGRAMS = "OpenSYMORO"  # whose programs were generated and counted
+
+
+def _programs_table() -> Table:
+    """OpenSYMORO's programs from base parameters, and ours."""
+    rows = []
+    for name, words in ROBOTS.items():
+        theirs = {
+            row.task: row
+            for row in PUBLISHED
+            if row.source == PROGRAMS
+            and _robot_of(row) == name
+            and "base parameters" in f"{row.where}{row.note}"
+        }
+        if not theirs:
+            continue
+        cells = []
+        for task in WORDS:
+            ours = counts.best(name, task)
+            cells += [_pair(theirs[task].at(6)), f"{ours.multiplications}/{ours.additions}"]
+            cells += [f"{ours.total / theirs[task].total(6):.0%}"]
+        rows.append([words, *cells])
+    heads = [head for words in WORDS.values() for head in (f">{words.lower()}", ">ours", ">ours/theirs")]
+    note = (
+        "×/+ of its output, run with base parameters, after dead code and common subexpressions were removed. For the "
+        f"general arm without base parameters: {_without_base_parameters()}."
+    )
+    return Table(PROGRAMS, ("robot", *heads), rows, (note,))
+
+
+def _without_base_parameters() -> str:
+    found = [r for r in PUBLISHED if r.source == PROGRAMS and "full parameters" in f"{r.where}{r.note}"]
+    return ", ".join(f"{WORDS[row.task].lower()} {_pair(row.at(6))}" for row in found)
+
+
+def _robot_of(row: Published) -> str:
+    return {"general": "general_6r_aligned", "perpendicular": "perpendicular_6r"}.get(row.robot, row.robot)
 
 
 def _first() -> str:
@@ -267,25 +289,54 @@ def _first() -> str:
     )
 
 
+STEPPED = (
+    ("Kozłowski, Table 1, general axes", lambda: papers.kozlowski_table_1("general")),
+    ("Kozłowski, Table 1, perpendicular axes", lambda: papers.kozlowski_table_1("perpendicular")),
+    ("Kozłowski, Table 2", papers.kozlowski_table_2),
+    ("Valera, Table 2", papers.valera_table_2),
+    ("Fijany–Scheid, Table II", papers.fijany_table_2),
+)
+OTHERS = (papers.rival, papers.valera_table_3, papers.diagonal, papers.izaguirre)
+
+
 def _papers() -> str:
-    about = """*Printed*: as in the paper. *Traced*: the same algorithm as our file has it, in the frames of
-        modified Denavit–Hartenberg numbers with all ten parameters, counted before any pass of the
-        compiler; formulas hold for n ≥ 3 exactly. *Compiled*: what the compiler leaves, with origins slid
-        and sums factored, still all ten parameters."""
-    head = f"## The papers' tables row by row\n\n{_flowed(about)}"
-    shown = [
-        papers.kozlowski_table_1("general"),
-        papers.kozlowski_table_1("perpendicular"),
-        papers.kozlowski_table_2(),
-        papers.rival(),
-        papers.planar(),
-        papers.valera_table_2(),
-        papers.valera_table_3(),
-        papers.fijany_table_2(),
-        papers.diagonal(),
-        papers.izaguirre(),
-    ]
-    return "\n\n".join([head, *(f"### {table.title}\n\n{table.markdown()}" for table in shown)])
+    about = """*Printed*: the total of the paper's table. *Traced*: the same algorithm as our file has it, in the
+        frames of modified Denavit–Hartenberg numbers with all ten parameters, counted before any pass of
+        the compiler; formulas hold for n ≥ 3 exactly. *Compiled*: what the compiler leaves, with origins
+        slid and sums factored, still all ten parameters. `python -m research.records --steps` prints every
+        row of these tables, Kozłowski's mass matrix and solution, Valera's frames, the diagonal of Fijany
+        and Scheid and Izaguirre's tasks."""
+    rows = []
+    for name, table in STEPPED:
+        shown = table()
+        whole = next(row for row in shown.rows if row[0] in ("total", "n iterations (Table II)"))
+        rows.append([name, *whole[1:]])
+    columns = ("table", "printed × / +", "traced × / +", ">n = 6 traced", ">compiled")
+    totals = Table("Totals", columns, rows, (MISPRINT,)).markdown()
+    planar = papers.planar()
+    return "\n\n".join(
+        [
+            "## The papers' tables",
+            _flowed(about),
+            totals,
+            f"### {planar.title}",
+            planar.markdown(),
+        ]
+    )
+
+
+MISPRINT = (
+    "Printed 22n − 115 for the additions of Kozłowski's inertia propagation must read 62n − 115, or the column misses "
+    "its total. Step 4 of Valera as printed has no room for the rotation of α in (17), 8 multiplications and 4 "
+    "additions per link."
+)
+
+
+def steps() -> str:
+    """The papers' tables row by row, and those that the page leaves out."""
+    shown = [table() for _, table in STEPPED] + [table() for table in OTHERS]
+    shown.append(crossovers.curves())
+    return "\n\n".join(f"## {table.title}\n\n{table.markdown()}" for table in shown) + "\n"
 
 
 def _crossovers(docs: Path | None) -> str:
@@ -293,7 +344,7 @@ def _crossovers(docs: Path | None) -> str:
         "## Crossovers",
         "Kozłowski's claims have tests of their own: [What the papers claim](refuted.md).",
         crossovers.claims().markdown(),
-        crossovers.curves().markdown(),
+        "Compiled, with base parameters; conjugate gradients with n iterations; `--steps` prints the numbers.",
         "![operations of forward dynamics over n](figures/crossover_counts.svg)",
     ]
     path = None if docs is None else docs / MEASURED

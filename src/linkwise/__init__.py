@@ -32,7 +32,16 @@ from linkwise.model.elastic import Elastic
 from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
 from linkwise.model.shapes import Shape
-from linkwise.robot.loading import Scene, general_chain, load, planar_chain, random_robot, robots, save
+from linkwise.robot.loading import (
+    Scene,
+    general_chain,
+    load,
+    planar_chain,
+    quadruped,
+    random_robot,
+    robots,
+    save,
+)
 from linkwise.robot.robot import Robot
 from linkwise.robot.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
 from linkwise.study import open_study, study
@@ -126,6 +135,7 @@ __all__ = [
     "minimum",
     "open_study",
     "planar_chain",
+    "quadruped",
     "random_robot",
     "robots",
     "save",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pytest
 from evaluation import assert_near, value
@@ -82,6 +84,26 @@ def test_redundant_constraints_stay_finite_and_change_nothing():
         found = value(twice, "constrained_forward_dynamics", name, **state)
         assert_near(found, once, 1e-8, np.abs(once).max(), name)
         assert np.isfinite(value(twice, "constraint_forces", name, **state)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e15])
+def test_lighter_and_heavier_robots_move_in_the_same_way(scale):
+    """What counts as redundant depends on no unit of mass: the accelerations stay, the forces grow as the masses."""
+    robot, q, qd, tau = held_robot(1, 6)
+    (weld,) = robot.constraints
+    twice = robot.with_constraints([weld, lw.Weld(weld.frame, weld.to, name="again")])
+    links = [
+        replace(link, inertia=lw.Inertia(*(scale * np.array(part) for part in astuple(link.inertia))))
+        for link in robot.links
+    ]
+    joints = [replace(joint, rotor_inertia=scale * joint.rotor_inertia) for joint in robot.joints]
+    scaled = lw.Robot("scaled", links, joints, gravity=robot.gravity).with_constraints(twice.constraints)
+    names = ("constrained_forward_dynamics", "constraint_forces")
+    for name in ALGORITHMS:
+        qdd, forces = (value(twice, key, name, q=q, qd=qd, tau=tau) for key in names)
+        same, larger = (value(scaled, key, name, q=q, qd=qd, tau=scale * tau) for key in names)
+        assert_near(same, qdd, 1e-7, np.abs(qdd).max(), name)
+        assert_near(larger / scale, forces, 1e-7, np.abs(forces).max(), name)
 
 
 def test_constraints_that_contradict_each_other_are_named():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,8 @@ def test_simulate_says_once_where_steps_do_not_reach_their_accuracy():
     assert len(said) == 1
     assert "of 60 robots" in said[0]
     assert rough.worst_residual.shape == (60,)
+    alone = replace(rough, worst_residual=np.array(3e-5), accuracy=1e-6).inexact_contacts
+    assert alone.startswith("steps keep the laws of contact to 3e-05 only (accuracy 1e-06)")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fine = simulate(body, passive, accuracy=1e-2, **options)
@@ -142,6 +145,28 @@ def test_derivatives_are_those_of_the_solution(built):
     assert touching.sum() > 10
     q = q[touching]
     errors = gradient_errors(arm, q, rng.normal(size=q.shape), rng.normal(size=q.shape))
+    assert np.quantile(errors, 0.8) < 2e-5, np.sort(errors)
+
+
+def test_derivatives_of_several_contacts_against_turning():
+    """Two balls of a body that slide, spin and roll with different coefficients."""
+    contacts = [
+        lw.Contact(
+            "body",
+            offset=(x, 0.0, 0.0),
+            radius=0.1,
+            friction=0.6,
+            torsional_friction=turn,
+            rolling_friction=roll,
+        )
+        for x, turn, roll in ((-0.2, 0.02, 0.003), (0.3, 0.05, 0.01))
+    ]
+    robot = free_body(size=(0.1, 0.1, 0.1)).with_contacts(contacts)
+    rng = np.random.default_rng(6)
+    q, qd, tau = np.repeat(STILL[None], 40, 0), rng.normal(size=(40, 6)), 3.0 * rng.normal(size=(40, 6))
+    q[:, 2] = 0.1
+    qd[:, 4:] = rng.normal(size=(40, 2)) * (0.3, 0.0) - (0.0, 0.1)
+    errors = gradient_errors(robot, q, qd, tau)
     assert np.quantile(errors, 0.8) < 2e-5, np.sort(errors)
 
 

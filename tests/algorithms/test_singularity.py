@@ -10,7 +10,8 @@ import linkwise as lw
 from linkwise import Inertia, Joint, Link, Robot, Transform
 from linkwise.algorithms import kalman, newton_euler, singularity
 from linkwise.functions.table import mechanism_of
-from strategies import states_of
+from strategies import body as random_body
+from strategies import direction, pose, states_of
 
 FORWARD = ("kalman", "compound_link", "conjugate_gradient", "preconditioned_conjugate_gradient")
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -209,6 +210,21 @@ def test_bound_of_a_slide_is_the_mass_and_its_stroke_counts_as_a_metre():
     further = chain((HERE, HERE, Y, hub), (HERE, HERE, Z, hub), (HERE, HERE, Z, body, "prismatic"))
     second = 3 * 0.1 + trace + 2.0 * 1.0 * (2.0 * 3.0 * 0.25 + 1.0 * 3.0)
     assert bounds(further)[0] == pytest.approx(0.1 + second, rel=1e-12)
+
+
+def test_pivots_of_a_link_alone_are_those_of_its_inertia_about_all_axes():
+    """For joints with several axes: the products of the pivots are the leading minors of Sᵀ I S + rotor."""
+    rng = np.random.default_rng(8)
+    for kind in ("revolute", "prismatic", "helical", "ball", "floating"):
+        body = random_body(rng)
+        own = {"pitch": 0.2} if kind == "helical" else {}
+        rotor = 0.3 if kind != "floating" else 0.0
+        joint = Joint("j", kind, "base", "l", pose(rng), axis=direction(rng), rotor_inertia=rotor, **own)
+        robot = Robot("one", [Link("base"), Link("l", body)], [joint])
+        M = robot.mass_matrix(robot.neutral)
+        minors = [np.linalg.det(M[:k, :k]) for k in range(1, len(M) + 1)]
+        (link,) = mechanism_of(robot)
+        np.testing.assert_allclose(np.cumprod(singularity.own_pivots(link)), minors, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -106,6 +106,37 @@ def test_kernel_and_arrays_agree_and_gradients_are_derivatives(puma):
     assert "double" in nearest.source("c")
 
 
+def test_links_that_do_not_meet_against_floor_boxes_and_walls(tmp_path):
+    """Capsules whose ends are no other capsule's ends: distances by hand from the poses, for kernel and arrays."""
+    arm(tmp_path)
+    text = (tmp_path / "arm.urdf").read_text().replace('<box size="1 1 0.4"/>', '<sphere radius="0.05"/>')
+    (tmp_path / "ball.urdf").write_text(text)  # a capsule that does not move comes first
+    robot = lw.load(tmp_path / "ball.urdf")
+    box = Box((0.2, 0.1, 0.3), (0.5, 0.4, 0.8))
+    low, high = np.array([-0.9, -1.1, -0.2]), np.array([1.0, 1.2, 1.3])
+    found = Clearance(robot, Room(inside=Box(low, high), forbidden=[box], links=False))
+    q = np.random.default_rng(2).uniform(-2.8, 2.8, (40, 3))
+    values = found.kernel(q)
+    np.testing.assert_allclose(found._of_arrays(q), values, atol=1e-12)
+    capsules, along = found.checks.capsules, np.linspace(0.0, 1.0, 401)[:, None]
+    for one in q[:12]:
+        least = {kind: each.distance for kind, (each, _) in found.by_kind(one[None]).items()}
+        poses = [np.eye(4), *(pose.matrix for pose in body_poses(robot, one))]
+        moving = [c for c in capsules if c.body >= 0]
+        ends = [[(poses[c.body + 1] @ [*p, 1.0])[:3] for p in (c.start, c.end)] for c in moving]
+        radii = np.array([c.radius for c in moving])
+        assert least["floor"] == pytest.approx(
+            min(min(a[2], b[2]) - r for (a, b), r in zip(ends, radii, strict=True))
+        )
+        room = np.array([[np.minimum(p - low, high - p).min() for p in pair] for pair in ends])
+        assert least["walls"] == pytest.approx((room.min(axis=1) - radii).min())
+        lines = np.array([a + along * (b - a) for a, b in ends])
+        outside = np.maximum(np.maximum(box.lower - lines, lines - box.upper), 0.0)
+        away = (np.linalg.norm(outside, axis=2).min(axis=1) - radii).min()
+        if away > 0.0:
+            assert least["boxes"] == pytest.approx(away, abs=2e-3)
+
+
 def test_what_is_compared(tmp_path):
     robot = arm(tmp_path)
     found = Clearance(robot)

@@ -19,6 +19,7 @@ from linkwise.collision import (
     Sphere,
     Validity,
     World,
+    cover,
     read_world,
     spheres_of,
     validity_of,
@@ -348,3 +349,22 @@ def test_equal_links_are_covered_once(tmp_path, monkeypatch):
     places = [small.groups[np.isin(small.parent, numbers)] for numbers in (first, second)]
     assert len(places[0]) > 0
     assert np.array_equal(*places)
+
+
+def test_a_body_with_very_many_triangles_is_moved_no_farther_than_is_told(monkeypatch):
+    """Corners go to the nearest points of a grid; none of the surface is farther from what is left than that."""
+    rng = np.random.default_rng(3)
+    centre = np.repeat(rng.uniform(-0.3, 0.5, (800, 1, 3)), 5, axis=0)
+    body = [
+        centre[:2500] + rng.normal(scale=0.0005, size=(2500, 3, 3)),
+        centre[2500:] + rng.normal(size=(1500, 3, 3)),
+    ]
+    assert cover._with_fewer(body, 1.0) == (body, 0.0)
+    monkeypatch.setattr(cover, "MOST_TRIANGLES", 100)
+    found, moved = cover._with_fewer(body, 1.0)
+    assert sum(map(len, found)) < 4000
+    assert 0.0 < moved <= 0.5 * np.sqrt(3.0) * max(1.0 / cover.FINEST, 2e-3)
+    for part, fewer in zip(body, found, strict=True):
+        corners, places = part.reshape(-1, 3)[::7], fewer.reshape(-1, 3)
+        nearest = np.array([np.linalg.norm(places - corner, axis=1).min() for corner in corners])
+        assert nearest.max() <= moved * (1.0 + 1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import lsq_linear, nnls
 
 from linkwise.solve.active_set import ActiveSet
-from linkwise.solve.limited import Rows
+from linkwise.solve.limited import Programme, Rows
 
 PYRAMID = np.array([[1, 0, -0.5], [-1, 0, -0.5], [0, 1, -0.5], [0, -1, -0.5], [0, 0, 1], [0, 0, -1]], float)
 
@@ -148,3 +148,23 @@ def test_a_step_without_a_candidate_changes_nothing_whatever_multipliers_are():
         solver._step(0.0)
         for was, now in zip(before, (solver.x, solver.u, solver.used, solver.B), strict=True):
             np.testing.assert_array_equal(np.array(now, float), was)
+
+
+def test_the_residual_is_the_largest_of_all_conditions():
+    """Of the interior-point method after few iterations: stationarity, inequalities and s∘z, by NumPy."""
+    rng = np.random.default_rng(4)
+    seen = set()
+    for seed in range(12):
+        N = int(rng.integers(2, 6))
+        half = rng.normal(size=(N, N))
+        P, p, limits = half @ half.T + 0.1 * np.eye(N), 3.0 * rng.normal(size=N), rng.uniform(0.2, 1.0, 2 * N)
+        programme = Programme(Rows(N, 0, (), 0), P.copy(), p, None, None, None, limits)
+        programme.begin(np.zeros(2 * N))
+        programme.iterate(seed % 6)
+        x, s, z = (np.array(part, dtype=float) for part in (programme.x, programme.s, programme.z))
+        G, scale = np.concatenate([np.eye(N), -np.eye(N)]), N / np.trace(P)
+        parts = [scale * (P @ x + p) + G.T @ z, G @ x + s - limits, s * z]
+        parts = [np.abs(part).max() for part in parts]
+        np.testing.assert_allclose(float(programme.worst()), max(parts), rtol=1e-9, atol=1e-14)
+        seen.add(int(np.argmax(parts)))
+    assert len(seen) > 1

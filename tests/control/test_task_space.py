@@ -358,3 +358,16 @@ def test_a_law_says_what_cannot_be_right():
         control.HybridForceMotion(arm, selection=2.0)
     with pytest.raises(ValueError, match="walls: expected"):
         control.HandGuiding(arm, walls=[1.0, 2.0])
+
+
+def test_a_wall_is_where_its_numbers_say():
+    """Free is where normal · p ≥ offset, whatever the length of the normal."""
+    arm, rng = lw.load("panda"), np.random.default_rng(4)
+    walls = rng.normal(size=(5, 4))
+    law = control.HandGuiding(arm, walls=walls)
+    numbers = law.gains["walls"].reshape(-1, 4)
+    np.testing.assert_allclose(np.linalg.norm(numbers[:, :3], axis=1), 1.0)
+    points = rng.normal(size=(200, 3))
+    away = points @ numbers[:, :3].T - numbers[:, 3]
+    expected = (points @ walls[:, :3].T - walls[:, 3]) / np.linalg.norm(walls[:, :3], axis=1)
+    np.testing.assert_allclose(away, expected)

@@ -392,6 +392,20 @@ def test_references_are_the_derivatives_of_what_tasks_measure():
             np.testing.assert_allclose(np.asarray(rows, float) @ qdd, right, atol=1e-9, err_msg=str(label))
 
 
+def test_errors_of_tasks_decay_without_overshoot():
+    """ë = −2 ω ė − ω² e with the frequency of the task and default gains, where nothing limits it."""
+    for seed, frequency in enumerate((3.0, 8.0, 20.0)):
+        robot = legged(60 + seed, legs=1, joints=4, base="fixed")
+        rng = np.random.default_rng(seed)
+        q, qd = 0.5 * rng.normal(size=4), rng.normal(size=4)
+        free = control.MotionLimits(torque=False, velocity=False, position=False)
+        law = control.WholeBody(robot, [control.PostureTask(frequency=frequency)], free)
+        goal, speed, further = 0.3 * rng.normal(size=(3, 4))
+        found, _ = law.solve(q, qd, law.targets(goal, speed, further))
+        expected = further + 2.0 * frequency * (speed - qd) + frequency**2 * (goal - q)
+        np.testing.assert_allclose(found.qdd, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
 def test_a_round_foot_rolls():
     """What a support should not accelerate is the derivative of the velocity at which it touches, below its centre."""
     robot = legged(4, 2, 3)

@@ -172,6 +172,31 @@ def test_a_slide_and_axes_that_are_not_along_coordinates():
     assert len(found.estimate.x) <= 4 * (robot.dof - slides) + 2 * slides + 6
 
 
+def test_errors_are_radians_and_metres_along_any_axes():
+    """Joints with axes in every direction: an error of size v moves its origin by v, and is read off again."""
+    rng = np.random.default_rng(8)
+    axes = [*np.eye(3), *(a / np.linalg.norm(a) for a in rng.normal(size=(5, 3)))]
+    joints = [
+        lw.Joint(f"joint{k}", "revolute" if k % 3 else "prismatic", f"link{k}", f"link{k + 1}", axis=tuple(a))
+        for k, a in enumerate(axes)
+    ]
+    parameters = geometric_parameters(joints)
+    assert len({each.label for each in parameters}) == len(parameters) == 6 * (len(axes) + 2)
+    elements = BASE, *(joint.origin.matrix for joint in joints), TOOL
+    exact = KinematicChain(tuple(joints), elements, np.zeros((len(joints), 1, 4, 4)), ())
+    for k, each in enumerate(parameters):
+        size = 1e-3 * (k + 1)
+        moved = exact.corrected([each], np.array([size]))
+        error = np.linalg.inv(exact.elements[each.element]) @ moved.elements[each.element]
+        turn = np.linalg.norm(rotation_vector(error[:3, :3]))
+        shift = np.linalg.norm(error[:3, 3])
+        assert (turn, shift) == pytest.approx((size, 0.0) if each.turns else (0.0, size), abs=1e-12), (
+            each.label
+        )
+        read = moved.errors_from(exact, parameters)
+        np.testing.assert_allclose(read, size * (np.arange(len(parameters)) == k), atol=1e-12)
+
+
 def test_a_wrong_row_is_named(puma, data):
     q, poses = data
     poses = poses.copy()

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import control
-from linkwise.identify import Log, Noise, coverage, excite, identify, ordinary, simulated_log
+from linkwise.identify import Log, Noise, condition, coverage, excite, identify, ordinary, simulated_log
 from linkwise.identify.campaign import true_parameters
 from linkwise.identify.estimation.clustered import clusters, rescaled
 from linkwise.identify.estimation.coloured import uncertainty
@@ -71,6 +71,20 @@ def test_intervals_hold_the_truth_as_often_as_they_say(puma, log, position):
     assert 0.9 < np.median(found.spread / found.claimed) < 1.1
     assert np.median(np.abs(found.bias) / found.spread) < 0.3
     assert found.share.min() > 0.7  # five standard deviations of a binomial with thirty runs, and a bit
+
+
+def test_the_cut_off_of_all_copies_is_that_given_or_that_of_the_first_one(truth, record):
+    log, noise, used = record(3, seconds=6.0), Noise(1e-4, 0.05), []
+
+    def seen(regression):
+        used.append(regression.observer.signals[0].cutoff)
+        return ordinary(regression)
+
+    for given in (7.0, None):
+        used.clear()
+        coverage(truth, log, noise=noise, runs=3, estimator=seen, cutoff=given, seed=4)
+        first = condition(noise.added(log, np.random.default_rng(4))).cutoff
+        assert used == [given or first] * 3
 
 
 @pytest.mark.processor

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from known_arm import motion
 
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, condition, identify
-from linkwise.identify.judging.diagnosis import diagnose
+from linkwise.identify.judging.diagnosis import Fitted, Search, diagnose
+from linkwise.identify.judging.hypotheses import Hypothesis
 from linkwise.identify.judging.screening import Screen, thinned
 from linkwise.identify.judging.searched import searched
 
@@ -150,6 +152,31 @@ def test_causes_that_torques_do_not_distinguish_are_both_said():
     assert "joint1 look counted from another zero" in words
     assert "gravity looks directed along" in words
     assert words.startswith("one of these, which torques do not distinguish: ")
+
+
+@pytest.mark.parametrize(
+    ("agreement", "falls", "trusted", "clearer"),
+    [
+        ((0.9, 0.65), (2.0, 2.0), True, True),  # the file's masses agree better by more than 0.2
+        ((0.9, 0.75), (2.0, 2.0), True, False),
+        ((0.9, 0.65), (2.0, 2.0), False, False),  # masses that are guesses decide nothing
+        ((0.9, 0.9), (2.3, 2.0), True, True),  # or residuals fall by a tenth more
+        ((0.9, 0.9), (2.1, 2.0), True, False),
+    ],
+)
+def test_by_how_much_one_cause_is_clearer_than_another(robot, log, agreement, falls, trusted, clearer):
+    recording = thinned([condition(log, cutoff=10.0)], np.array(robot.gravity))
+    places = recording, replace(recording, gravity=-recording.gravity)
+    search = Search.__new__(Search)
+    search.screen, search.weights = SimpleNamespace(trusted=trusted), np.ones(3)
+    now = Fitted(Hypothesis("", "", recording), np.zeros(0), np.ones(3), 0.0)
+    best, rival = (
+        Fitted(Hypothesis("", "", place), np.zeros(0), np.ones(3) / fall, agrees)
+        for place, fall, agrees in zip(places, falls, agreement, strict=True)
+    )
+    assert search._clearer(now, best, rival) == clearer
+    same = replace(rival, hypothesis=best.hypothesis)
+    assert search._clearer(now, best, same)  # two ways to say one thing
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,24 @@ from linkwise.identify.estimation.base import base_of
 from linkwise.identify.estimation.estimators import idim_iv
 from linkwise.identify.estimation.instrumental import with_instruments
 from linkwise.identify.estimation.regression import Regression
+from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.solvers import SOLVERS, solve
 from linkwise.identify.estimation.solvers import condition as condition_of
 
 CUTOFF = 20.0
+
+
+def test_linear_algebra_of_small_matrices_uses_one_thread():
+    threads = pytest.importorskip("threadpoolctl")
+
+    def used() -> list[int]:
+        return [each["num_threads"] for each in threads.threadpool_info() if each["user_api"] == "blas"]
+
+    with threads.threadpool_limits(2, user_api="blas"):
+        before = used()
+        with one_thread():
+            assert used() == [1] * len(before)
+        assert used() == before
 
 
 def regression_of(arm, log, cutoff: float = CUTOFF):

@@ -285,12 +285,17 @@ def test_no_room_says_what_is_hit():
 
 @pytest.mark.parametrize("family", BASES)
 def test_accelerations_stay_below_their_bound(family):
-    basis = BASES[family]
-    theta = np.random.default_rng(5).normal(size=(basis.size, 3))
-    largest = np.abs(basis.matrices(np.linspace(0, basis.duration, 5001))[2] @ theta).max(axis=0)
-    bound = basis.acceleration_bound(theta)
-    assert (largest <= bound).all()
-    assert (bound < 40 * largest).all()
+    """And a motion that is k times slower has a k² times smaller bound, as it has accelerations."""
+    usual, theta = BASES[family], np.random.default_rng(5).normal(size=(BASES[family].size, 3))
+    for slower in (0.1, 1.0, 10.0):
+        duration = slower * usual.duration
+        basis = FourierBasis(duration, 4) if family == "fourier" else SplineBasis(duration, 8)
+        assert basis.size == usual.size
+        largest = np.abs(basis.matrices(np.linspace(0, duration, 5001))[2] @ theta).max(axis=0)
+        bound = basis.acceleration_bound(theta)
+        assert (largest <= bound).all()
+        assert (bound < 40 * largest).all()
+        np.testing.assert_allclose(bound * slower**2, usual.acceleration_bound(theta), rtol=1e-9)
 
 
 def test_progress_says_the_longest_time_first_and_never_goes_back():

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from known_arm import motion
+from scipy.optimize import least_squares
 
 import linkwise as lw
 from linkwise.identify import (
@@ -19,6 +20,8 @@ from linkwise.identify import (
     read_log,
     simulated_log,
 )
+from linkwise.identify.estimation.regression import Regression
+from linkwise.identify.payload import _gains
 from linkwise.model.inertia import LABELS, Inertia
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
@@ -109,6 +112,25 @@ def test_drive_gains_from_a_load_of_which_only_the_mass_is_known(puma, runs):
     assert ((lower <= truth) & (truth <= upper)).all()
     load = identify_payload(puma, *(replace(run, tau=run.tau * found.gains) for run in currents))
     assert load.mass == pytest.approx(MASS, rel=0.01)
+
+
+def test_every_joint_counts_by_its_own_residuals(arm):
+    """One drive is a hundred times noisier: gains are those of SciPy with the weights of the residuals."""
+    rng = np.random.default_rng(4)
+    truth, size = np.array([0.1, 0.08]), np.array([1.0, 0.01])
+    Y, known, x = rng.normal(size=(400, 2, 3)), rng.normal(size=(400, 2)), np.array([1.0, -2.0, 0.5])
+    tau = truth * (Y @ x + known) + size * rng.normal(size=(400, 2))
+    found = _gains(arm, Regression(Y, tau, ("a", "b", "c"), 0, ()), known, np.full(2, 9.0))
+
+    def residuals(z: np.ndarray) -> np.ndarray:
+        return tau - z[3:] * (Y @ z[:3] + known)
+
+    z = np.concatenate([x, truth])
+    for _ in range(30):
+        weights = 1.0 / np.sqrt((residuals(z) ** 2).mean(axis=0))
+        z = least_squares(lambda z, w=weights: (residuals(z) * w).ravel(), z, xtol=1e-14, ftol=1e-14).x
+    np.testing.assert_allclose(found.gains, 1.0 / z[3:], rtol=1e-5)
+    assert found.gains[1] == pytest.approx(1.0 / truth[1], rel=0.02)
 
 
 def test_gains_without_a_known_mass_are_refused(puma, runs):

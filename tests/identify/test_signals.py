@@ -118,6 +118,19 @@ def test_cut_off_and_decimation_as_given_are_written_down():
     np.testing.assert_allclose(whole, every.filtered(every.tau)[::4], atol=1e-12)
 
 
+@pytest.mark.parametrize(("cutoff", "seconds"), [(5.0, 20.0), (20.0, 20.0), (4.0, 1.0)])
+def test_one_period_of_the_cut_off_is_left_out_at_both_ends(cutoff, seconds):
+    """A tenth of short recordings: a filter knows half of what is around their ends."""
+    t, q, *_ = motion(3, seconds=seconds)
+    signals = condition(Log(t, q, q), cutoff=cutoff)
+    times, left_out, close = signals.filtered_times, min(1.0 / cutoff, 0.1 * seconds), 2.0 / signals.rate
+    assert times[0] - t[0] == pytest.approx(left_out, abs=1.01 * close)
+    spacing = signals.thinning / signals.rate
+    assert -spacing - close < times[-1] - (t[-1] - left_out) <= close
+    assert len(times) == len(signals.filtered(signals.tau))
+    np.testing.assert_allclose(np.diff(times), spacing, rtol=1e-9)
+
+
 def test_fast_recordings_are_thinned_without_aliases():
     t = np.arange(20000) / 5000.0
     slow = np.column_stack([np.sin(5 * t)])

@@ -1,10 +1,13 @@
 """The figures by which a model is judged, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from known_arm import RATE, motion
 
 from linkwise.identify import Log, Validation, condition, friction_named, validate
+from linkwise.identify.judging.replay import replay
 from linkwise.identify.judging.validation import AT_REST, by_columns
 from linkwise.identify.recordings.derivatives import low_pass
 
@@ -27,6 +30,15 @@ def test_per_joint(judged):
         )
     assert judged.total == pytest.approx(100 * np.linalg.norm(e) / np.linalg.norm(judged.measured))
     np.testing.assert_allclose(judged.explained, 1 - e.var(axis=0) / judged.measured.var(axis=0))
+
+
+def test_the_table_has_a_row_for_each_joint_from_one_on(judged):
+    rows = [line.split() for line in repr(judged).splitlines()[2:]]
+    assert [row[0] for row in rows] == ["1", "2"]
+    shown = np.array([[float(x) for x in row[1:]] for row in rows])
+    np.testing.assert_allclose(
+        shown, np.stack([judged.rms, judged.relative, judged.in_band], axis=1), rtol=1e-2
+    )
 
 
 def test_without_joints_that_stand_still(judged):
@@ -52,6 +64,21 @@ def test_the_true_robot_predicts_its_own_torques(truth, record):
     judged = validate(truth, condition(log, cutoff=20.0))
     assert (judged.relative < 2.0).all()  # reversals of Coulomb friction lie between samples
     assert (validate(truth.with_gravity((0.0, 0.0, 0.0)), condition(log, cutoff=20.0)).relative > 20).all()
+
+
+def test_a_replay_does_not_depend_on_when_the_clock_started(truth, record):
+    """Windows are counted from the first sample on, and the torques of the true robot lead through each of them."""
+    log = record(3, seconds=5.0)
+    runs = []
+    for began in (0.0, -3.0, 40.0):
+        judged = validate(truth, condition(replace(log, t=log.t + began), cutoff=20.0))
+        runs.append(replay(truth, judged, 0.25))
+    for run in runs:
+        assert run.t[0] == 0.0
+        assert run.window == pytest.approx(0.25, rel=0.05)
+        assert 4.6 < run.t[-1] < 5.0  # all of it, without the ends
+        assert (run.deviation < 0.02 * run.moved).all()
+        np.testing.assert_allclose(run.simulated, runs[0].simulated, atol=1e-6)
 
 
 def test_links_and_friction_by_their_coefficients(arm, truth, record):

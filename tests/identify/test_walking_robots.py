@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import itertools
 import json
 import warnings
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from walking_robot import FEET, recording, true_robot, urdf, waves
 
 import linkwise as lw
+from four_legs import four_legs
 from linkwise import identify
 from linkwise.identify.estimation.estimators import ordinary
 from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.excitation.standing import POINTS, _Search
 from linkwise.identify.walking import rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
@@ -31,6 +34,7 @@ from linkwise.identify.walking.conventions import Readings
 from linkwise.identify.walking.observer import BASE, WalkingObserver, floating_base_of, force_basis
 from linkwise.identify.walking.states import WalkingSignals
 
+LEG = 0.4  # [m] a stretched leg of ``four_legs``
 EXACT = 1e-6  # of the largest parameter, to which exact data give it back
 FIELDS = ("t", "q", "dq", "tau", "base_pos", "base_quat", "base_vel", "imu_gyro", "imu_acc", "contacts")
 
@@ -219,6 +223,9 @@ def test_points_of_feet(walker):
     up = np.broadcast_to((0.0, 0.0, 1.0), (4, 3))
     own, given = feet_of(walker)[0], feet_of(walker, ["FL_shank:0.02,0,-0.22"])[0]
     assert np.allclose(jacobians(walker, own, q, up), jacobians(walker, given, q, up), atol=1e-12)
+    round_one = feet_of(walker, ["FL_shank:0.02, 0, -0.22, 0.03"])[0]
+    assert round_one == dataclasses.replace(given, radius=0.03)
+    assert (given.offset, given.radius) == ((0.02, 0.0, -0.22), 0.0)
     with pytest.raises(identify.IdentificationError, match="no frame 'paw'"):
         feet_of(walker, ["paw"])
     with pytest.raises(identify.IdentificationError, match="expected FRAME or"):
@@ -539,6 +546,26 @@ def test_a_motion_on_standing_feet(walker):
     # two joints a leg cannot hold three coordinates of a foot
     with pytest.raises(identify.IdentificationError, match="feet move by"):
         identify.excite_standing(walker, iterations=1)
+
+
+def test_postures_have_bent_legs_and_every_foot_pushes():
+    """Knees may be nearly straight, but are not by default; a twentieth of its share of the weight stays on a foot."""
+    legs = four_legs(lower=-2.6, upper=2.6, velocity=50.0, effort=500.0)
+    search = _Search(legs, feet_of(legs), None, 4.0, 3, 0.8, "none", 10.0, 3)
+    least = 0.05 * np.linalg.norm(legs.gravity) * sum(body.mass for body in legs.labelled_bodies()) / 4
+    theta, low, high = search.random(np.random.default_rng(0)), 0.0, 1.0
+    assert search.forces(search.motion(theta, POINTS))[1] < 0 < least
+    for _ in range(12):  # the amplitude at which it is just enough
+        middle = 0.5 * (low + high)
+        enough = search.forces(search.motion(middle * theta, POINTS))[1] > least
+        low, high = (middle, high) if enough else (low, middle)
+    assert search.broken(search.motion(low * theta, POINTS)) == ""
+    assert search.broken(search.motion(high * theta, POINTS)) == "a foot would leave the ground"
+    for seed, straight in itertools.product(range(3), (-0.5, -0.8)):
+        search.limits = four_legs(straight, lower=-1.0, upper=1.0).limits
+        stand = search._posture(None, seed)
+        assert 0.6 * LEG < stand[2] < 0.84 * LEG
+        assert np.ptp(search._feet_at(stand[None])[0, :, 2]) < 1e-3 * LEG
 
 
 def test_a_motion_of_a_hanging_robot(tmp_path, capsys):

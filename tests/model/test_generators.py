@@ -112,6 +112,7 @@ def test_general_chains():
         (lambda: planar_chain(0), "joints from 1 to"),
         (lambda: general_chain(0), "joints from 1 to"),
         (lambda: general_chain(3, twists="odd"), "expected 'general' or 'perpendicular'"),
+        (lambda: lw.quadruped(limits={"hip": lw.Limits(-1, 1)}), "limits of hip: expected side, hip, knee"),
         (lambda: record_robot("puma56"), "did you mean 'puma560'?"),
     ],
 )
@@ -119,3 +120,23 @@ def test_mistakes_are_named(make, expected):
     with pytest.raises(lw.ModelError) as error:
         make()
     assert expected in str(error.value)
+
+
+def test_a_quadruped_stands_on_its_feet():
+    """Its feet are under the hips at q = neutral, and carry its weight."""
+    robot = lw.quadruped(
+        limits={"side": lw.Limits(-1, 1), "hip": lw.Limits(), "knee": lw.Limits(-2, 0, 20.0, 40.0)}
+    )
+    assert (robot.nq, robot.dof) == (19, 18)
+    assert sum(link.inertia.mass for link in robot.links) == 14.0
+    feet = np.array([robot.pose(robot.neutral, f"foot{k}")[:3, 3] for k in range(4)])
+    assert np.abs(feet - [[x, y, -0.4] for x in (0.2, -0.2) for y in (0.1, -0.1)]).max() < 1e-15
+    assert robot.joint_names[1:4] == ("side0", "hip0", "knee0")
+    assert [joint.limits.lower for joint in robot.moving_joints[1:4]] == [-1.0, -np.inf, -2.0]
+    stand = robot.neutral + np.r_[0, 0, 0.42, np.zeros(16)]
+    forces = robot.contact_forces(
+        stand, np.zeros(18), robot.gravity_torques(stand) * np.r_[np.zeros(6), np.ones(12)]
+    )
+    assert robot.contact_names == ("foot0", "foot1", "foot2", "foot3")
+    assert abs(forces[:, 2].sum() - 14.0 * 9.81) < 1e-6
+    assert lw.quadruped(None).contact_names == ()

@@ -12,7 +12,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.kinematics import damped_least_squares, inverse, starts
+from linkwise.motion.kinematics import damped_least_squares, inverse, restarts, starts
 
 PUMAS = ("puma560", "puma260", "puma_valera")
 
@@ -119,6 +119,19 @@ def test_singular_poses_are_marked(panda):
 def test_bad_targets_are_named(panda, target, message):
     with pytest.raises(ValueError, match=message):
         motion.inverse_kinematics(panda, target)
+
+
+def test_targets_of_the_other_task_say_so(panda):
+    poses = np.broadcast_to(np.eye(4), (5, 4, 4))
+    for points in (np.zeros(3), np.zeros((5, 3)), np.zeros((3, 3)), np.zeros((4, 3))):
+        with pytest.raises(ValueError, match=r"; for a point give task='position'$"):
+            motion.inverse_kinematics(panda, points)
+    for target in (poses[0], poses):
+        with pytest.raises(ValueError, match=r"; for a pose give task='pose'$"):
+            motion.inverse_kinematics(panda, target, task="position")
+    for task in ("pose", "position"):
+        with pytest.raises(ValueError, match=r"a pose is a 4×4 matrix as .* a point has three numbers"):
+            motion.inverse_kinematics(panda, np.zeros((2, 5)), task=task)
 
 
 def test_a_start_that_is_no_position_is_named(panda):
@@ -362,6 +375,42 @@ def test_one_target_alone_has_the_position_and_bits_of_many():
                 assert one.smallest_singular_value == pytest.approx(
                     many.smallest_singular_value[k], abs=1e-12
                 )
+
+
+def gantry() -> lw.Robot:
+    """Three slides and a turn: its direction is often right before its position."""
+    axes = (*np.eye(3).tolist(), (0.0, 0.0, 1.0))
+    joints = [
+        lw.Joint(
+            f"joint{k}",
+            "prismatic" if k < 3 else "revolute",
+            f"link{k}",
+            f"link{k + 1}",
+            axis=tuple(axis),
+            limits=lw.Limits(-2.0, 2.0),
+        )
+        for k, axis in enumerate(axes)
+    ]
+    return lw.Robot("gantry", [lw.Link(f"link{k}") for k in range(5)], joints)
+
+
+@pytest.mark.parametrize("make", [lambda: lw.load("panda"), gantry], ids=["panda", "gantry"])
+def test_steps_in_one_call_or_in_many_end_at_the_same_bits(make, monkeypatch):
+    """Targets are taken out of a call when they have arrived: with position and direction, not with one of them."""
+    robot = make()
+    low, high = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
+    q = low + (high - low) * np.random.default_rng(6).random((30, robot.dof))
+    targets = np.asarray(robot.pose(q))[:, :3].reshape(-1, 12)
+    kernel, start = restarts.restarting(robot, None, "pose"), np.tile(low + 0.3 * (high - low), (30, 1))
+    found = []
+    for together in (1.0, 16.0, restarts.LONGEST):
+        monkeypatch.setattr(restarts, "TOGETHER", together)
+        found.append(
+            restarts.restarted(kernel, start, targets, (low, high, low, high), (1.0, 1e-10, 60, 40, 0))
+        )
+    for q, error in found:
+        assert np.array_equal(q, found[0][0])
+        assert (np.linalg.norm(error.reshape(-1, 2, 3), axis=2) <= 1e-10).all()
 
 
 def test_one_target_does_without_what_many_need(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ from linkwise import motion
 from linkwise.motion.shortest_time import one_call, turning, verified
 from linkwise.motion.shortest_time.cells import SplineCells, spline_nodes
 from linkwise.motion.shortest_time.path_limits import limits_of
-from linkwise.motion.shortest_time.paths import Splines
+from linkwise.motion.shortest_time.path_shape import path_cells
+from linkwise.motion.shortest_time.paths import Splines, joint_path
 from strategies import body, direction, pose
 
 FRICTION = {"none": {}, "smooth": {"viscous_friction": 0.4}}
@@ -157,6 +160,44 @@ def test_joints_turn_back_at_grid_points():
         assert (np.abs(first[added, 0]).min(axis=1) < 1e-8).all()
         inner = np.where(np.abs(first) < 2e-3, 0.0, first)
         assert ((inner.max(axis=1) <= 0) | (inner.min(axis=1) >= 0)).all()
+
+
+def test_joints_of_any_path_turn_back_at_grid_points():
+    """Functions whose tangents change quickly inside of a cell: the grid has their zeros, however they are bent."""
+    limits = limits_of(random_robot(2, np.random.default_rng(1), "dry"), 50.0, 2.0, None, None, None, True)
+    assert limits.turns
+    bent = {
+        "steep": (lambda s: [s, np.exp(9 * s) / 90 - 3 * s], [np.log(30) / 9]),
+        "twice": (lambda s: [s + s * s, np.sin(7 * s)], [np.pi / 14, 3 * np.pi / 14]),
+        "both": (lambda s: [(s - 0.43) ** 2, np.exp(-6 * s) + 2 * s], [np.log(3) / 6, 0.43]),
+    }
+    for name, (path, zeros) in bent.items():
+        for count in (4, 13):
+            cells = turning.with_turning_points(limits, path_cells(joint_path(limits.robot, path), count))
+            every = np.arange(len(cells.lengths))
+            sides = np.stack([cells.at(every, np.full(len(every), rho)).qd for rho in (1e-6, 0.5, 1 - 1e-6)])
+            inner = np.where(np.abs(sides) < 1e-4, 0.0, sides)
+            assert ((inner >= 0).all(axis=0) | (inner <= 0).all(axis=0)).all(), name
+            away = np.abs(cells.nodes[:, np.newaxis] - zeros).min(axis=0)
+            assert away.max() < 1e-9, name
+
+
+@pytest.mark.parametrize("bend", [-4.0, -1.0, 0.1, 1.0, 4.0])
+def test_cells_are_divided_where_bent_tangents_are_zero(bend):
+    """exp(bend · ρ) has a known zero ρ after a shift, and rises by a factor of up to 50 inside of the cell."""
+    zeros = np.random.default_rng(2).uniform(0.05, 0.95, 50)
+    order = np.random.default_rng(3).permutation(50)
+    joint = np.arange(50) % 3
+
+    def at(cell, rho):
+        tangents = np.ones((len(cell), 3))
+        tangents[np.arange(len(cell)), joint[cell]] = np.exp(bend * rho) - np.exp(bend * zeros[cell])
+        return SimpleNamespace(qd=tangents)
+
+    cells = SimpleNamespace(at=at, divided_at=lambda cell, rho: (cell, rho))
+    cell, rho = turning._divided(cells, order, joint[order])
+    assert np.array_equal(cell, np.arange(50))
+    np.testing.assert_allclose(rho, zeros, atol=1e-9)
 
 
 def test_limits_that_no_program_has_go_the_other_way():

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from linkwise.collision import Box, Cuboid, HalfSpace, Sphere, World, validity_o
 from linkwise.motion import Keep, MotionPlan, plan
 from linkwise.motion.planning import planner
 from linkwise.motion.planning.proof import LOOKED_FOR, Prover
-from linkwise.motion.planning.rounded import control_points, smooth_path
+from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path
 from linkwise.motion.planning.search import Search
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "collision"))
@@ -118,6 +119,48 @@ def test_passages_narrower_than_what_a_search_keeps_at_first(monkeypatch):
     assert checks.distance(q, world).min() > 1e-3
     monkeypatch.setattr(planner, "LEVELS", planner.LEVELS[:1])
     assert plan(robot, start, goal, world, timing=False).status == "no path"
+
+
+def test_only_the_parabola_that_is_in_the_way_becomes_smaller():
+    """A proof that knows how far each corner may be cut off; the others keep the largest parabola."""
+    points = np.random.default_rng(3).uniform(-1, 1, (5, 3))
+
+    def rounded(allowed: np.ndarray, lines: bool = True):
+        def prove(pieces, _):
+            a, b, c = pieces.transpose(1, 0, 2)
+            apart = np.linalg.norm(a - 2 * b + c, axis=1) / 4  # of a parabola and its corner
+            own = np.abs(b[:, None] - points[1:-1]).max(axis=2).argmin(axis=1)
+            proved, count = np.where(apart > 1e-9, apart <= allowed[own], lines), len(pieces)
+            return SimpleNamespace(
+                proved=proved, owner=np.arange(count), begin=np.zeros(count), end=np.ones(count), bound=apart
+            )
+
+        problem = planner._Problem.__new__(planner._Problem)
+        problem.prover, problem.wanted = SimpleNamespace(prove=prove), 0.0
+        return problem._rounded(points)
+
+    largest = control_points(points, largest_cuts(points))
+    free = rounded(np.full(3, np.inf))
+    np.testing.assert_array_equal(free[0], largest)
+    assert free[1][-1, 1] == pytest.approx(smooth_path(largest).times[-1])
+    for corner in range(3):
+        allowed = np.full(3, np.inf)
+        allowed[corner] = 0.05
+        pieces, _ = rounded(allowed)
+        cuts = [np.linalg.norm(piece[:, 0] - points[k + 1]) for k, piece in enumerate(corners_of(pieces))]
+        expected = largest_cuts(points)
+        assert np.delete(cuts, corner) == pytest.approx(np.delete(expected, corner))
+        a, b, c = corners_of(pieces)[corner].T
+        assert 0.4 * 0.05 < np.linalg.norm(a - 2 * b + c) / 4 <= 0.05
+        assert cuts[corner] < expected[corner]
+        allowed[corner] = 0.0
+        assert rounded(allowed) is None
+    assert rounded(np.full(3, np.inf), lines=False) is None
+
+
+def corners_of(pieces: np.ndarray) -> list[np.ndarray]:
+    """Control points (n, 3) of the parabolas."""
+    return [piece.T for piece in pieces if np.abs(piece[0] - 2 * piece[1] + piece[2]).max() > 1e-9]
 
 
 def test_clearances_that_are_looked_for_are_exact(arm):

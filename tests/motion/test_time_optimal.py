@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.shortest_time import reachability
+from linkwise.motion.shortest_time import optimal_timing, reachability
 
 RNG = np.random.default_rng(19)
 PUMA = lw.load("puma560")
@@ -73,6 +73,22 @@ def test_speeds_at_the_ends_are_met(arm):
     assert error.value.fraction == 0
     with pytest.raises(motion.InfeasiblePathError, match="end_speed: 9 is too fast"):
         optimal(arm, ways, torque=200.0, velocity=3.0, acceleration=8.0, end_speed=9.0)
+
+
+def test_any_speed_from_which_the_path_is_long_enough_to_stop_is_possible(arm):
+    """v² = 2 a d: the fastest start that can still be stopped at the end, and the fastest end after a start at rest."""
+    options = {"torque": 1e9, "velocity": 100.0, "acceleration": 3.0}
+    for distance in (0.2, 1.5):
+        fastest = math.sqrt(2 * 3.0 * distance)
+        for at_start in (True, False):
+            name = "start_speed" if at_start else "end_speed"
+            found = optimal(arm, [[0, 0], [distance, 0]], **options, **{name: 0.99995 * fastest})
+            assert np.linalg.norm(found.at(0.0 if at_start else found.duration).qd) == pytest.approx(
+                0.99995 * fastest
+            )
+            assert found.duration == pytest.approx(fastest / 3.0, rel=5e-3)
+            with pytest.raises(motion.InfeasiblePathError, match="too fast" if at_start else "too slow"):
+                optimal(arm, [[0, 0], [distance, 0]], **options, **{name: 1.0001 * fastest})
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------
@@ -253,6 +269,26 @@ def test_lists_mix_kinds_of_paths_and_failures_stay_single(arm):
     assert np.isnan(mixed.durations).tolist() == [False, True]
     with pytest.raises(motion.InfeasiblePathError, match="holds still"):
         mixed[1]
+
+
+@pytest.mark.parametrize("friction", [False, True])
+def test_many_paths_move_as_each_of_them_alone(friction, monkeypatch):
+    """With speeds at their ends, and mixed with other kinds of paths; friction settles sooner on some of them."""
+    options = {"torque": TORQUE, "velocity": 2.5, "friction": friction}
+    ends = {"start_speed": 0.3, "end_speed": 0.2}
+    with monkeypatch.context() as patch:  # a block finds them all: none has to be looked at alone
+        patch.setattr(optimal_timing, "_single", lambda *_: 1 / 0)
+        many = motion.time_optimal(PUMA, WAYS[:4], **options, **ends)
+    alone = [optimal(PUMA, ways, **options, **ends) for ways in WAYS[:4]]
+    np.testing.assert_allclose(
+        many.durations, [each.duration for each in alone], rtol=5e-3 if friction else 1e-9
+    )
+    mixed = [*WAYS[:3], motion.quintic(*WAYS[3][:2], 1.0)]
+    together = motion.time_optimal(PUMA, mixed, **options)
+    for k, path in enumerate(mixed):
+        slower = optimal(PUMA, path, **options).duration  # on a grid with fewer points
+        assert 0.9 * slower < together.durations[k] <= slower * (1 + 1e-3)
+    assert max(most_used(each, 401) for each in (many[2], together[1], together[3])) <= 1
 
 
 def test_where_a_path_is_not_possible_and_why(arm):

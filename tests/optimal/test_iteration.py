@@ -177,6 +177,8 @@ def test_it_converges_and_keeps_torque_limits():
     assert abs(solve(alone).cost - found.cost[2]) < 1e-6 * found.cost[2]
     again = solve_many(problem, start=(starts[0][2], starts[1]))
     assert (again.torques == found.torques[2]).all()
+    with pytest.raises(ValueError, match="iterations: expected a whole number from 1 on"):
+        solve_many(problem, start=starts, iterations=0)
     nearer = solve_many(problem, start=starts, values={"effort.weight": [[1.0, 1.0]] * 5})
     assert (np.abs(nearer.torques).sum((1, 2)) < np.abs(found.torques).sum((1, 2))).all()
 

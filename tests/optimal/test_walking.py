@@ -211,7 +211,18 @@ def test_torques_of_an_unsolved_sample_are_not_followed():
         tau = follower(q, rest, (q, rest, rest), held, {})
         assert follower.unsolved == number + 1
         np.testing.assert_allclose(tau, 0.95 ** (number + 1) * first)
-    follower.law.solve = solve
+    asked = []
+
+    def watched(q, qd, targets, **options):
+        asked.append(targets.copy())
+        return solve(q, qd, targets, **options)
+
+    follower.law.solve = watched
+    for stance in (held, np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4)):  # those that stand share the weight
+        follower(q, rest, (q, rest, rest), stance, {})
+        share = follower.weight / max(1.0, stance.sum())
+        np.testing.assert_allclose(asked[-1][follower._slices[-1][0]][-3:], (0.0, 0.0, share))
+    follower.law.solve, follower.start = solve, follower.law.cold_start
     np.testing.assert_allclose(follower(q, rest, (q, rest, rest), held, {}), first, atol=1e-6)
     walk.reset()
     assert follower.unsolved == 0
@@ -307,6 +318,39 @@ def biped():
         corners = [(x, y, -0.05) for x in (-0.06, 0.12) for y in (-0.04, 0.04)]
         contacts.append(lw.Contact(parent, points=corners, radius=0.005, friction=0.8))
     return lw.Robot("biped", links, joints).with_base("floating").with_contacts(contacts), np.array(stand)
+
+
+def test_boxes_and_capsules_of_a_file_are_soles():
+    """The lowest faces at the ends of the legs; a box of a knee, which is higher, is none."""
+    robot, stand = biped()
+    expected = feet_of(robot, None, stand, None)
+    knee = lw.Contact("left_knee", shapes=[lw.Shape.box("left_knee", (0.1, 0.1, 0.1))], name="knee")
+    for shapes in (
+        lambda frame, at: [lw.Shape(frame, "box", (0.18, 0.08, 0.04), offset=at + (0, 0, 0.02))],
+        lambda frame, at: [
+            lw.Shape(
+                frame,
+                "capsule",
+                (0.03, 0.18),
+                offset=at + (0, y, 0.03),
+                rotation=((0, 0, 1), (0, 1, 0), (-1, 0, 0)),
+            )
+            for y in (-0.04, 0.04)
+        ],
+    ):
+        solids = []
+        for each in ("left_foot", "right_foot"):
+            points = np.array(
+                [x for c in robot.contacts if c.frame == each for x in (c.points or [c.offset])]
+            )
+            solids.append(lw.Contact(each, shapes=shapes(each, points.mean(axis=0)), nearest=4, name=each))
+        found = feet_of(robot.with_contacts([*solids, knee]), None, stand, None)
+        assert found.names == expected.names
+        assert np.abs(found.places[:, :2] - expected.places[:, :2]).max() < 1e-12
+        assert np.abs(found.places[:, 2]).max() < 1e-12  # the points themselves, without a radius
+        assert np.allclose(found.area, expected.area)
+    with pytest.raises(optimal.ProblemError, match="no contacts to take them from"):
+        feet_of(robot.with_contacts([knee]), None, stand, None)
 
 
 def test_soles_are_level_and_the_law_keeps_the_centre_of_pressure_inside():

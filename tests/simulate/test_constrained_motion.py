@@ -9,6 +9,7 @@ import linkwise as lw
 from linkwise import ConstraintError, Inertia, Joint, Link, Robot, Transform, control
 from linkwise.compiler.rollout import interpret
 from linkwise.simulate import SimulationError, SimulationWarning, python_loop, simulate, simulate_adaptive
+from linkwise.simulate.watch import unmet
 
 
 def rod(length: float, mass: float) -> Inertia:
@@ -74,6 +75,26 @@ def test_without_stabilization_errors_grow_and_the_loop_is_named(linkage, start)
     (broken,) = found.unmet
     assert broken.constraint == "the loop"
     assert broken.by > 1e-4
+
+
+def test_each_loop_and_robot_that_is_not_kept_is_told_with_its_worst_row():
+    """Two loops of several rows, three robots: drift is put in by hand."""
+    arm = lw.planar_chain(3)
+    points = [lw.Point("tip", arm.pose(np.array([0.3, 0.5, 0.7]), "tip")[:3, 3], name="end")]
+    points.append(lw.Point("link2", arm.pose(np.array([0.3, 0.5, 0.7]), "link2")[:3, 3], name="elbow"))
+    held = arm.with_constraints(points)
+    t, q = np.arange(5.0), np.tile([0.3, 0.5, 0.7], (3, 5, 1))
+    assert unmet(held, t, q) == []
+    q[1, 3, 2] += 0.2  # the last joint: the end alone
+    q[2, 2, 0] += 0.1
+    q[2, 4, 0] += 0.3
+    off = np.abs(held.constraint_errors(q))
+    rows = {"end": slice(0, held.constraints[0].rows), "elbow": slice(held.constraints[0].rows, None)}
+    found = {(each.constraint, each.robot): each for each in unmet(held, t, q)}
+    assert set(found) == {("end", (1,)), ("end", (2,)), ("elbow", (2,))}
+    for (name, place), each in found.items():
+        assert each.time == (3.0 if place == (1,) else 4.0)
+        assert each.by == pytest.approx(off[place][int(each.time), rows[name]].max())
 
 
 def test_the_adaptive_integrator_agrees(linkage, start):

@@ -174,3 +174,18 @@ def test_feed_forward_follows_an_exact_model_for_a_while(panda):
     move = motion.quintic(HOME, HOME + 0.4, 0.5)
     found = simulate(frictionless, controller, move, duration=0.5, step=5e-4, continuous=True)
     assert np.abs(found.error).max() < 1e-9
+
+
+def test_the_summary_has_the_numbers_of_the_rows():
+    """Largest speeds, torques and errors and root mean squares of errors, over rows and robots."""
+    arm = lw.load("puma560")
+    law = control.named("computed_torque", arm, frequency=4.0)
+    q = np.random.default_rng(5).uniform(-0.3, 0.3, (3, 6))
+    found = simulate(arm, law, np.zeros(6), duration=0.3, q=q, every=10, warn=False)
+    table = np.array([row[1:] for row in found._summary().rows], dtype=float)
+    error = found.error.reshape(-1, 6)
+    expected = [np.abs(found.qd), np.abs(found.tau), np.abs(error)]
+    expected = [part.reshape(-1, 6).max(axis=0) for part in expected] + [
+        np.linalg.norm(error, axis=0) / len(error) ** 0.5
+    ]
+    np.testing.assert_allclose(table, np.array(expected).T)

@@ -167,6 +167,17 @@ def test_counts_add_up_in_any_order():
     assert one[1].sum() == 220
 
 
+def test_every_column_is_counted_in_a_table_of_its_own():
+    values = np.random.default_rng(0).normal(size=(3, 100)) * [[1.0], [1e6], [-1e-3]]
+    table = columns(3, 100)
+    table[:, :100] = values
+    tables = np.zeros((3, sketch.CLASSES), np.uint32)
+    counter(3, table.shape[1], sketch.BITS)(100, table.ctypes.data, tables.ctypes.data)
+    for own, x in zip(tables, values, strict=True):
+        assert np.array_equal(own, counted(x)[0])
+        assert own.sum() == 100
+
+
 @pytest.mark.parametrize("most", [3, 1 << 18])
 def test_exact_quantiles_of_many_equal_values(monkeypatch, most):
     """Classes that are too large to be gathered are divided, down to a single number."""

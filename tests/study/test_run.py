@@ -319,6 +319,34 @@ def test_grid_only(run):
     assert np.allclose(data[f"q.{names[0]}"], first)
 
 
+def test_a_vector_is_kept_by_sample_unless_one_of_its_elements_is_a_grid(run):
+    """What is drawn is the same at every grid point and kept once; an element from a grid makes it differ."""
+    one, two = lw.load("two_link").joint_names
+    tables = {
+        "robot": "two_link",
+        "samples": 20,
+        "vary": {"q": {"uniform": [-1.0, 1.0]}, "payload.mass": {"grid": [0.0, 1.0]}},
+        "compute": {"g": {"function": "gravity_torques"}},
+        "keep": {"g": "raw", "q": "raw"},
+    }
+    robots = [lw.load("two_link").with_payload(mass, (0.0, 0.0, 0.0)) for mass in (0.0, 1.0)]
+    drawn = {**tables, "vary": {**tables["vary"], f"q.{two}": {"normal": [5.0, 0.1]}}}
+    data = run(drawn).dataset().load()
+    assert data.q.dims == ("sample", "joint")
+    assert (np.abs(data.q[:, 0]) <= 1.0).all()
+    assert (data.q[:, 1] > 4.0).all()
+    for k, robot in enumerate(robots):
+        assert np.allclose(data.g[k], robot.gravity_torques(data.q.values), atol=1e-12)
+    grid = {**tables, "vary": {**tables["vary"], f"q.{two}": {"grid": [0.5, 1.5, 2.5]}}}
+    data = run(grid).dataset().load()
+    assert data.q.dims == ("payload.mass", f"q.{two}", "sample", "joint")
+    assert np.array_equal(data.q[..., 1], np.broadcast_to([[[0.5], [1.5], [2.5]]], (2, 3, 20)))
+    assert (data.q[..., 0] == data.q[0, 0, :, 0]).all()
+    for k, robot in enumerate(robots):
+        assert np.allclose(data.g[k], robot.gravity_torques(data.q.values[k]), atol=1e-12)
+    assert one != two
+
+
 def test_quantiles_at_each_grid_point(run):
     tables = {
         "robot": "two_link",

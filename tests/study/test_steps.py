@@ -1,11 +1,17 @@
 """What can be computed: functions of the robot with everything that may vary, formulas, own functions, simulations."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.study.errors import StudyError
+from linkwise.study.schema import StudySettings
+from linkwise.study.steps import closed_loop
 from linkwise.study.steps.identification import ExcitingMotion
+from linkwise.study.steps.pipeline import PipelineStep
+from linkwise.study.steps.robot_parameters import RobotParameters
 
 ROBOT = lw.load("two_link")
 
@@ -237,6 +243,16 @@ def test_closed_loop(run):
     assert results.table("failures/lost").num_rows == int((data.worst > 0.05).sum())
 
 
+def test_what_a_closed_loop_leaves_out_is_as_in_a_single_simulation():
+    simulate = pytest.importorskip("linkwise.simulate")
+    usual = inspect.signature(simulate.simulate).parameters
+    entry = dict(SIMULATION["compute"]["run"])
+    del entry["step"], entry["control_period"]
+    step = closed_loop.read("run", StudySettings(entry, "compute.run"), ROBOT, RobotParameters(()), 0)
+    for name in ("step", "control_period", "integrator", "every", "delay"):
+        assert step.options[name] == usual[name].default, name
+
+
 def test_noise_belongs_to_the_point(run):
     """Noisy sensors give the same results however the points are cut into chunks."""
     entry = {**SIMULATION["compute"]["run"], "sensors": {"position_noise": 1e-3}}
@@ -361,6 +377,33 @@ def test_identification_by_the_pipeline(run):
     assert (error[0] < 1.0).all()
     assert (error[1] > 3 * error[0]).all()
     assert (data["id.condition"] > 1).all()
+
+
+def test_single_points_that_are_refused_stop_no_study(monkeypatch):
+    """Only where no point can be identified is there nothing to run."""
+    from linkwise.identify import IdentificationError
+
+    entry = {"identify": "pipeline", "torque_noise": "sigma", "motion": {"rows": 40}}
+    tables = {"robot": "two_link", "vary": {"sigma": {"grid": [0.01, 1.0]}}, "compute": {"id": entry}}
+    refused: set[float] = set()
+
+    def one(step, exact, measured, shaken):
+        loud = float(np.abs(measured - exact).max() > 0.2)
+        return IdentificationError("too loud") if loud in refused else (np.zeros(2), 1.0)
+
+    monkeypatch.setattr(PipelineStep, "_one", one)
+    study = lw.study({**tables, "keep": {"id.condition": "raw"}})
+    step = next(each for each in study.plan.description.steps if each.name == "id")
+    given = {"sigma": np.array([[0.01], [1.0]])}
+    for refused_now, expected in ((set(), [False, False]), ({1.0}, [False, True]), ({0.0}, [True, False])):
+        refused |= refused_now
+        found = step.tried(given)
+        assert np.isnan(found["id.condition"]).tolist() == expected
+        assert np.isnan(found["id.relative_error"]).all(axis=1).tolist() == expected
+        refused -= refused_now
+    refused |= {0.0, 1.0}
+    with pytest.raises(StudyError, match=r"^compute\.id: too loud$"):
+        step.tried(given)
 
 
 def test_an_identification_that_cannot_work_is_refused_first():

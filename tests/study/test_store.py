@@ -1,5 +1,6 @@
 """What is on disk: shards that Zarr reads, journals that survive, folders that are what they say."""
 
+import hashlib
 import multiprocessing
 
 import numpy as np
@@ -124,6 +125,26 @@ def test_a_store_of_another_version(small, run):
     (store / STUDY).write_text(study_text({**known, "linkwise": "0.0.9"}))
     with pytest.raises(StudyError, match=r"store0: linkwise 0\.0\.9 became"):
         lw.study(small).run(store, resume=True)
+
+
+def test_the_text_of_a_store_that_was_written_long_ago_is_still_read(tmp_path):
+    """Byte by byte: other spaces would make every older store a damaged one."""
+    written = """{
+ "linkwise": "0.3.0",
+ "digest": "abc",
+ "study": {
+  "format": 2,
+  "seed": 3
+ },
+ "sha256": "DIGEST"
+}"""
+    rest = written.replace(',\n "sha256": "DIGEST"', "")
+    (tmp_path / STUDY).write_text(written.replace("DIGEST", hashlib.sha256(rest.encode()).hexdigest()))
+    known = read_study(tmp_path)
+    assert known == {"linkwise": "0.3.0", "digest": "abc", "study": {"format": 2, "seed": 3}}
+    (tmp_path / STUDY).write_text((tmp_path / STUDY).read_text().replace('"seed": 3', '"seed": 4'))
+    with pytest.raises(StudyError, match="other bytes than were written"):
+        read_study(tmp_path)
 
 
 def test_not_a_store(small, tmp_path):

@@ -226,6 +226,33 @@ def other_site():
     server.server_close()
 
 
+PANEL = """
+const panel = [...document.querySelectorAll('.mantine-Paper-root')].find(e => getComputedStyle(e).position === 'fixed');
+if (!panel) return null;
+const box = panel.getBoundingClientRect();
+if (arguments[0]) document.elementFromPoint(box.width / 2, box.top + 24).click();
+return [box.left, box.width, box.top, window.innerWidth, window.innerHeight];
+"""
+
+
+def test_on_a_phone_the_panel_has_the_whole_width_and_hides_at_a_tap(driver, puma):
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        until(lambda: driver.execute_script(PANEL, False), "the panel of a phone")
+        until(lambda: driver.execute_script(PANEL, False)[1] == 390, "its width")
+        left, width, top, wide, high = driver.execute_script(PANEL, True)
+        assert (left, width, wide) == (0, 390, 390)
+        assert top >= high / 2
+        until(lambda: driver.execute_script(PANEL, False)[2] > 0.9 * high, "a panel that is hidden")
+        driver.execute_script(PANEL, True)
+        until(lambda: driver.execute_script(PANEL, False)[2] < 0.6 * high, "a panel that is back")
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        reset(driver, 720, 500)
+        open_page(driver, puma)
+
+
 def test_pages_of_other_sites_cannot_connect(driver, puma, other_site):
     """In the browser that has the page open, so that its cookie is there."""
     import viser

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from linkwise.core.other_names import by_words, instead_of, nearest, related, words_of
+from linkwise.core.other_names import PLURALS, by_words, instead_of, nearest, related, singular, words_of
 from linkwise.errors import DtypeError
 
 ROBOT_GUESSES, MODULE_GUESSES = instead_of("robot"), instead_of("linkwise")
@@ -57,7 +57,9 @@ def misspellings(name: str) -> Iterator[str]:
     for before in ("get", "compute", "calc"):
         yield f"{before}_{name}"
         yield before + "".join(word.capitalize() for word in words)
-    yield from ("_".join([*words[:k], _number(words[k]), *words[k + 1 :]]) for k in range(len(words)))
+    for k in range(len(words)):
+        other = "_".join([*words[:k], _number(words[k]), *words[k + 1 :]])
+        yield from (other, f"get_{other}")
     for k in range(len(name)):
         yield name[:k] + name[k + 1 :]
         yield name[:k] + name[k] + name[k:]
@@ -82,8 +84,12 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _number(word: str) -> str:
-    """The other number of a noun: torque, torques."""
-    return word[:-1] if word.endswith("s") else word + "s"
+    """The other number of a noun: torque, torques; matrix, matrices."""
+    one = singular(word)
+    if one != word:
+        return one
+    plural = next((plural for plural, each in PLURALS.items() if each == word != plural), None)
+    return plural or (word[:-1] + "ies" if word[-1:] == "y" and word[-2:-1] not in "aeiou" else word + "s")
 
 
 class Guess:

@@ -200,11 +200,30 @@ def _with_command(error: click.ClickException) -> str:
         message = _without_option(error.option_name, context)
         if ";" not in message and (example := first_example(context)):
             message += f"; for example: {example}"
+    elif extra := re.match(r"Got unexpected extra arguments? \((\S+?)\)?(?: |$)", message):
+        message = _after_a_flag(extra.group(1), context) or message
     elif isinstance(error, click.MissingParameter) and (example := first_example(context)):
         message = f"{message.rstrip('.')}; for example: {example}"
     if context is not None and context.parent is not None:
         return f"{context.info_name}: {message.rstrip('.')} (see: {context.command_path} --help)"
     return message
+
+
+def _after_a_flag(extra: str, context: click.Context | None) -> str | None:
+    """The message of an argument that was typed as the value of an option that takes none; None for other arguments."""
+    typed = context.obj if context is not None and isinstance(context.obj, list) else []
+    flags = [
+        o
+        for param in (context.command.params if context else ())
+        if getattr(param, "is_flag", False)
+        for o in param.opts
+    ]
+    before = typed[typed.index(extra) - 1] if extra in typed[1:] else ""
+    if before not in flags:
+        return None
+    if before == "--json":
+        return f"--json takes no file; it prints to standard output: --json > {extra}"
+    return f"{before} takes no value; got {extra}"
 
 
 def _without_option(name: str, context: click.Context | None) -> str:

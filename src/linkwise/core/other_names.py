@@ -128,8 +128,30 @@ def words_of(name: str) -> frozenset[str]:
     """
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
     words = [part.lower() for part in parts]
-    single = [word[:-1] if len(word) > 3 and word[-1] == "s" != word[-2] else word for word in words]
+    single = [singular(word) for word in words]
     return frozenset(word for word in single if word not in FILLERS) or frozenset(single)
+
+
+def singular(word: str) -> str:
+    """The singular of a noun in small letters.
+
+    >>> [singular(word) for word in ("torques", "velocities", "matrices", "mass")]
+    ['torque', 'velocity', 'matrix', 'mass']
+    """
+    if word in PLURALS:
+        return PLURALS[word]
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if len(word) > 3 and word[-1] == "s" != word[-2] else word
+
+
+PLURALS = {
+    "matrices": "matrix",
+    "indices": "index",
+    "vertices": "vertex",
+    "bodies": "body",
+    "series": "series",
+}
 
 
 def by_words(name: str, section: str) -> str | None:
@@ -152,14 +174,14 @@ def _by_words(section: str) -> dict[frozenset[str], str]:
 
 def related(name: str, valid: Iterable[str], most: int = 3) -> list[str]:
     """Valid names that share a word with a typed one, those with most words in common first. A word that many names
-    have is no sign of what is meant.
+    have is no sign of what is meant, nor is a number ("ros2", "atan2").
 
     Args:
         name: what was typed.
         valid: names that are possible.
         most: how many are given.
     """
-    typed, names = words_of(name), list(valid)
+    typed, names = frozenset(word for word in words_of(name) if not word.isdigit()), list(valid)
     shared = {word: [each for each in names if word in words_of(each)] for word in typed}
     told = {word for word, each in shared.items() if 0 < len(each) <= COMMON}
     found = [each for each in names if words_of(each) & told]
@@ -171,7 +193,8 @@ COMMON = 5
 
 
 def _one_letter_apart(one: str, other: str) -> bool:
-    """Whether a letter was left out, added, exchanged or swapped with its neighbour."""
+    """Whether a letter was left out, added, exchanged or swapped with its neighbour. The first letter is not exchanged:
+    of a short name it is half of the meaning ("bag", "lag")."""
     if abs(len(one) - len(other)) > 1 or min(len(one), len(other)) < 2:
         return False
     k = next(
@@ -179,7 +202,7 @@ def _one_letter_apart(one: str, other: str) -> bool:
     )
     swapped = one[:k] + one[k + 1 : k + 2] + one[k : k + 1] + one[k + 2 :]
     return (
-        one[k + 1 :] == other[k + 1 :]
+        (k > 0 and one[k + 1 :] == other[k + 1 :])
         or one[k + 1 :] == other[k:]
         or one[k:] == other[k + 1 :]
         or swapped == other

@@ -51,6 +51,38 @@ def planar_chain(
     return Model(f"planar_chain_{n}", links, joints, gravity=gravity, frames=[tip])
 
 
+LEGS = (
+    (0.2, 0.1),
+    (0.2, -0.1),
+    (-0.2, 0.1),
+    (-0.2, -0.1),
+)  # hips [m]: front left, front right, rear left, rear right
+PARTS = {"side": ((1.0, 0.0, 0.0), 0.0), "hip": ((0.0, 1.0, 0.0), 0.2), "knee": ((0.0, 1.0, 0.0), 0.2)}
+"""Axes and lengths [m] of a leg."""
+
+
+def quadruped(limits: Limits | Mapping[str, Limits] | None = None) -> Model:
+    """A body of 8 kg on four legs of three links of 0.5 kg; joints and their links are side0, hip0, knee0, … knee3.
+
+    The frames ``foot0`` … ``foot3`` are the ends of the legs. The base is fixed in the middle of the body.
+    ``limits``: of all joints, or by part: side, hip, knee.
+    """
+    own = dict(limits) if isinstance(limits, Mapping) else dict.fromkeys(PARTS, limits or Limits())
+    if set(own) != set(PARTS):
+        raise ModelError(f"quadruped: limits of {', '.join(own) or 'nothing'}: expected {', '.join(PARTS)}")
+    links = [Link("body", Inertia.from_com(8.0, (0, 0, 0), (0.1, 0.2, 0.25)))]
+    joints, frames = list[Joint](), list[Frame]()
+    for leg, (x, y) in enumerate(LEGS):
+        parent, place = "body", Transform.from_rpy((x, y, 0.0))
+        for part, (axis, length) in PARTS.items():
+            name = f"{part}{leg}"
+            links.append(Link(name, Inertia.from_com(0.5, (0, 0, -0.5 * length), (2e-3, 2e-3, 5e-4))))
+            joints.append(Joint(name, "revolute", parent, name, place, axis, limits=own[part]))
+            parent, place = name, Transform.from_rpy((0.0, 0.0, -length))
+        frames.append(Frame(f"foot{leg}", parent, place))
+    return Model("quadruped", links, joints, frames=frames)
+
+
 def random_model(
     seed: int,
     dof: int,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments.guesses import answer_for
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
@@ -300,3 +301,6 @@ def _turned(s: float, c: float, q: np.ndarray) -> np.ndarray:
     """A turn about the vertical before the orientation q (x, y, z, w)."""
     x, y, z, w = q
     return np.array([c * x - s * y, c * y + s * x, c * z + s * w, c * w - s * z])
+
+
+answer_for(__name__)

@@ -61,10 +61,8 @@ def _words(at: Descent, converged: bool, violations: tuple[Violated, ...], most:
     elif at.stuck[0]:
         parts.append("no step makes the cost smaller")
     if violations:
-        parts.append(
-            "limits that no motion nearby keeps: " if at.stationary[0] else "limits that are not kept yet: "
-        )
-        parts[-1] += "; ".join(map(str, violations[:5]))
+        what = "limits that no motion nearby keeps" if at.stationary[0] else "limits that are not kept yet"
+        parts.append(f"{what}: {'; '.join(map(str, violations[:5]))}")
     if at.gap[0] > OPEN:
         parts.append(f"gaps of {at.gap[0]:.2g} are left between the states and the dynamics")
     return "not converged: " + "; ".join(parts or ["the multipliers of the limits still change"])

@@ -15,6 +15,7 @@ from linkwise.errors import ModelWarning, warn
 from linkwise.model import Model, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.contacts import Contact, Ground, Part, stops_for
+from linkwise.model.joint import Limits
 from linkwise.robot.robot import Robot
 
 MOST_NOTES = 8
@@ -187,6 +188,34 @@ def planar_chain(n: int, **options: Any) -> Robot:
     from linkwise.model import generators
 
     return Robot.from_model(generators.planar_chain(n, **options))
+
+
+def quadruped(
+    friction: float | None = 0.8, *, radius: float = 0.02, limits: Limits | Mapping[str, Limits] | None = None
+) -> Robot:
+    """A body on four legs of three joints, 14 kg, on a floating base: for standing and walking without a file.
+
+    Joints and the links that they move are side0, hip0, knee0, … knee3: front left, front right, rear left, rear right.
+    The frames foot0 … foot3 are the ends of the legs, 0.4 m below the hips at q = ``neutral``.
+
+    Args:
+        friction: coefficient of the feet, spheres that touch the ground z = 0; None: no contacts.
+        radius: of the feet [m].
+        limits: ``lw.Limits`` of all joints, or one for each of side, hip and knee; none by default.
+
+    Returns:
+        The robot.
+
+    Raises:
+        ModelError: limits of other parts.
+    """
+    from linkwise.model import generators
+
+    robot = Robot.from_model(generators.quadruped(limits)).with_base("floating")
+    if friction is None:
+        return robot
+    legs = range(len(generators.LEGS))
+    return robot.with_contacts([Contact(f"foot{k}", radius=radius, friction=friction) for k in legs])
 
 
 def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options: Any) -> Robot:

@@ -40,6 +40,16 @@
       root.prepend(heading);
     }
   };
+  // On a phone viser's panel is as narrow as beside a wide page: it gets the whole width and less of the height. A tap on its
+  // first line hides it and brings it back, which a bar says.
+  const phone = document.createElement("style");
+  phone.textContent = `@media (max-width: 500px) {
+    .mantine-Paper-root[style*="position: fixed"][style*="bottom: 0px"] { width: 100% !important; max-height: 50% !important; }
+    .mantine-Paper-root[style*="position: fixed"][style*="bottom: 0px"] .mantine-ScrollArea-content > div { width: 100% !important; }
+    .mantine-Paper-root[style*="position: fixed"][style*="bottom: 0px"] .mantine-ScrollArea-content > div > div:first-child::before {
+      content: ""; position: absolute; top: .45em; left: calc(50% - 1.5em); width: 3em; height: .3em; border-radius: .2em; background: #999; }
+  }`;
+  document.head.append(phone);
   // Keys that move a slider or are typed into a field would move the camera, too: viser listens at the document.
   for (const kind of ["keydown", "keyup"]) document.body.addEventListener(kind, event => {
     if (event.target.closest?.("[role=slider], [role=tab], input, textarea, select, button")) event.stopPropagation();

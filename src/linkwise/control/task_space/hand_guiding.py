@@ -223,7 +223,7 @@ def _planes(walls: Any) -> np.ndarray:
     given = np.atleast_2d(check.array(WALLS, walls))
     if given.ndim != 2 or given.shape[1] != 4:
         raise check.error(f"walls: expected (m, 4): normals and offsets, got shape {given.shape}")
-    size = np.sqrt((given[:, :3] ** 2).sum(1))
+    size = np.linalg.norm(given[:, :3], axis=1)
     if not (size > 1e-9).all():
         raise check.error("walls: a normal must not be zero")
-    return np.concatenate([given[:, :3] / size[:, None], given[:, 3:]], axis=1).ravel()
+    return (given / size[:, None]).ravel()

@@ -385,8 +385,7 @@ class _Problem:
             curved = np.abs(pieces[:, 0] - 2.0 * pieces[:, 1] + pieces[:, 2]).max(axis=1) > 1e-12
             if (bad & ~curved).any():
                 return None
-            corners = np.flatnonzero(np.diff(np.concatenate([[False], curved]).astype(int)) > 0)
-            smaller = bad[np.flatnonzero(curved)] if len(corners) else bad[:0]
+            smaller = bad[curved]
             if len(smaller) != len(cuts) or (share[smaller] <= SMALLEST_CUT).any():
                 return None
             share = np.where(smaller, 0.4 * share, share)

@@ -57,6 +57,8 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     """The feet of a robot, which stands in a position with its lowest foot on the ground.
 
     Links with three contacts or more have soles, whose corners these are; the frame of a sole is in the middle of them.
+    Where no contact is a sphere or a point, soles are the lowest faces of boxes, capsules and hulls at the ends of
+    limbs.
 
     Args:
         robot: with a floating base.
@@ -71,8 +73,9 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     on_limbs = [
         each for each in robot.contacts or () if robot.locate(each.frame)[0] > 0
     ]  # the trunk has no foot
-    touching = _points_of([contact for contact in on_limbs if contact.other is None])
+    with_ground = [contact for contact in on_limbs if contact.other is None]
     q = _upright(robot, stand)
+    touching = _points_of(with_ground) or _soles_of(robot, with_ground, q)
     corners: list[np.ndarray] = []
     if feet is None:
         if not touching:
@@ -108,6 +111,58 @@ def _points_of(contacts: Sequence[Contact]) -> list[Contact]:
             case _:
                 pass
     return found
+
+
+LEVEL = 0.005
+"""Height [m] above the lowest corner of a hull up to which others belong to its lowest face."""
+STANDING = 0.02
+"""Height [m] above the lowest point of the robot up to which points are those of soles: hands and knees are higher."""
+
+
+def _soles_of(robot: Robot, contacts: Sequence[Contact], q: np.ndarray) -> list[Contact]:
+    """A contact for each link at the end of a limb, with the points of its shapes that are lowest in a position."""
+    low: dict[str, tuple[Contact, list[np.ndarray]]] = {}
+    for contact in contacts:
+        for shape in contact.shapes:
+            if _is_end(robot, shape.frame):
+                low.setdefault(shape.frame, (contact, []))[1].extend(_lowest_of(robot, shape, q))
+    heights = [point[2] for _, points in low.values() for point in points]
+    soles = []
+    for frame, (contact, points) in low.items():
+        sole = np.array([point for point in points if point[2] < min(heights) + STANDING])
+        if len(sole) > 2:
+            place = np.asarray(robot.pose(q, frame=frame))
+            corners = (sole - place[:3, 3]) @ place[:3, :3]
+            soles.append(Contact(frame, points=corners.tolist(), friction=contact.friction, name=frame))
+    return soles
+
+
+def _is_end(robot: Robot, frame: str) -> bool:
+    """Whether no joint moves something that hangs on the body of a frame."""
+    body = robot.locate(frame)[0]
+    return all(robot.carrier(joint.parent)[0] != body for joint in robot.moving_joints)
+
+
+def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
+    """Corners of the lowest face of a box or a hull, or the lowest points of end spheres, in the world [m]."""
+    place = np.asarray(robot.pose(q, frame=shape.frame)) @ shape.pose.matrix
+    up, radius = place[2, :3], 0.0
+    match shape.kind:
+        case "box":
+            half, axis = 0.5 * np.array(shape.sizes), int(np.argmax(np.abs(up)))
+            signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+            corners = half * signs[signs[:, axis] * up[axis] < 0.0]
+        case "hull":
+            points = np.array(shape.points)
+            corners = points[points @ up < (points @ up).min() + LEVEL]
+        case "capsule":
+            radius, length = shape.sizes
+            corners = np.array([(0.0, 0.0, -0.5 * length), (0.0, 0.0, 0.5 * length)])
+        case "sphere":
+            (radius,), corners = shape.sizes, np.zeros((1, 3))
+        case _:
+            return []
+    return [place[:3, :3] @ corner + place[:3, 3] - (0.0, 0.0, radius) for corner in corners]
 
 
 def _upright(robot: Robot, stand: Any) -> np.ndarray:
