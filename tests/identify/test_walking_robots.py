@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib.metadata
 import itertools
@@ -18,7 +19,7 @@ from four_legs import four_legs
 from linkwise import identify
 from linkwise.identify.estimation.estimators import ordinary
 from linkwise.identify.estimation.friction import friction_named
-from linkwise.identify.excitation.standing import POINTS, _Search
+from linkwise.identify.excitation.standing import FINE, POINTS, _Search
 from linkwise.identify.walking import rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
@@ -548,10 +549,24 @@ def test_a_motion_on_standing_feet(walker):
         identify.excite_standing(walker, iterations=1)
 
 
-def test_postures_have_bent_legs_and_every_foot_pushes():
-    """Knees may be nearly straight, but are not by default; a twentieth of its share of the weight stays on a foot."""
+@pytest.fixture(scope="module")
+def search() -> _Search:
     legs = four_legs(lower=-2.6, upper=2.6, velocity=50.0, effort=500.0)
-    search = _Search(legs, feet_of(legs), None, 4.0, 3, 0.8, "none", 10.0, 3)
+    return _Search(legs, feet_of(legs), None, 4.0, 3, 0.8, "none", 10.0, 3)
+
+
+def test_velocities_on_standing_feet_are_derivatives_of_all_coordinates(search):
+    """Also those of the base, which slides and turns."""
+    t, q, v, a = search.motion(0.4 * search.random(np.random.default_rng(0)), FINE)
+    rate = search.robot.difference(q[:-2], q[2:]) / (t[2:] - t[:-2])[:, None]
+    assert (np.abs(rate).max(axis=0) > 0.05).all()
+    np.testing.assert_allclose(v[1:-1], rate, atol=2e-4)
+    np.testing.assert_allclose(a[1:-1], (v[2:] - v[:-2]) / (t[2:] - t[:-2])[:, None], atol=2e-3)
+
+
+def test_postures_have_bent_legs_and_every_foot_pushes(search):
+    """Knees may be nearly straight, but are not by default; a twentieth of its share of the weight stays on a foot."""
+    legs = search.robot
     least = 0.05 * np.linalg.norm(legs.gravity) * sum(body.mass for body in legs.labelled_bodies()) / 4
     theta, low, high = search.random(np.random.default_rng(0)), 0.0, 1.0
     assert search.forces(search.motion(theta, POINTS))[1] < 0 < least
@@ -562,8 +577,9 @@ def test_postures_have_bent_legs_and_every_foot_pushes():
     assert search.broken(search.motion(low * theta, POINTS)) == ""
     assert search.broken(search.motion(high * theta, POINTS)) == "a foot would leave the ground"
     for seed, straight in itertools.product(range(3), (-0.5, -0.8)):
-        search.limits = four_legs(straight, lower=-1.0, upper=1.0).limits
-        stand = search._posture(None, seed)
+        narrow = copy.copy(search)
+        narrow.limits = four_legs(straight, lower=-1.0, upper=1.0).limits
+        stand = narrow._posture(None, seed)
         assert 0.6 * LEG < stand[2] < 0.84 * LEG
         assert np.ptp(search._feet_at(stand[None])[0, :, 2]) < 1e-3 * LEG
 

@@ -11,6 +11,14 @@ from linkwise.compiler.ir.graph import Loop, Node
 from linkwise.compiler.ir.walks import loop_numbers, reachable
 
 _NOT_SCHEDULED = frozenset({"const", "word", "input", "phi", "result"})
+_CYCLES = {"div": 14, "sqrt": 21, "select": 2, "lt": 5, "le": 5, "eq": 5, "neg": 1}
+"""After which results are there, of vectors on a present-day processor; 4 for all others."""
+SEEN = 32
+"""Operations that wait for their arguments while a processor looks for others that need not."""
+WINDOW = 1000
+"""Operations by which ``overlapped`` looks ahead."""
+WAITED = 1.07
+"""Cycles an operation from which an order is changed."""
 
 
 @dataclass(eq=False)
@@ -80,25 +88,25 @@ def _arguments(item: Node | LoopRegion, reads: dict[int, list[Node]]) -> Sequenc
     return reads[item.number] if isinstance(item, LoopRegion) else item.args
 
 
-def _name(item: Node | LoopRegion) -> int:
+def _number(item: Node | LoopRegion) -> int:
     """What a body's items are known by: a loop, which computes all its results, by a negative number."""
     if isinstance(item, LoopRegion):
-        return -1 - item.number
-    return -1 - item.value[0] if item.op == "result" else item.index
+        return ~item.number
+    return ~item.value[0] if item.op == "result" else item.index
 
 
 def _dependencies(
     body: Body, reads: dict[int, list[Node]], signs: Mapping[int, Node] = MappingProxyType({})
 ) -> list[list[int]]:
     """For each item the places of the items of this body that it uses, each once; directly or with another sign."""
-    places = {_name(item): place for place, item in enumerate(body)}
+    places = {_number(item): place for place, item in enumerate(body)}
     found: list[list[int]] = []
     for place, item in enumerate(body):
         used: set[int] = set()
         for a in _arguments(item, reads):
             while a.index in signs:
                 a = a.args[0]
-            used.add(places.get(a.index if a.args else _name(a), place))
+            used.add(places.get(a.index if a.args else _number(a), place))
         used.discard(place)
         found.append(sorted(used))
     return found
@@ -107,7 +115,7 @@ def _dependencies(
 def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
     """The places of the items of a body that a node depends on."""
     needed: set[int] = set()
-    stack = [place for place, item in enumerate(body) if _name(item) == _name(target)]
+    stack = [place for place, item in enumerate(body) if _number(item) == _number(target)]
     while stack:
         place = stack.pop()
         if place not in needed:
@@ -155,6 +163,67 @@ def _with_signs(body: Body, reads: dict[int, list[Node]], signs: dict[int, Node]
             found.extend(reversed(pending))
         found.append(item)
     return found
+
+
+def overlapped(body: Body) -> Body:
+    """The items in another order where the processor would wait in this one: chains of operations that do not depend on
+    each other side by side.
+
+    A few values more are alive then. A short body stays as it is, and so does one in which nothing waits for long.
+    """
+    if len(body) < WINDOW:
+        return body
+    uses = _dependencies(body, _read_by_loops(body))
+    cycles = [0 if isinstance(item, LoopRegion) else _CYCLES.get(item.op, 4) for item in body]
+    if _issued(uses, cycles, SEEN)[1] < WAITED * len(body):
+        return body
+    return [body[place] for place in _issued(uses, cycles, WINDOW)[0]]
+
+
+def _issued(uses: list[list[int]], cycles: Sequence[int], window: int) -> tuple[list[int], int]:
+    """(the order in which a processor that looks ahead by ``window`` items starts them, the cycles that it takes)."""
+    users, waiting, ready = _users(uses), [len(u) for u in uses], [0] * len(uses)
+    issued = [False] * len(uses)
+    order: list[int] = []
+    beyond, later, now = (
+        [k for k, count in enumerate(waiting) if not count],
+        list[tuple[int, int]](),
+        list[int](),
+    )
+    time = first = 0
+    while len(order) < len(uses):
+        while beyond and beyond[0] < first + window:
+            place = heappop(beyond)
+            heappush(later, (ready[place], place))
+        while later and later[0][0] <= time:
+            heappush(now, heappop(later)[1])
+        if not now:
+            time = later[0][0]
+            continue
+        place = heappop(now)
+        issued[place] = True
+        order.append(place)
+        while first < len(uses) and issued[first]:
+            first += 1
+        for user in users[place]:
+            waiting[user] -= 1
+            ready[user] = max(ready[user], time + cycles[place])
+            if not waiting[user]:
+                heappush(beyond, user)
+        time += 1
+    return order, time
+
+
+def _read_by_loops(body: Body) -> dict[int, list[Node]]:
+    """For each loop of a body the nodes that it uses, those of its own body too."""
+    reads: dict[int, list[Node]] = {}
+    for item in body:
+        if isinstance(item, LoopRegion):
+            inner = _read_by_loops(item.body)
+            reads |= inner
+            reads[item.number] = [*item.loop.initial, item.loop.active, *item.loop.following]
+            reads[item.number] += [node for each in item.body for node in _arguments(each, inner)]
+    return reads
 
 
 def _forward(uses: list[list[int]], given: list[int]) -> list[int]:

@@ -271,9 +271,10 @@ class _Search:
         spin = rotations.angular_velocity(q[:, 3:7], rate[:, 3:7])
         spin_rate = rotations.angular_velocity(q[:, 3:7], bend[:, 3:7])
         R = rotations.matrices(q[:, 3:7])
-        pull = rotations.turned_back(R, bend[:, :3])
-        v = np.concatenate([spin, np.zeros_like(spin), rate[:, 7:]], axis=1)
-        return t, q, v, np.concatenate([spin_rate, pull, bend[:, 7:]], axis=1)
+        slide = rotations.turned_back(R, rate[:, :3])
+        slide_rate = rotations.turned_back(R, bend[:, :3]) - np.cross(spin, slide)
+        v = np.concatenate([spin, slide, rate[:, 7:]], axis=1)
+        return t, q, v, np.concatenate([spin_rate, slide_rate, bend[:, 7:]], axis=1)
 
     def _with_feet(self, q: np.ndarray) -> np.ndarray:
         """Legs whose feet are where they stand, by Newton's method; feet with an area stay flat, too."""
