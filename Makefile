@@ -79,7 +79,7 @@ package: $(VENV)/.with-test
 # Builds, checks and signs (KEY=...) the files of a release into dist; uploads nothing. RELEASE=--rehearse: as far as possible.
 # VERSION=0.3.1 or REPOSITORY=https://… instead write the version or the address into all files that state it.
 release: $(VENV)/.with-test
-	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(VERSION),--set-version $(VERSION)) $(RELEASE)
+	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(findstring command,$(origin VERSION)),--set-version $(VERSION)) $(RELEASE)
 
 # The pages of one version beside those of the others, on the branch gh-pages, which is pushed.
 docs-version: $(VENV)/.with-docs

@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -203,12 +204,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """A script of our own in place of the one that the offline plugin loads from the network to run workers from files;
-    a name for the search; KaTeX where there are formulas."""
+    names for the search and for landmarks; KaTeX where there are formulas."""
     up = "../" * page.url.count("/")
     output = output.replace(
         'data-md-component="search" role="dialog"',
         'data-md-component="search" role="dialog" aria-label="Search"',
     )
+    output = _unique_landmarks(output)
     if 'class="arithmatex"' in output:
         style = f'<link rel="stylesheet" href="{up}figures/katex/katex.min.css">'
         scripts = [
@@ -217,6 +219,18 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
         output = output.replace("</head>", f"{style}</head>").replace("</body>", f"{''.join(scripts)}</body>")
     shim = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')
     return shim.sub(f'<script src="{up}figures/file_search.js"></script>', output)
+
+
+def _unique_landmarks(output: str) -> str:
+    """Navigation with the same name twice on a page gets a number: screen readers list landmarks by their names."""
+    seen: Counter[str] = Counter()
+
+    def numbered(match: re.Match) -> str:
+        seen[match[2]] += 1
+        count = seen[match[2]]
+        return match[0] if count == 1 else f"{match[1]}{match[2]} ({count}){match[3]}"
+
+    return re.sub(r'(<nav\b[^>]*\baria-label=")([^"]*)(")', numbered, output)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

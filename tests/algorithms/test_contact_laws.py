@@ -292,3 +292,26 @@ def test_simulations_start_from_the_impulses_of_the_last_step():
         q, qd, _ = legs.contact_step(q, qd, np.zeros(18), step=0.001)
     np.testing.assert_allclose(result.final_q, q, atol=1e-8)
     assert result.worst_residual < 1e-6
+
+
+def test_what_friction_holds_in_the_ground_stays_there_with_small_impulses():
+    """A rod that leans on the ground within its cone cannot come out of it: no impulse makes it, however large."""
+    links = [lw.Link("wall", lw.Inertia.from_com(1.0, (0, 0, 0), (1, 1, 1)))]
+    links.append(lw.Link("rod", lw.Inertia.from_com(1.0, (0, 0, -0.25), (0.02, 0.02, 0.002))))
+    hinge = lw.Joint("hinge", "revolute", "wall", "rod", lw.Transform.from_rpy((0, 0, 1.0)), (0, 1, 0))
+    rod = lw.Robot("rod", links, [hinge])
+    leaning, still = np.linspace(0.1, 0.6, 6)[:, None], np.zeros((6, 1))
+    for friction, holds in ((1.0, True), (0.0, False)):
+        robot = rod.with_contacts([lw.Contact("rod", offset=(0, 0, -0.5), friction=friction)])
+        inside = {"ground_height": robot.contact_gaps(leaning) + 0.001}
+        _, qd, impulse = robot.contact_step(leaning, still, still, **inside)
+        residual = robot.contact_residual(leaning, still, still, **inside)
+        lifted = robot.contact_velocities(leaning, still, still, **inside)[:, 0, 2]
+        if holds:
+            assert np.abs(impulse).max() < 0.1
+            assert np.abs(qd).max() < 1e-9
+            assert (residual > ACCURACY).all(), "a step that does not keep the law is marked"
+            assert impulse[:, 0, 2].min() > 0.0, "its weight is carried"
+        else:
+            np.testing.assert_allclose(lifted, 0.1, rtol=1e-9)
+            assert (residual < ACCURACY).all()

@@ -218,7 +218,8 @@ unfold();
 const reachable = () => {
   for (const each of document.querySelectorAll(".scroll, figure")) {
     const wide = each.scrollWidth > each.clientWidth + 1;
-    for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]])
+    const own = each.tagName === "FIGURE" ? [] : [["role", "group"]]; // a figure with a caption has its own role
+    for (const [name, value] of [["tabindex", "0"], ["aria-label", "scrolls sideways"], ...own])
       wide ? each.setAttribute(name, value) : each.removeAttribute(name);
   }
 };

@@ -22,14 +22,14 @@ from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
 SINGLE = (
-    Effort(1, 1),
-    Effort(1, 1, 1),
-    Effort(1, 1, 2),
-    Effort(2, 1, 1),
-    Effort(2, 1, 2),
-    Effort(3, 2, 1),
-    Effort(4, 3, 1),
-    Effort(6, 3, 1),
+    Effort(1, 1, together=2),
+    Effort(1, 1, 1, together=2),
+    Effort(1, 1, 2, together=2),
+    Effort(2, 1, 1, together=2),
+    Effort(2, 1, 2, together=2),
+    Effort(3, 2, 1, together=2),
+    Effort(4, 3, 1, together=2),
+    Effort(6, 3, 1, together=2),
 )
 """In the order of their cost."""
 REACHED = (0.8, 0.97)
@@ -39,7 +39,7 @@ FINEST = 1e-12
 """The smallest residual for which states get further rounds."""
 UNMEASURED = (SINGLE[5], SINGLE[-1])
 """For the default accuracy and for a better one, where there are no numbers to measure."""
-MOST = 96
+MOST = 128
 """Steps of ``filtered``. Few states need more than ten; batches compute these together (``compiler/emit/packing``)."""
 REDUNDANT = {
     1e-2: Effort(filtered=Schedule(1e-4, 0.0, 1e-3, MOST)),

@@ -18,7 +18,8 @@ contacts need no care: no matrix here is singular.
 
 A step does not always make the residual smaller. The impulses with the smallest residual of all steps are the result.
 The iteration ends where the residual is small enough: the number of steps is bounded, and a state that has ended waits
-for the others of its group without changing.
+for the others of its group without changing. What is inside and is held there by friction has no solution: impulses
+would grow without bound. The last steps begin anew and do not ask it to come out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.contact import derivatives, solver
 from linkwise.algorithms.contact.derivatives import Law
 from linkwise.algorithms.contact.patches import Patch, dot
-from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk
+from linkwise.algorithms.contact.point import JointRow, Point, inverse_above, on_disk, selected
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import (
     Condition,
@@ -54,6 +55,8 @@ FALLING = 22.0
 """The step from which ε falls a second time, more slowly."""
 LAST = 48.0
 """The step from which it falls a third time, from where contacts give way as much as by the inertia they move."""
+HELD_FROM = 96.0
+"""The step from which what friction holds in the ground stays there; ε falls a last time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +171,8 @@ class Schedule:
         """ε of the next step.
 
         Where a step makes the residual smaller, the next one is nearer to Newton's; where it does not, contacts give
-        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1, from 0.3 and from 1.
+        way more: they find their places one by one. Where that runs in circles, ε falls from 0.1, from 0.3, from 1 and,
+        where contacts no longer have to part, from 0.3.
         Round-off of a step is 1/ε times that of its change, so the first one, with the largest change, has a large ε.
 
         Args:
@@ -181,7 +185,9 @@ class Schedule:
         second = where(count < ADAPTED + 1.0, 0.1, 0.2 * last)
         third = where(count < FALLING + 1.0, 0.3, 0.5 * last)
         fourth = where(count < LAST + 1.0, 1.0, 0.7 * last)
-        later = where(count < FALLING, second, where(count < LAST, third, fourth))
+        fifth = where(count < HELD_FROM + 1.0, 0.3, 0.5 * last)
+        latest = where(count < HELD_FROM, fourth, fifth)
+        later = where(count < FALLING, second, where(count < LAST, third, latest))
         return maximum(where(count < ADAPTED, first, later), constraints.softening())
 
 
@@ -220,7 +226,16 @@ def solve(
     floor = 100.0 * constraints.round_off()
     goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
 
+    outward = [
+        maximum(-b, 0.0) if k % 3 == 2 and is_zero(problem.compliance[k // 3]) else 0.0
+        for k, b in enumerate(problem.bias)
+    ]
+    begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
+
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+        anew = solver.begins_anew(count, HELD_FROM, outward, goal)
+        state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
+        best = where(anew, solver.UNSOLVED, best)
         p, v, w, best_p, choices = _split(state, n, size, n, n)
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.algorithms import dense
@@ -62,8 +62,12 @@ LEAST_SLIDING = 0.02
 """a at which these begin at least, relative to the scale of the tangents."""
 NO_IMPULSE = 1e-15
 """[N·s]: limits of friction below it are none."""
-MOST_ROUNDS = 12
-"""Of a sweep and a step, for states that are not solved; few states need any."""
+HELD_FROM = 12
+"""Rounds of a sweep and a step for states that are not solved, after which what friction holds in the ground stays
+there; few states need any."""
+MOST_ROUNDS = 16
+UNSOLVED = 1e30
+"""[(m/s)²]: the residual of what has not been tried."""
 MOST_CHANGE = 8.0
 """By which such a step multiplies or divides."""
 
@@ -96,6 +100,8 @@ class Effort:
         goal: residual relative to the velocities without impulses, above which a state gets further rounds of a sweep
             and a step, at most ``MOST_ROUNDS``; None: none.
         filtered: the schedule of ``filtered``, which solves it in place of all this.
+        together: contacts that a sweep solves side by side, each with the impulses that the others had before. One
+            after the other they take as many operations, but each waits for the one before.
     """
 
     sweeps: int = 4
@@ -106,6 +112,7 @@ class Effort:
     proximal: tuple[float, ...] = (1e-6, 1e-9)
     goal: float | None = None
     filtered: Any = None
+    together: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +135,7 @@ def solve(
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
-            p = _swept(problem, scales, p)
+            p = _swept(problem, scales, p, effort.together)
     at = _evaluated(problem, scales, p)
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
@@ -137,7 +144,7 @@ def solve(
             with stage("contact sweeps"):
                 p = at.p
                 for _ in range(effort.sweeps_between):
-                    p = _swept(problem, scales, p)
+                    p = _swept(problem, scales, p, effort.together)
             at = _evaluated(problem, scales, p)
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
@@ -167,15 +174,24 @@ def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, eff
 
 def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
     """Further rounds for states that are not solved: a sweep from where the last one ended, and a step. The best point
-    of all rounds is the result."""
+    of all rounds is the result.
+
+    What is inside has no solution where friction does not let it come out: impulses would grow without bound. The last
+    rounds begin anew and do not ask for it. The residual, which is that of the law, says so.
+    """
     n, free = len(at.p), problem.c if problem.free is None else problem.free
     reached = max(effort.goal or 0.0, 100.0 * round_off())
     goal = (reached * reached) * dense.dot(free, free)
     near = max(softening(), effort.proximal[-1]) * scales.mean
+    outward = outward_speeds(problem.c, free, len(problem.friction))
 
     def body(count: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        swept = _evaluated(problem, scales, _swept(problem, scales, state[:n]))
-        new = _newton_step(problem, scales, swept, near, effort)
+        held, begins = count >= float(HELD_FROM), begins_anew(count, float(HELD_FROM), outward, goal)
+        own = replace(problem, c=[c + where(held, x, 0.0) for c, x in zip(problem.c, outward, strict=True)])
+        start = [where(begins, 0.0, x) for x in state[:n]]
+        best = where(begins, UNSOLVED, best)
+        swept = _evaluated(own, scales, _swept(own, scales, start, effort.together))
+        new = _newton_step(own, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
@@ -186,6 +202,25 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
     first = (0.0 * at.merit, at.merit, *p, *p)
     found = while_loop(active, body, first, uneven=True)
     return _evaluated(problem, scales, [like(x, 0.0) for x in found[2 + n :]])
+
+
+def outward_speeds(biased: Sequence[Scalar], free: Sequence[Scalar], contacts: int) -> list[Scalar]:
+    """The speeds at which contacts are asked to part, 0 in all other rows.
+
+    Args:
+        biased: velocities with their bias.
+        free: without.
+        contacts: how many there are.
+    """
+    return [
+        maximum(b - a, 0.0) if k < 3 * contacts and k % 3 == 2 else 0.0
+        for k, (a, b) in enumerate(zip(biased, free, strict=True))
+    ]
+
+
+def begins_anew(count: Scalar, at: Scalar, outward: Sequence[Scalar], goal: Scalar) -> Condition:
+    """Whether this is the step from which no contact is asked to part, and one was."""
+    return all_of(all_of(count >= at, count < at + 1.0), dense.dot(outward, outward) > goal)
 
 
 def _differentiable(problem: Problem, scales: _Scales, at: Point, smoothing: Scalar) -> list[Scalar]:
@@ -233,24 +268,31 @@ def _inverse(S: Rows) -> Rows:
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
+def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar], together: int = 1) -> list[Scalar]:
     """One Gauss–Seidel sweep over all contacts and joint rows."""
     G, c, p = problem.G, problem.c, list(p)
-    for k, friction in enumerate(problem.friction):
-        own = slice(3 * k, 3 * k + 3)
-        block = [row[own] for row in G[own]]
-        w = [c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
-        free = [
-            x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)
-        ]  # without its own impulse
-        stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
-        sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
-        sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
-        # what parts without an impulse gets none, even where one that wedges it would be another solution
-        p[own] = selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
-    for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+    contacts = len(problem.friction)
+    turns = -(-contacts // together)
+    for first in range(turns):
+        solved = {k: _of_contact(problem, scales, p, k) for k in range(first, contacts, turns)}
+        for k, impulse in solved.items():
+            p[3 * k : 3 * k + 3] = impulse
+    for k, row in enumerate(problem.joints, start=3 * contacts):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
     return p
+
+
+def _of_contact(problem: Problem, scales: _Scales, p: Sequence[Scalar], k: int) -> list[Scalar]:
+    """The impulse of a contact where those of all others stay."""
+    G, friction, own = problem.G, problem.friction[k], slice(3 * k, 3 * k + 3)
+    block = [row[own] for row in G[own]]
+    w = [problem.c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
+    free = [x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)]  # without its own impulse
+    stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
+    sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
+    sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
+    # what parts without an impulse gets none, even where one that wedges it would be another solution
+    return selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
 
 
 def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar) -> list[Scalar]:
@@ -268,29 +310,30 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
     r = [free[i] - across[i] * free[2] for i in (0, 1)]
 
     def slid(a: Scalar) -> list[Scalar]:
-        """(p_t, p_n, (S + a)⁻¹ p_t)."""
+        """(p_t, p_n, (S + a)⁻¹ p_t), times the determinant of S + a and its square, and the determinant."""
         first, second = xx + a, yy + a
-        inverse = 1.0 / (first * second - xy * xy)
-        x, y = inverse * (xy * r[1] - second * r[0]), inverse * (xy * r[0] - first * r[1])
-        normal = -(soft * free[2] + across[0] * x + across[1] * y)
-        return [x, y, normal, inverse * (second * x - xy * y), inverse * (first * y - xy * x)]
+        size = first * second - xy * xy
+        x, y = xy * r[1] - second * r[0], xy * r[0] - first * r[1]
+        normal = -((soft * free[2]) * size + across[0] * x + across[1] * y)
+        return [x, y, normal, second * x - xy * y, first * y - xy * x, size]
 
     limit = -friction * (soft * free[2])
     stiff = xx + yy
     length = sqrt(r[0] * r[0] + r[1] * r[1] + TINY)
     a = maximum(length / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
     for _ in range(SLIDING_STEPS):
-        x, y, normal, u, v = slid(a)
+        x, y, normal, u, v, size = slid(a)
         square = x * x + y * y + TINY
         outside = sqrt(square) - friction * normal
         rises = friction * (square * (across[0] * u + across[1] * v) + normal * (x * u + y * v))
         known = rises > 0.0
-        step = 1.0 + (outside * square) / (a * where(known, rises, 1.0))
+        step = 1.0 + (outside * square) * size / (a * where(known, rises, 1.0))
         change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
-    x, y, normal, _, _ = slid(a)
-    normal = maximum(normal, 0.0)
-    x, y = on_disk_of((x, y), friction * normal)
+    x, y, normal, _, _, size = slid(a)
+    inverse, normal = 1.0 / size, maximum(normal, 0.0)
+    x, y = (inverse * t for t in on_disk_of((x, y), friction * normal))
+    normal = inverse * normal
     # the normal of what is left of p_t, and as much of that as it still holds
     held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
     part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)

@@ -36,7 +36,7 @@ from linkwise.compiler.ir.loops import (
     changed,
     statements,
 )
-from linkwise.compiler.ir.schedule import LoopRegion
+from linkwise.compiler.ir.schedule import Body, LoopRegion, overlapped
 from linkwise.compiler.ir.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
@@ -176,7 +176,7 @@ class Arithmetic:
             goes_on = self._any_lane(active)
         writer.effect(f"br i1 {goes_on}, label %{body}, label %{end}")
         writer.start_block(body)
-        for item in pending:
+        for item in self._in_order(pending):
             self.item(item)
             self.divide_long_block()
         following = [self.operand(node) for node in loop.following]
@@ -190,6 +190,10 @@ class Arithmetic:
             packing.leave(writer, mask)
         for phi in loop.phi:
             self.announce(phi)
+
+    def _in_order(self, body: Body) -> Body:
+        """Of batches, chains that wait are side by side; the first call of one state would take longer by that."""
+        return overlapped(body) if self.lanes.width > 1 else body
 
     def _any_lane(self, condition: str) -> str:
         width = self.lanes.width
@@ -393,7 +397,7 @@ class Renderer(Arithmetic):
         self._step, self._here = step, {}
         late = self._expect(step)
         self._store_ready()
-        for item in self._side_by_side(step):
+        for item in self._in_order(self._side_by_side(step)):
             for node in _inputs_of(item):
                 self.input(node)
             self.item(item)
@@ -414,7 +418,7 @@ class Renderer(Arithmetic):
                 value = self.writer.value(f"{memory.sum.format(R=self.lanes.real)} {held}, {value}")
             memory.store(self, place, value)
 
-    def _side_by_side(self, step: Step) -> Sequence[Node | LoopRegion]:
+    def _side_by_side(self, step: Step) -> Body:
         """Compute functions of single inputs in vectors, where there is one state; the operations that are left."""
         if self.lanes.width > 1 or [*self.nest.body] != [step]:
             return step.body

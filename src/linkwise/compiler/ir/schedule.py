@@ -6,12 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import MappingProxyType
-from typing import Any
 
 from linkwise.compiler.ir.graph import Loop, Node
 from linkwise.compiler.ir.walks import loop_numbers, reachable
 
 _NOT_SCHEDULED = frozenset({"const", "word", "input", "phi", "result"})
+_CYCLES = {"div": 14, "sqrt": 21, "select": 2, "lt": 5, "le": 5, "eq": 5, "neg": 1}
+"""After which results are there, of vectors on a present-day processor; 4 for all others."""
+SEEN = 32
+"""Operations that wait for their arguments while a processor looks for others that need not."""
+WINDOW = 1000
+"""Operations by which ``overlapped`` looks ahead."""
+WAITED = 1.07
+"""Cycles an operation from which an order is changed."""
 
 
 @dataclass(eq=False)
@@ -81,36 +88,34 @@ def _arguments(item: Node | LoopRegion, reads: dict[int, list[Node]]) -> Sequenc
     return reads[item.number] if isinstance(item, LoopRegion) else item.args
 
 
-def _name(item: Node | LoopRegion) -> tuple[str, int]:
-    """What a body's items are known by: a loop computes all its results."""
+def _number(item: Node | LoopRegion) -> int:
+    """What a body's items are known by: a loop, which computes all its results, by a negative number."""
     if isinstance(item, LoopRegion):
-        return "loop", item.number
-    return ("loop", item.value[0]) if item.op == "result" else ("node", item.index)
+        return ~item.number
+    return ~item.value[0] if item.op == "result" else item.index
 
 
 def _dependencies(
     body: Body, reads: dict[int, list[Node]], signs: Mapping[int, Node] = MappingProxyType({})
 ) -> list[list[int]]:
     """For each item the places of the items of this body that it uses, each once; directly or with another sign."""
-    places = {_name(item): place for place, item in enumerate(body)}
+    places = {_number(item): place for place, item in enumerate(body)}
     found: list[list[int]] = []
     for place, item in enumerate(body):
-        used = {places.get(_name(_unsigned(a, signs)), place) for a in _arguments(item, reads)}
+        used: set[int] = set()
+        for a in _arguments(item, reads):
+            while a.index in signs:
+                a = a.args[0]
+            used.add(places.get(a.index if a.args else _number(a), place))
         used.discard(place)
         found.append(sorted(used))
     return found
 
 
-def _unsigned(node: Node, signs: Mapping[int, Node]) -> Node:
-    while node.index in signs:
-        node = node.args[0]
-    return node
-
-
 def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
     """The places of the items of a body that a node depends on."""
     needed: set[int] = set()
-    stack = [place for place, item in enumerate(body) if _name(item) == _name(target)]
+    stack = [place for place, item in enumerate(body) if _number(item) == _number(target)]
     while stack:
         place = stack.pop()
         if place not in needed:
@@ -160,6 +165,67 @@ def _with_signs(body: Body, reads: dict[int, list[Node]], signs: dict[int, Node]
     return found
 
 
+def overlapped(body: Body) -> Body:
+    """The items in another order where the processor would wait in this one: chains of operations that do not depend on
+    each other side by side.
+
+    A few values more are alive then. A short body stays as it is, and so does one in which nothing waits for long.
+    """
+    if len(body) < WINDOW:
+        return body
+    uses = _dependencies(body, _read_by_loops(body))
+    cycles = [0 if isinstance(item, LoopRegion) else _CYCLES.get(item.op, 4) for item in body]
+    if _issued(uses, cycles, SEEN)[1] < WAITED * len(body):
+        return body
+    return [body[place] for place in _issued(uses, cycles, WINDOW)[0]]
+
+
+def _issued(uses: list[list[int]], cycles: Sequence[int], window: int) -> tuple[list[int], int]:
+    """(the order in which a processor that looks ahead by ``window`` items starts them, the cycles that it takes)."""
+    users, waiting, ready = _users(uses), [len(u) for u in uses], [0] * len(uses)
+    issued = [False] * len(uses)
+    order: list[int] = []
+    beyond, later, now = (
+        [k for k, count in enumerate(waiting) if not count],
+        list[tuple[int, int]](),
+        list[int](),
+    )
+    time = first = 0
+    while len(order) < len(uses):
+        while beyond and beyond[0] < first + window:
+            place = heappop(beyond)
+            heappush(later, (ready[place], place))
+        while later and later[0][0] <= time:
+            heappush(now, heappop(later)[1])
+        if not now:
+            time = later[0][0]
+            continue
+        place = heappop(now)
+        issued[place] = True
+        order.append(place)
+        while first < len(uses) and issued[first]:
+            first += 1
+        for user in users[place]:
+            waiting[user] -= 1
+            ready[user] = max(ready[user], time + cycles[place])
+            if not waiting[user]:
+                heappush(beyond, user)
+        time += 1
+    return order, time
+
+
+def _read_by_loops(body: Body) -> dict[int, list[Node]]:
+    """For each loop of a body the nodes that it uses, those of its own body too."""
+    reads: dict[int, list[Node]] = {}
+    for item in body:
+        if isinstance(item, LoopRegion):
+            inner = _read_by_loops(item.body)
+            reads |= inner
+            reads[item.number] = [*item.loop.initial, item.loop.active, *item.loop.following]
+            reads[item.number] += [node for each in item.body for node in _arguments(each, inner)]
+    return reads
+
+
 def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
     """List scheduling from the first item to the last."""
     rank = _inverse(given)
@@ -167,14 +233,19 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
     waiting = [len(u) for u in uses]
     left = [len(u) for u in users]  # uses still to come
 
-    def cost(place: int) -> tuple[int, int]:
-        ended = sum(1 for a in uses[place] if left[a] == 1)
-        return (1 if users[place] else 0) - ended, rank[place]
+    def cost(place: int) -> int:
+        """Values alive more than before."""
+        more = 1 if users[place] else 0
+        for a in uses[place]:
+            if left[a] == 1:
+                more -= 1
+        return more
 
-    ready = _Ready(cost)
+    ready = _Ready(cost, rank, given)
+    push = ready.push
     for place in given:
         if not waiting[place]:
-            ready.push(place)
+            push(place)
     order: list[int] = []
     while (place := ready.pop()) is not None:
         order.append(place)
@@ -183,11 +254,11 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
             if left[a] == 1:  # its last user has become cheaper
                 for user in users[a]:
                     if not waiting[user]:
-                        ready.push(user)
+                        push(user)
         for user in users[place]:
             waiting[user] -= 1
             if not waiting[user]:
-                ready.push(user)
+                push(user)
     return order
 
 
@@ -196,15 +267,21 @@ def _backward(uses: list[list[int]]) -> list[int]:
     users = _users(uses)
     left = [len(u) for u in users]
     alive = [False] * len(uses)
+    last_first = list(range(len(uses)))[::-1]
 
-    def cost(place: int) -> tuple[int, int]:
-        begun = sum(1 for a in uses[place] if not alive[a])
-        return begun - (1 if alive[place] else 0), -place
+    def cost(place: int) -> int:
+        """Values alive more than before, seen from the end."""
+        more = -1 if alive[place] else 0
+        for a in uses[place]:
+            if not alive[a]:
+                more += 1
+        return more
 
-    ready = _Ready(cost)
+    ready = _Ready(cost, last_first, last_first)
+    push = ready.push
     for place in range(len(uses)):
         if not left[place]:
-            ready.push(place)
+            push(place)
     order: list[int] = []
     while (place := ready.pop()) is not None:
         order.append(place)
@@ -213,37 +290,39 @@ def _backward(uses: list[list[int]]) -> list[int]:
                 alive[a] = True
                 for user in users[a]:  # the value is there anyway: its other users have become cheaper
                     if not left[user]:
-                        ready.push(user)
+                        push(user)
             left[a] -= 1
             if not left[a]:
-                ready.push(a)
+                push(a)
     order.reverse()
     return order
 
 
 class _Ready:
-    """Items that may come next, cheapest first. Costs change: a better one is pushed again, a worse one is
-    found late.
+    """Items that may come next: the cheapest first, of several that of the lowest rank. Costs change: a better one is
+    pushed again, a worse one is found late. Cost and rank are one number, ``cost·count + rank``.
     """
 
-    def __init__(self, cost: Callable[[int], Any]):
-        self.cost = cost
-        self.heap: list[tuple[tuple[int, int], int]] = []
-        self.taken: set[int] = set()
+    def __init__(self, cost: Callable[[int], int], rank: list[int], of_rank: list[int]):
+        self.cost, self.rank, self.of_rank = cost, rank, of_rank
+        self.heap: list[int] = []
+        self.taken = bytearray(len(rank))
 
     def push(self, place: int) -> None:
-        if place not in self.taken:
-            heappush(self.heap, (self.cost(place), place))
+        if not self.taken[place]:
+            heappush(self.heap, self.cost(place) * len(self.rank) + self.rank[place])
 
     def pop(self) -> int | None:
-        while self.heap:
-            cost, place = heappop(self.heap)
-            if place in self.taken:
+        heap, count = self.heap, len(self.rank)
+        while heap:
+            cost, rank = divmod(heappop(heap), count)
+            place = self.of_rank[rank]
+            if self.taken[place]:
                 continue
             if cost != self.cost(place):
                 self.push(place)
                 continue
-            self.taken.add(place)
+            self.taken[place] = 1
             return place
         return None
 
