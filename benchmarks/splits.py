@@ -9,9 +9,10 @@ ratio is computed without each of them (the jackknife).
 The last columns compare with the headline what is kept: the robot loaded again from its TOML file, and each function
 of the generated C file, compiled and called sample by sample; ``one state`` is the C function that knows no motion.
 
-Recordings are found as by benchmarks/identification.py; without them a simulated arm is judged.
+Recordings are found as by benchmarks/identification.py; without them a simulated arm is judged. ``--random 4`` takes
+other splits: of every recording four random parts that are left out, of the UR10e eight random pairs of recordings.
 
-    python benchmarks/splits.py [--data FOLDER] [--only ur10e,panda] [--json FILE]
+    python benchmarks/splits.py [--data FOLDER] [--only ur10e,panda] [--random COUNT --seed SEED] [--json FILE]
 """
 
 from __future__ import annotations
@@ -109,6 +110,48 @@ SPLITS: dict[str, Callable[[Path], Iterator[Case]]] = {
 }
 
 
+LEFT_OUT = (0.25, 0.5)  # of a recording, in a random split
+SHORTEST = 0.1  # of a recording: what is left before or after and is shorter is not fitted
+
+
+def random_splits(data: Path, wanted: list[str], count: int, seed: int) -> Iterator[Case]:
+    """Of every recording ``count`` random parts that are left out; of the UR10e pairs of recordings, twice as many."""
+    rng = np.random.default_rng(seed)
+    robot, files = lw.load(data / "ur10e" / "ur10e.urdf"), sorted((data / "ur10e").glob("*_data/*.csv"))
+    unloaded = [file for file in files if "load" not in file.name.lower() or "unload" in file.name]
+    logs = {file.stem: read_log(file, robot, kept_models.UR10E_LAYOUT) for file in unloaded}
+    cases = []
+    for _ in range(2 * count):
+        train, test = (list(logs)[k] for k in rng.choice(len(logs), 2, replace=False))
+        cases.append(Case("ur10e", f"{train} → {test}", robot, (logs[train],), logs[test]))
+    for group, name, robot, log in _whole_recordings(data):
+        for _ in range(count):
+            share = rng.uniform(*LEFT_OUT)
+            begin = rng.uniform(0.0, 1.0 - share)
+            end, length = begin + share, log.duration
+            train = [log.between(0.0, begin * length)] * (begin > SHORTEST)
+            train += [log.between(end * length, length)] * (end < 1.0 - SHORTEST)
+            test = log.between(begin * length, end * length)
+            cases.append(Case(group, f"{name}, without {begin:.2f} to {end:.2f}", robot, tuple(train), test))
+    yield from (case for case in cases if case.group in wanted)
+
+
+def _whole_recordings(data: Path) -> Iterator[tuple[str, str, lw.Robot, Log]]:
+    for group in ("ur10", "tx40", "xmate", "panda"):
+        for each in identification.RECORDINGS[group](data):
+            yield (
+                group,
+                each.name,
+                each.robot,
+                each.train if each.train is each.test else joined(each.train, each.test),
+            )
+    for each in identification.airbot(data):
+        yield "airbot", f"Airbot, {each.train.name}", each.robot, each.train
+    slow, fast = kept_models.recordings(data, ["lwr4"])
+    for k, log in enumerate((slow.train[0], slow.test, fast.test), 1):
+        yield "lwr4", f"LWR4+, run {k}", slow.robot, log
+
+
 def simulated() -> Iterator[Case]:
     """An arm of three joints that moves and stands in turn."""
     rng = np.random.default_rng(1)
@@ -180,7 +223,7 @@ def show(row: dict) -> None:
         "" if row["kept"] else " NOT KEPT"
     )
     print(
-        f"{row['case']:<50}{cells[0]} {cells[1]} {row['at_rest']:5.1f} | {row['headline']:7.3f} {kept}",
+        f"{row['case']:<55}{cells[0]} {cells[1]} {row['at_rest']:5.1f} | {row['headline']:7.3f} {kept}",
         flush=True,
     )
 
@@ -194,6 +237,8 @@ def main() -> int:
     )
     parser.add_argument("--only", default=",".join(SPLITS))
     parser.add_argument("--case", default="", help="only splits with this text in their names")
+    parser.add_argument("--random", type=int, default=0, help="random splits of each recording instead")
+    parser.add_argument("--seed", type=int, default=1, help="of random splits")
     parser.add_argument("--simulated", action="store_true", help="a simulated arm, which needs no recordings")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -203,11 +248,14 @@ def main() -> int:
         print(f"{what}; there are {', '.join(SPLITS)}", file=sys.stderr)
         return 2
     parts = "".join(f"{part + ': ours  plain  ratio':>35}" for part in ("moving", "standing"))
-    print(f"{'100·‖τ − τ̂‖/‖τ‖ [%]':<50}{parts} at rest | headline saved, C, one state")
+    print(f"{'100·‖τ − τ̂‖/‖τ‖ [%]':<55}{parts} at rest | headline saved, C, one state")
     rows = []
-    groups = (
-        [simulated] if given.simulated else [lambda n=n: SPLITS[n](given.data) for n in given.only.split(",")]
-    )
+    wanted = given.only.split(",")
+    groups = [lambda n=n: SPLITS[n](given.data) for n in wanted]
+    if given.simulated:
+        groups = [simulated]
+    elif given.random:
+        groups = [lambda: random_splits(given.data, wanted, given.random, given.seed)]
     for group in groups:
         for case in group():
             if given.case in case.name:

@@ -28,6 +28,7 @@ from walking_parts import simulated
 
 import linkwise as lw
 from linkwise import identify
+from linkwise.identify.estimation.clustered import kind_of
 from linkwise.identify.walking import rotations
 from linkwise.identify.walking.contacts import feet_of
 from linkwise.identify.walking.judging import Judge
@@ -35,7 +36,6 @@ from linkwise.identify.walking.observer import BASE, floating_base_of
 from linkwise.identify.walking.states import condition_walking
 
 FIELDS = ("t", "q", "dq", "tau", "base_pos", "base_quat", "base_vel", "imu_gyro", "imu_acc", "contacts")
-FRICTION = ("viscous_friction", "coulomb_friction", "rotor_inertia")
 
 
 def main() -> None:
@@ -88,13 +88,23 @@ def compare(name: str, body: simulated.Body, arguments, folder: Path) -> None:
     table.row(f"Linkwise, friction {arguments.friction}, {spent:.0f} s", found.robot)
     table.row("Linkwise, reduced model", found.reduction.robot)
     table.row("true robot", truth)
-    lower, upper = found.estimate.interval()
-    true = table.true_values(found.base)
-    links = [k for k, label in enumerate(found.base.labels) if label.rpartition(".")[2] not in FRICTION]
-    inside = [(lower[k] <= true[k] <= upper[k]) for k in links]
-    print(f"  true base parameters of links inside their 95 % intervals: {100 * np.mean(inside):.0f} %")
+    intervals(table.true_values(found.base), found)
     if arguments.peers:
         peers(table, body, spec, prior, recordings[0], arguments, folder)
+
+
+def intervals(true: np.ndarray, found: identify.Identification) -> None:
+    """How many true base parameters are inside the 95 % intervals of saved values, and of least squares."""
+    rows = found.table()
+    ends = {
+        "saved values": (np.array([row.lower for row in rows]), np.array([row.upper for row in rows])),
+        "least squares": found.estimate.interval(),
+    }
+    kinds = np.array([kind_of(row.label) for row in rows])
+    for name, (lower, upper) in ends.items():
+        inside = (lower <= true) & (true <= upper)
+        shares = [f"{kind} {100 * np.mean(inside[kinds == kind]):.0f} %" for kind in dict.fromkeys(kinds)]
+        print(f"  true base parameters inside the 95 % intervals of {name}: {', '.join(shares)}")
 
 
 def perturbed(robot: lw.Robot, rng: np.random.Generator) -> lw.Robot:
@@ -140,6 +150,15 @@ class Table:
         return base.combination @ np.array(
             [known.get(label, 0.0) for label in self.found.fit.regression.labels]
         )
+
+    def peer(self, name: str, prior: lw.Robot, result: dict, by_joint: bool) -> None:
+        """A row of what another package found, or why its parameters are no robot."""
+        try:
+            robot = from_theta(prior, result, by_joint)
+        except lw.ModelError as error:
+            print(f"| {name:44s} | no possible robot: {error}")
+        else:
+            self.row(name, robot)
 
     def row(self, name: str, robot: lw.Robot) -> None:
         judged = self.judge.robot(robot)
@@ -206,13 +225,9 @@ def peers(table: Table, body, spec, prior, recording, arguments, folder: Path) -
         spent = time.monotonic() - begun
         if name == "figaroh":
             print(f"  figaroh, joint rows of a free-flyer: {result['joint_rows']}")
-            table.row(
-                f"figaroh, base rows, exact foot forces, {spent:.0f} s", from_theta(prior, result, True)
-            )
+            table.peer(f"figaroh, base rows, exact foot forces, {spent:.0f} s", prior, result, True)
         else:
-            table.row(
-                f"mujoco.sysid, MuJoCo {result['version']}, {spent:.0f} s", from_theta(prior, result, False)
-            )
+            table.peer(f"mujoco.sysid, MuJoCo {result['version']}, {spent:.0f} s", prior, result, False)
 
 
 def base_wrench(truth, recording) -> np.ndarray:

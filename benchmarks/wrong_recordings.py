@@ -1,12 +1,13 @@
 """Faults put into recordings of real arms: is each named, and is nothing said of correct ones?
 
-    python benchmarks/wrong_recordings.py [--data FOLDER] [--only ur10e,panda] [--quick]
+    python benchmarks/wrong_recordings.py [--data FOLDER] [--only ur10e,panda] [--further] [--quick]
 
 Fifteen faults are put into each of five recordings (found as by benchmarks/identification.py), and the diagnosis of
 ``identify`` is asked for causes and remarks; where it says nothing, the warnings of a whole identification count. Five
 seconds of the correct recording are judged as well: nothing may be said of them that is not said of the whole. A fault
 is *named* if what is said first contains its words, *wrong* if something else is said, and *silent* if nothing is;
-silent ones are listed with the reason why torques do not show them.
+silent ones are listed with the reason why torques do not show them. ``--further`` puts six others into each, which
+were written down before they were tried.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def same(log: Log) -> Log:
     return log
 
 
+# change, words of which one must be said, what makes it invisible in torques where it is
 FAULTS: dict[str, tuple[Callable[[Log], Log], tuple[str, ...], str]] = {
     "two joints exchanged": (
         exchanged,
@@ -148,8 +150,49 @@ FAULTS: dict[str, tuple[Callable[[Log], Log], tuple[str, ...], str]] = {
         "weight of a joint that moves little is a constant as well",
     ),
 }
+
+
+def degrees(log: Log) -> Log:
+    qd = None if log.qd is None else np.degrees(log.qd)
+    return replace(log, q=np.degrees(log.q), qd=qd)
+
+
+def torques_exchanged(log: Log) -> Log:
+    order = list(range(log.dof))
+    order[1], order[2] = 2, 1
+    return replace(log, tau=log.tau[:, order])
+
+
+def dead_encoder(log: Log) -> Log:
+    q, qd = log.q.copy(), None if log.qd is None else log.qd.copy()
+    q[:, 2] = q[0, 2]
+    if qd is not None:
+        qd[:, 2] = 0.0
+    return replace(log, q=q, qd=qd)
+
+
+def missing_rows(log: Log) -> Log:
+    """Half a second is missing about the middle, at the highest speed there, and stamps go on."""
+    half = len(log) // 2
+    begin = half + int(np.argmax(np.abs(np.gradient(log.q[half : -half // 2], axis=0)).max(axis=1)))
+    rows = np.r_[:begin, begin + round(0.5 * log.rate) : len(log)]
+    qd = None if log.qd is None else log.qd[rows]
+    return replace(log, t=log.t[: len(rows)], q=log.q[rows], qd=qd, tau=log.tau[rows])
+
+
+def fast_stamps(log: Log) -> Log:
+    return replace(log, t=1e-3 * log.t)
+
+
+FURTHER: dict[str, tuple[Callable[[Log], Log], tuple[str, ...], str]] = {
+    "degrees taken for radians": (degrees, ("degrees", "look like deg"), ""),
+    "torques of two joints exchanged": (torques_exchanged, ("exchanged",), "similar loads"),
+    "mounted upside down": (same, ("gravity looks directed",), "the base turns about a vertical axis"),
+    "a dead encoder": (dead_encoder, ("never change",), ""),
+    "half a second of rows is missing": (missing_rows, ("positions jump",), "the robot stood"),
+    "stamps a thousand times too short": (fast_stamps, ("time stamps",), ""),
+}
 OTHERS = {6: lambda: lw.load("puma560"), 7: lambda: lw.load("iiwa14"), 2: lambda: lw.load("two_link")}
-"""Change, words of which one must be said, what makes it invisible in torques where it is."""
 
 
 def recordings(data: Path, names: list[str]) -> dict[str, tuple[lw.Robot, Log]]:
@@ -186,6 +229,8 @@ def changed(name: str, robot: lw.Robot, log: Log) -> tuple[lw.Robot, Log]:
     """The robot that is given and the recording with a fault."""
     if name == "another robot":
         return OTHERS[robot.dof](), log
+    if name == "mounted upside down":
+        return robot.with_gravity(tuple(-x for x in robot.gravity)), log
     if name == "compensated by the file's masses":
         return robot, replace(log, tau=log.tau - robot.gravity_torques(log.q))
     if name == "compensated for gravity":
@@ -193,7 +238,7 @@ def changed(name: str, robot: lw.Robot, log: Log) -> tuple[lw.Robot, Log]:
             warnings.simplefilter("ignore", IdentificationWarning)
             own = identify(robot, log, cutoff=CUTOFF, friction="smooth").robot
         return robot, replace(log, tau=log.tau - own.gravity_torques(log.q))
-    return robot, FAULTS[name][0](log)
+    return robot, (FAULTS | FURTHER)[name][0](log)
 
 
 def judged(words: list[str], wanted: tuple[str, ...]) -> str:
@@ -211,6 +256,7 @@ def main() -> int:
     )
     parser.add_argument("--only", default="ur10e,panda,airbot,lwr4,ur10")
     parser.add_argument("--faults", default="", help="only faults with this text in their names")
+    parser.add_argument("--further", action="store_true", help="six other faults")
     parser.add_argument(
         "--quick", action="store_true", help="a simulated arm, which needs no data, and two faults"
     )
@@ -222,7 +268,8 @@ def main() -> int:
         return 2
     else:
         arms = recordings(given.data, given.only.split(","))
-        faults = {name: each for name, each in FAULTS.items() if given.faults in name}
+        all_faults = FURTHER if given.further else FAULTS
+        faults = {name: each for name, each in all_faults.items() if given.faults in name}
     tally = {"named": 0, "wrong": 0, "silent": 0}
     for arm, (robot, log) in arms.items():
         begin = time.process_time()

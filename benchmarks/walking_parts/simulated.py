@@ -69,6 +69,8 @@ class Body:
 
         spec = mujoco.MjSpec.from_string(self.text)
         spec.option.timestep = STEP
+        # else damping times the step is added to the inertia of every joint: another robot than that of the file
+        spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP
         spec.worldbody.add_geom(
             name="floor",
             type=mujoco.mjtGeom.mjGEOM_PLANE,
@@ -108,7 +110,7 @@ def record(body: Body, seconds: float, seed: int) -> dict[str, np.ndarray]:
     owner = {model.body(name).id: k for k, (name, _, _) in enumerate(body.feet.values())}
     floor = model.geom("floor").id
     kept: dict[str, list[np.ndarray]] = {}
-    weights = motion.weights()
+    weights, before = motion.weights(), None
     for count in range(round((SETTLE + seconds) / STEP)):
         t = count * STEP - SETTLE
         wanted, rate = motion.at(t)
@@ -118,6 +120,7 @@ def record(body: Body, seconds: float, seed: int) -> dict[str, np.ndarray]:
         )
         if t < 0 or count % EVERY:
             mujoco.mj_step(model, data)
+            before = data.actuator_force.copy()
             continue
         mujoco.mj_forward(model, data)
         forces = np.zeros((len(feet), 3))
@@ -134,7 +137,8 @@ def record(body: Body, seconds: float, seed: int) -> dict[str, np.ndarray]:
             "t": np.array([t]),
             "q": data.qpos[7:].copy(),
             "dq": data.qvel[6:].copy(),
-            "tau": data.actuator_force.copy(),
+            # torques are held for a step: about this moment their mean is that of the steps before and after
+            "tau": 0.5 * (data.actuator_force + (data.actuator_force if before is None else before)),
             "base_pos": data.qpos[:3].copy(),
             "base_quat": data.qpos[3:7].copy(),
             "base_vel": data.qvel[:3].copy(),

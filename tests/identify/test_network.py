@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
 import warnings
 
 import numpy as np
@@ -85,6 +88,25 @@ def test_saved_robot_code_and_slopes_have_it(results, tmp_path):
             )
     back = robot.forward_dynamics(q, qd, torques)
     np.testing.assert_allclose(back, qdd, rtol=1e-8, atol=1e-8)
+
+
+def test_the_compiled_c_has_it(results, tmp_path):
+    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    found = results[0]
+    found.write_code(tmp_path / "robot.c")
+    library = tmp_path / "robot.so"
+    command = [compiler, "-std=c99", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "robot.c", "-lm"]
+    subprocess.run(command, check=True)
+    function = ctypes.CDLL(str(library)).inverse_dynamics
+    rng = np.random.default_rng(1)
+    states = rng.normal(size=(3, 30, 2)) * np.array([1.0, 10.0, 100.0])[:, None, None]
+    expected, torques = found.robot.inverse_dynamics(*states), np.zeros((30, 2))
+    for k in range(30):
+        rows = [np.ascontiguousarray(x[k]) for x in states]
+        function(*(ctypes.c_void_p(x.ctypes.data) for x in (*rows, torques[k])))
+    np.testing.assert_array_equal(torques, expected)
 
 
 def test_floating_bases_have_none(arm):

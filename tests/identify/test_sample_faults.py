@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from known_arm import motion
 
-from linkwise.identify import Log
+from linkwise.identify import Log, LogError, identify
 from linkwise.identify.judging.samples import sample_faults
 
 
@@ -49,6 +49,23 @@ def test_each_fault_is_named(arm, log):
     assert "held" in said
     (said,) = sample_faults(arm, replace(log, q=log.q[rows], qd=log.qd[rows], tau=log.tau[rows]))
     assert "50 % of the rows repeat" in said
+
+
+def test_stamps_far_too_short_are_named(arm, log):
+    (said,) = sample_faults(arm, replace(log, t=1e-3 * log.t))  # all of the recording lasts 7.5 ms
+    assert "0.001 times the slopes" in said, said
+    for each in (log, replace(log, qd=None)):
+        with pytest.raises(
+            LogError, match=r"time stamps are 5e-06 s apart, 2e.05 samples a second: too near"
+        ):
+            identify(arm, replace(each, t=1e-3 * log.t))
+
+
+def test_a_jump_that_is_too_small_is_no_wrong_velocity(arm, log):
+    """Slopes across it are far off; ratios of recorded velocities and slopes are those of the other samples."""
+    q = log.q.copy()
+    q[700:, 0] += 0.02 * np.ptp(q[:, 0])
+    assert not [said for said in sample_faults(arm, replace(log, q=q)) if "velocities" in said]
 
 
 def test_held_columns_are_named_and_coarse_ones_are_not(arm, log):

@@ -33,6 +33,7 @@ from linkwise.identify.walking.choosing import (
 from linkwise.identify.walking.contacts import feet_of, jacobians, orthonormal, projected
 from linkwise.identify.walking.conventions import Readings
 from linkwise.identify.walking.observer import BASE, WalkingObserver, floating_base_of, force_basis
+from linkwise.identify.walking.pipeline import choose, widened
 from linkwise.identify.walking.states import WalkingSignals
 
 LEG = 0.4  # [m] a stretched leg of ``four_legs``
@@ -468,6 +469,20 @@ def test_identified_from_noise_and_wrong_flags(found, truth):
     for joint in found.robot.moving_joints[1:]:
         if joint.name.endswith("knee"):  # hips carry so much that their friction is hardly seen
             assert joint.viscous_friction == pytest.approx(0.1, abs=0.03)
+
+
+def test_intervals_allow_for_what_moves_with_the_cutoff(found, truth, walker, logs):
+    """What every step makes wrong in the same way is in no residual; it depends on the frequencies that are used."""
+    known = dict(zip(truth.parameter_labels, truth.parameters.tolist(), strict=True))
+    labels = found.fit.regression.labels
+    true = found.base.combination @ np.array([known.get(label, 0.0) for label in labels])
+    inside = [row.lower <= value <= row.upper for row, value in zip(found.table(), true, strict=True)]
+    assert np.mean(inside) > 0.85
+    choice = choose(walker, logs[:1], found.feet, None, None, {})
+    assert np.median(choice.moved / found.estimate.deviations) > 0.05
+    wide = widened(found.estimate, choice)
+    assert choice.base.base.labels == found.estimate.labels
+    np.testing.assert_allclose(wide.deviations**2, found.estimate.deviations**2 + choice.moved**2, rtol=1e-12)
 
 
 def test_the_saved_robot_is_the_judged_one(found, tmp_path):

@@ -35,6 +35,7 @@ from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.recordings.derivatives import Motion
 from linkwise.identify.recordings.log import Log, as_logs, with_motors
 from linkwise.identify.recordings.signals import Signals, condition
+from linkwise.identify.recordings.units import check_stamps
 from linkwise.identify.result import Identification
 from linkwise.identify.walking.log import WalkingLog, is_floating
 from linkwise.identify.walking.pipeline import identify_walking
@@ -316,6 +317,7 @@ def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
             raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
         if not each.tau.any():
             raise LogError(f"{each.name}: all torques are zero")
+        check_stamps(each, each.name)
 
 
 def _other_size(robot: Robot, scale: float) -> str:

@@ -33,6 +33,11 @@ BLURS = (
     0.1,
 )  # [rad/s or m/s] over which it changes its direction, of laws without a memory
 SATURATE = (0.003, 0.01, 0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
+FALL = (
+    0.3,
+    1.0,
+    3.0,
+)  # [rad/s or m/s] over which friction falls to half; faster falls are seen near rest alone
 WORTH = 0.005  # relative reduction of the squared error from which a term is tried
 COUNTS = 2.0  # of an encoder, over which friction turns over at least: a memory of one count is that of noise
 SLACK = 0.02  # of the least squared error, that a simpler law may cost: with few motions a standard error is large
@@ -51,9 +56,11 @@ DIRECTIONS = (
 FURTHER = (
     Term("load"),
     *(Term("saturating", speed=v) for v in SATURATE),
+    *(Term("stribeck", speed=v) for v in FALL),
 )
-"""No stiffness: what looks like a spring in one region is none in another. No Stribeck friction: motions show little of
-its peak, and at rest, where it is largest, they show nothing."""
+"""No stiffness: what looks like a spring in one region is none in another. Friction that falls with the speed brakes at
+every speed, where a negative coefficient of viscous friction would drive beyond some. No narrow peaks of it: motions
+show little of them, and at rest, where they are largest, they show nothing."""
 
 
 def choose_friction(observer: Observer, prior: np.ndarray, *, strength: float = 1.0) -> Fit:
@@ -132,15 +139,25 @@ def _with_direction(term: Term, by: Term) -> Term:
 
 @dataclass(frozen=True)
 class Law:
-    """Terms of an axis, and squared residuals of every motion as predicted by the others, shape (motions,)."""
+    """Terms of an axis, their coefficients from all motions (terms,), and squared residuals of every motion as
+    predicted by the others, shape (motions,)."""
 
     terms: tuple[Term, ...]
+    values: np.ndarray
     errors: np.ndarray
 
     @property
     def numbers(self) -> int:
         """How many coefficients it has; all directions have one number more."""
         return len(self.terms)
+
+    @property
+    def falls(self) -> bool:
+        """Whether viscous friction would have to be negative: friction falls with the speed."""
+        return any(
+            term.kind == "viscous" and value == 0.0
+            for term, value in zip(self.terms, self.values.tolist(), strict=True)
+        )
 
     @property
     def remembers(self) -> bool:
@@ -211,6 +228,7 @@ class Trials:
             while len(found.terms) < MOST_TERMS:
                 kinds = {term.kind for term in found.terms}
                 others = [_with_direction(term, by) for term in FURTHER if term.kind not in kinds]
+                others = [term for term in others if found.falls or term.kind != "stribeck"]
                 tried = [self.law([*found.terms, term]) for term in others if term in self.terms]
                 possible = [law for law in tried if law is not None]
                 if not possible:
@@ -240,7 +258,7 @@ class Trials:
         others = x[1:]
         along = np.einsum("fi,fi->f", others, rights)
         inside = np.einsum("fi,fij,fj->f", others, grams, others)
-        return Law(tuple(terms), self.squares - 2 * along + inside)
+        return Law(tuple(terms), x[0], self.squares - 2 * along + inside)
 
 
 def _solutions(grams: np.ndarray, rights: np.ndarray, never_negative: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from linkwise.solve import linear
 
 MOVES = 0.02  # part of a joint's largest speed from which it moves
 LIKE = 0.9  # correlation of recorded velocities and slopes from which their ratio is known
+USUAL = 0.98  # share of the slopes that are compared, without the largest
 FACTOR = 1.1  # ratio of both, or its inverse, from which one of them is wrong
 SAME = 1.05  # ratios of joints within this factor of each other are one fault
 CUT_OFF = 0.02  # share of samples at the largest torque, one after the other, from which it was cut off
@@ -87,11 +88,14 @@ def _velocities(robot: Robot, log: Log) -> list[str]:
     """Recorded velocities by the slopes of positions, over some samples so that noise counts little."""
     if log.qd is None or len(log) < 50:
         return []
-    gap = max(1, round(0.02 * (len(log) - 1) / max(log.duration, 1e-9)))
+    wide = round(0.02 * (len(log) - 1) / max(log.duration, 1e-9))
+    gap = max(1, min(wide, len(log) // 200))  # stamps may be far too short
     slope = (log.q[2 * gap :] - log.q[: -2 * gap]) / (log.t[2 * gap :] - log.t[: -2 * gap])[:, None]
     given = log.qd[gap:-gap]
     ratios = {}
     for name, v, s in zip(robot.joint_names, given.T, slope.T, strict=True):
+        usual = np.abs(s) <= np.quantile(np.abs(s), USUAL)  # a single jump has a slope of its own
+        v, s = v[usual], s[usual]
         sizes = np.sqrt((v**2).sum() * (s**2).sum())
         if s.any() and not v.any():
             return [f"velocities of {name} are zero though it moves: nothing was recorded in this column"]

@@ -19,6 +19,7 @@ ALIKE, SURELY = (
     0.7,
     0.95,
 )  # correlation of velocities with slopes of positions: perhaps the same, surely the same
+NEAREST = 2e-5  # [s] no joint is recorded more often
 
 
 def check(log: Log, robot: Robot, layout: Layout, path: str) -> None:
@@ -26,7 +27,7 @@ def check(log: Log, robot: Robot, layout: Layout, path: str) -> None:
     if "position" not in layout.units:
         _positions(log, robot, path)
     if "time" not in layout.units and layout.rate is None:
-        _stamps(log, path)
+        check_stamps(log, path)
     if log.qd is not None and "velocity" not in layout.units:
         _velocities(log, log.qd, robot, path)
     if "torque" not in layout.units and "current" not in layout.units and layout.gains is None:
@@ -52,8 +53,19 @@ def _positions(log: Log, robot: Robot, path: str) -> None:
             )
 
 
-def _stamps(log: Log, path: str) -> None:
+def check_stamps(log: Log, path: str) -> None:
+    """Raise an error where time stamps cannot be seconds.
+
+    Args:
+        log: the recording.
+        path: its name in messages.
+    """
     step = float(np.median(np.diff(log.t)))
+    if step < NEAREST:
+        raise LogError(
+            f"{path}: time stamps are {step:.3g} s apart, {1 / step:.3g} samples a second: too near for seconds; time "
+            "stamps have another unit (say so in the layout: units.time), or the given rate is another one"
+        )
     for unit, factor in (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
         if step > 0.5 and 1e-5 <= step * factor <= 0.1:
             raise LogError(

@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.identify.errors import IdentificationError, LogError
 from linkwise.identify.estimation.base import excitation_of
 from linkwise.identify.estimation.choices import Plain
+from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit
 from linkwise.identify.estimation.friction import Friction, friction_named
@@ -47,6 +48,7 @@ from linkwise.solve.linear import product
 
 LAG_WORTH = 0.02  # of the squared error, by which a lag must lower it
 LAG_LEAST = 5e-4  # [s] smaller ones are not corrected
+AS_GOOD = 1.5  # times the least error, up to which another cut-off says something about parameters
 PASSES = 2  # in which contacts and errors of rows are decided
 
 
@@ -58,6 +60,11 @@ class Reading:
     cutoff: float
     hanging: bool
     error: float
+
+    def like(self, other: Reading) -> bool:
+        """Whether only the cut-off is another one, and it predicts nearly as well."""
+        same = (self.source, self.hanging) == (other.source, other.hanging)
+        return same and self.cutoff != other.cutoff and self.error < AS_GOOD * other.error
 
 
 def walking_logs(robot: Robot, logs: Sequence[Log]) -> list[WalkingLog]:
@@ -86,7 +93,10 @@ def walking_logs(robot: Robot, logs: Sequence[Log]) -> list[WalkingLog]:
 
 @dataclass
 class Choice:
-    """Everything that is decided before the fit: signals, held feet, errors of rows, plain least squares."""
+    """Everything that is decided before the fit: signals, held feet, errors of rows, plain least squares.
+
+    ``moved`` (p,) is how far the parameters of ``base`` move where another cut-off is taken (root mean square).
+    """
 
     robot: Robot
     feet: tuple[Foot, ...]
@@ -97,6 +107,7 @@ class Choice:
     tried: tuple[Plain, ...]
     x: np.ndarray
     scale: np.ndarray
+    moved: np.ndarray
 
     def signals(self, log: WalkingLog) -> WalkingSignals:
         """A recording conditioned as was decided."""
@@ -159,7 +170,7 @@ def choose(
     sources = [s for s in sources_of(robot, logs[0]) if all(s in sources_of(robot, log) for log in logs)]
     if not sources:
         raise LogError("the recordings have no source of the base's acceleration in common")
-    tried: list[tuple[Reading, list[Rows]]] = []
+    tried: list[tuple[Reading, list[Rows], np.ndarray]] = []
     middle = cutoffs[len(cutoffs) // 2]
     for frequency in (middle, *(each for each in cutoffs if each != middle)):
         # the source is chosen at the first cut-off, others are tried with it
@@ -168,17 +179,21 @@ def choose(
             rows = [Rows.of(robot, s, feet, base, most) for s in signals]
             for hanging in _hypotheses(robot, signals, feet):
                 held = [all_held(s, feet, hanging) for s in signals]
-                _, scale = fitted(rows, held, first_scale(robot, signals), 2)
-                tried.append((Reading(source, frequency, hanging, left_out_error(rows, held, scale)), rows))
-    reading, rows = min(tried, key=lambda each: each[0].error)
+                x, scale = fitted(rows, held, first_scale(robot, signals), 2)
+                tried.append(
+                    (Reading(source, frequency, hanging, left_out_error(rows, held, scale)), rows, x)
+                )
+    reading, rows, own = min(tried, key=lambda each: each[0].error)
+    others = [x - own for each, _, x in tried if each.like(reading)]
     signals = [r.signals for r in rows]
     held = [all_held(s, feet, reading.hanging) for s in signals]
     x, scale = fitted(rows, held, first_scale(robot, signals))
     plain = tuple(
         Plain(f"smooth, {each.source}", each.cutoff, Lag(), each.error)
-        for each, _ in sorted(tried, key=lambda each: each[0].error)
+        for each, _, _ in sorted(tried, key=lambda each: each[0].error)
     )
-    choice = Choice(robot, feet, base, reading, options, Lag(), plain, x, scale)
+    moved = np.sqrt(np.mean(np.square(others), axis=0)) if others else np.zeros_like(own)
+    choice = Choice(robot, feet, base, reading, options, Lag(), plain, x, scale, moved)
     for _ in range(PASSES):
         held = [choice.held(s).held for s in signals]
         choice.x, choice.scale = fitted(rows, held, choice.scale)
@@ -248,7 +263,7 @@ def identify_walking(
     base = floating_base_of(robot, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
-    estimated = chosen(independent)
+    estimated = widened(chosen(independent), choice)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
     reduction = reduce(
@@ -278,6 +293,21 @@ def identify_walking(
         scale=choice.scale,
         plain_fits=(Competitor("smooth", choice.reading.cutoff, plain),),
     )
+
+
+def widened(estimated: Estimate, choice: Choice) -> Estimate:
+    """The estimate with the error of a model that contacts, rolling feet and noise of the base make wrong.
+
+    Residuals do not show all of it: what is wrong in the same way in every step shifts the estimate. It depends on the
+    frequencies that are used, so how far the estimate moves with the cut-off is added to its deviations.
+
+    Args:
+        estimated: of the base parameters.
+        choice: what was decided before.
+    """
+    moved = dict(zip(choice.base.base.labels, choice.moved.tolist(), strict=True))
+    added = np.array([moved.get(label, 0.0) for label in estimated.labels])
+    return replace(estimated, covariance=estimated.covariance + np.diag(added**2))
 
 
 def _observer(choice: Choice, logs: Sequence[WalkingLog]) -> WalkingObserver:
