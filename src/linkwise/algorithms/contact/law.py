@@ -160,7 +160,10 @@ def step(
         turning = _turning(links, axes.frames, scene.candidates, touches)
         patches = _patches(links, axes.frames, scene.candidates, touches)
         own = bias[: 3 * contacts]
-        problem = Touching(M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches)
+        lifts = not scene.held and all(_lifts(links, each) for each in scene.candidates)
+        problem = Touching(
+            M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches, lifts
+        )
         is_held = bool(scene.held) or links.coupled
         few = carried.reduced(links, axes.frames, scene.candidates, problem, is_held)
         p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
@@ -189,6 +192,11 @@ def step(
         [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
         residual,
     )
+
+
+def _lifts(links: Mechanism, candidate: Candidate) -> bool:
+    """Whether a candidate touches the ground alone and a floating link carries it."""
+    return candidate.other is None and any(links[k].floating for k in candidate.axes_of(links))
 
 
 def _inertia_and_torques(
