@@ -11,7 +11,7 @@ from linkwise.algorithms.contact import carried, effort, law
 EDGE, GRIP, STEP = 0.04, 20.0, 0.002
 
 
-def grip(arm_name: str, weight: float = 0.1):
+def grip(arm_name: str, weight: float = 0.1, **turning: float):
     """(scene of an arm with two fingers and a cube between them, positions, stiffness of the arm's PD law)."""
     arm = lw.load(arm_name)
     tip = arm.links[-1].name
@@ -29,7 +29,7 @@ def grip(arm_name: str, weight: float = 0.1):
         )
     robot = lw.Robot("grip", links, joints).with_contacts(pads)
     cube = lw.Body.box((EDGE, EDGE, EDGE), mass=weight, name="cube", friction=0.8)
-    touching = [lw.Contact(f"{side}_finger", "cube") for side in ("left", "right")]
+    touching = [lw.Contact(f"{side}_finger", "cube", **turning) for side in ("left", "right")]
     scene = lw.Scene([robot, cube], contacts=touching)
     q, n = scene.neutral.copy(), robot.dof
     q[: n - 2] = np.random.default_rng(1).uniform(0.2, 0.6, n - 2)
@@ -83,8 +83,9 @@ def test_grips_that_are_kicked_converge_and_do_not_creep(arm, weight):
         assert np.median(slip) < 1e-9
 
 
-def test_reduced_coordinates_have_the_same_contact_velocities_and_mobility():
-    scene, q, _ = grip("panda")
+@pytest.mark.parametrize("turning", [{}, {"torsional_friction": 0.005, "rolling_friction": 0.001}])
+def test_reduced_coordinates_have_the_same_contact_velocities_and_mobility(turning):
+    scene, q, _ = grip("panda", **turning)
     setting = scene.contact_setting({})
     links, parts = setting.links(), law.scene_of(scene)
     rng = np.random.default_rng(2)
@@ -111,8 +112,15 @@ def test_reduced_coordinates_have_the_same_contact_velocities_and_mobility():
     assert len(smaller.M) == 8  # two fingers and the cube relative to the hand; no joint of the arm
     M, S = (np.array([[float(np.ravel(x)[0]) for x in row] for row in part.M]) for part in (problem, smaller))
     J, Y = (
-        np.array([[float(np.ravel(x)[0]) for x in row] for row in part.rows]) for part in (problem, smaller)
+        np.array(
+            [
+                [float(np.ravel(x)[0]) for x in row]
+                for row in (*part.rows, *(row for each in part.turning for row in each.rows))
+            ]
+        )
+        for part in (problem, smaller)
     )
+    assert len(J) == len(Y) >= (48 if turning else 24)
     v = rng.normal(size=len(M))
     relative = np.array([float(np.ravel(x)[0]) for x in restricted(list(v))])
     np.testing.assert_allclose(Y @ relative, J @ v, atol=1e-12 * np.abs(J @ v).max())

@@ -266,3 +266,38 @@ def test_where_inertia_cannot_vanish_only_round_off_counts():
     lost = floors(mechanism_of(elbow(0.0, 1.4e2 * eps)[0]))
     assert lost[0] == pytest.approx(1.5 * 100.0 * eps)
     assert singularity.may_be_singular(mechanism_of(elbow(0.0, 1.4e2 * eps)[0]))
+
+
+def test_slides_below_a_turning_body_cannot_lose_their_inertia():
+    """The bound of a planar base and of a single slide is below the axis inertia of random states, and near it in the
+    worst; slides that are not at right angles to each other or to the body's axis have none."""
+    rng = np.random.default_rng(5)
+
+    def cart(axes):
+        com = rng.normal(size=3) * 0.3
+        links = [lw.Link("base"), *(lw.Link(f"slide {k}") for k in range(len(axes) - 1))]
+        links += [
+            lw.Link("body", lw.Inertia.from_com(rng.uniform(1, 5), com, rng.uniform(0.01, 0.02, 3))),
+            lw.Link("tip", lw.Inertia.from_com(0.01, (0.0, 0.0, 0.1), (1e-4, 1e-4, 1e-4))),
+        ]
+        kinds = ["prismatic"] * (len(axes) - 1) + ["continuous", "continuous"]
+        joints = [
+            lw.Joint(f"j{k}", kind, links[k].name, links[k + 1].name, axis=axis)
+            for k, (kind, axis) in enumerate(zip(kinds, [*axes, (0, 1, 0)], strict=True))
+        ]
+        return lw.Robot("cart", links, joints)
+
+    x, y, z = np.eye(3)
+    for axes in ((x, y, z), (z, x, y), (x, z)):
+        for _ in range(3):
+            robot = cart(axes)
+            links = mechanism_of(robot).original
+            assert not singularity.may_be_singular(links)
+            M = robot.mass_matrix(robot.random(rng, 2000))
+            for k in range(len(axes) - 1):
+                least = (1.0 / np.linalg.inv(M[:, k:, k:])[:, 0, 0]).min()
+                bound = singularity._carried_mass(links, links[k])
+                assert 0.0 < bound <= least * (1.0 + 1e-9)
+                assert least < 1.2 * bound + 0.02
+    for axes in ((x, x, z), (x, y, x), (x, x + y, z)):
+        assert singularity.may_be_singular(mechanism_of(cart([a / np.linalg.norm(a) for a in axes])))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import INPUTS, random_function, states
 
-from linkwise.compiler.ir import interpret, operations
+from linkwise.compiler.ir import interpret, operations, rules
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.ir.rules import RULES, Rule, _applied, _by_operation, simplify, total_cost
@@ -205,3 +205,12 @@ def test_labels_of_formulas_have_indices_where_there_are_several():
 
     assert _label("tau", (), 0) == "\\tau"
     assert _label("tau", (2,), 0) != _label("tau", (2,), 1) != "\\tau"
+
+
+def test_a_program_that_costs_nothing_takes_one_pass(monkeypatch):
+    passes = []
+    run = rules._Pass.run
+    monkeypatch.setattr(rules._Pass, "run", lambda made: passes.append(1) or run(made))
+    x, y = Graph().inputs("x", 2)
+    assert [node.value for node in simplify([y, x, y])] == [("x", 1), ("x", 0), ("x", 1)]
+    assert len(passes) == 1

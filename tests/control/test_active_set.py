@@ -1,7 +1,7 @@
 """The active-set method of ``solve.active_set`` on random programmes: optimality by an independent check."""
 
 import numpy as np
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import lsq_linear, minimize, nnls
 
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.limited import Programme, Rows
@@ -148,6 +148,41 @@ def test_a_step_without_a_candidate_changes_nothing_whatever_multipliers_are():
         solver._step(0.0)
         for was, now in zip(before, (solver.x, solver.u, solver.used, solver.B), strict=True):
             np.testing.assert_array_equal(np.array(now, float), was)
+
+
+def test_firm_rows_are_kept_and_boxes_give_way():
+    """With ``Rows.firm`` the first bounds are kept, boxes have two sides, and what these are exceeded by where rows
+    contradict them is the least there is, as squares."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows = Rows(4, 0, (), 2, (), 2)
+        A, S = rng.normal(size=(6, 4)), rng.normal(size=(2, 4))
+        P, p = A.T @ A, A.T @ rng.normal(size=6) * 3.0
+        boxes = np.concatenate([rng.uniform(-0.1, 0.4, 4), rng.uniform(0.2, 0.6, 4)])  # upper, −lower
+        for wide in (True, False):  # what rows ask for can be had within the boxes, or not
+            middle = S @ (0.5 * (boxes[:4] - boxes[4:])) + (0.0 if wide else 3.0)
+            limits = np.concatenate([boxes, middle + 0.1, 0.1 - middle])
+            x, chosen, residual = solved(rows, P, p, S, limits, 30)
+            if wide:
+                assert residual < 1e-7
+                check_sides = np.vstack([np.eye(4), -np.eye(4), S, -S])
+                assert (check_sides @ x - limits < 1e-7).all()
+                active = chosen > 0.5
+                _, left = (
+                    nnls(check_sides[active].T, -(P @ x + p)) if active.any() else (0, abs(P @ x + p).max())
+                )
+                assert left < 1e-6 * (1.0 + np.abs(p).max())
+                continue
+            assert (np.abs(S @ x - middle) <= 0.1 + 1e-4).all()
+            missed = np.sum(np.maximum(np.concatenate([x, -x]) - boxes, 0.0) ** 2)
+            least = minimize(
+                lambda y, b=boxes: np.sum(np.maximum(np.concatenate([y, -y]) - b, 0.0) ** 2),
+                x,
+                method="SLSQP",
+                constraints=[{"type": "ineq", "fun": lambda y, m=middle, S=S: 0.1 - np.abs(S @ y - m)}],
+                options={"ftol": 1e-14, "maxiter": 300},
+            ).fun
+            assert missed < least * (1.0 + 1e-3) + 1e-9, (seed, missed, least)
 
 
 def test_the_residual_is_the_largest_of_all_conditions():

@@ -420,3 +420,51 @@ def test_a_round_foot_rolls():
         for side in (1.0, -1.0)
     ]
     np.testing.assert_allclose(-np.array(wanted), (rates[0] - rates[1]) / (2.0 * h), rtol=0.0, atol=1e-6)
+
+
+class ByTorques(control.WholeBody):
+    """Torques as unknowns, as for robots that stand."""
+
+    by_accelerations = False
+
+
+def test_accelerations_and_torques_as_unknowns_have_the_same_solution():
+    """Two formulations of one problem: torques as boxes and accelerations as rows, and the other way around; with and
+    without torque limits, limits of motion and distances, some of them active, and where they contradict."""
+    seen: set[str] = set()
+    cases = [
+        ("fixed", {}, 8.0, 0),
+        ("planar", {"torque": False, "velocity": 0.205, "position": False}, 3.0, 0),
+        ("fixed", {"torque": 2.0, "velocity": 0.21}, 20.0, 1),
+        ("fixed", {"torque": 6.0, "velocity": False, "position": False}, 8.0, 0),
+        ("planar", {"torque": False, "velocity": False, "position": False}, 1.0, 0),
+    ]
+    for seed, (base, limits, size, apart) in enumerate(cases):
+        robot = legged(60 + seed, legs=2, joints=2, base=base)
+        tasks = [control.PointTask("foot0"), control.CenterOfMassTask(), control.PostureTask(weight=0.05)]
+        near = (
+            [control.Separation("foot0", [(0, 0, 0), (0, 0, 0.05)], "foot1", [(0, 0, 0), (0, 0, 0.05)])]
+            if apart
+            else []
+        )
+        chosen = control.MotionLimits(ahead=False, **limits)
+        laws = [
+            kind(robot, tasks, chosen, separations=near, iterations=30)
+            for kind in (control.WholeBody, ByTorques)
+        ]
+        for number in range(2):
+            given = state(laws[0], 10 * seed + number, size)
+            own, other = (on_numbers(law, *given) for law in laws)
+            label = (seed, number)
+            scale = np.abs(other["tau"]).max() + 1.0
+            np.testing.assert_allclose(own["tau"], other["tau"], atol=1e-6 * scale, err_msg=str(label))
+            for name in ("qdd", "errors"):
+                scale = np.abs(other[name]).max() + 1.0
+                np.testing.assert_allclose(own[name], other[name], atol=1e-6 * scale, err_msg=str(label))
+            names = [
+                {law.limit_names[k] for k in np.flatnonzero(found["active"])}
+                for law, found in zip(laws, (own, other), strict=True)
+            ]
+            assert names[0] == names[1], label
+            seen |= {name.split(" ", 1)[1].rsplit(" ", 1)[0].split(" ")[0] for name in names[0]}
+    assert {"torque", "motion"} <= seen

@@ -438,6 +438,8 @@ def test_a_safe_stop_brings_the_arm_to_rest():
         mode: entries(robot, ["safe_stop"], Options(stop=mode, stop_time=0.4, torque_limits=(60.0, 30.0)))[0]
         for mode in ("hold", "ramp")
     }
+    assert "end with the torques that hold it" in made["hold"].summary
+    assert "end with no torques" in made["ramp"].summary
     broken = np.full(2, np.nan)
     for feedback in (1.0, 0.0):
         q, qd, h = at, speed, 1e-3

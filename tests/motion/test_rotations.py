@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkwise import motion
+from linkwise.motion.kinematics.rotations import check_poses
 
 
 @given(st.lists(st.floats(-1, 1), min_size=3, max_size=3), st.floats(0, np.pi))
@@ -48,3 +49,19 @@ def test_zyz_is_z_then_y_then_z():
     np.testing.assert_allclose(motion.zyz_angles(R), np.radians([45, 60, 90]))
     np.testing.assert_allclose(R[:, 2], [np.sin(np.pi / 3) * np.cos(np.pi / 4)] * 2 + [0.5])
     np.testing.assert_allclose(R[2], [0.0, np.sin(np.pi / 3), 0.5], atol=1e-15)
+
+
+def test_every_entry_of_a_rotation_is_checked():
+    """Scaled, sheared and mirrored poses are refused, whichever entry is wrong and wherever in a batch."""
+    poses = np.tile(np.eye(4), (5, 1, 1))
+    check_poses("poses", poses)
+    for i in range(3):
+        for j in range(3):
+            wrong = poses.copy()
+            wrong[3, i, j] += 1e-3
+            with pytest.raises(ValueError, match="poses"):
+                check_poses("poses", wrong)
+        wrong = poses.copy()
+        wrong[1, i, i] = -1.0
+        with pytest.raises(ValueError, match="poses"):
+            check_poses("poses", wrong)

@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise import motion
 from linkwise.motion.shortest_time import optimal_timing, reachability
+from linkwise.motion.shortest_time.optimal_jerk import Smooth
 
 RNG = np.random.default_rng(19)
 PUMA = lw.load("puma560")
@@ -162,6 +163,20 @@ def test_jerk_is_limited_and_the_time_nearly_that_of_the_closed_form(arm):
     rates = (found.at(inside + 1e-6).qdd - found.at(inside - 1e-6).qdd) / 2e-6
     np.testing.assert_allclose(found.jerk(inside), rates, atol=1e-3)
     np.testing.assert_allclose(found.at([0.0, found.duration]).qdd, 0.0, atol=1e-9)
+
+
+def test_a_stretch_between_two_rests_follows_its_part_of_the_path():
+    """r(ξ) from the first cell to the last one of the stretch, with its own derivatives."""
+    cells = motion.time_optimal(PUMA, WAYS[0], torque=TORQUE, cells=24).cells
+    first, last = 7, 19
+    stretch, xi, h = Smooth(cells, first, last), np.linspace(0.03, 0.97, 40), 1e-5
+    ends = np.array([0.0, 1.0])
+    begin, end = (cells.at(np.array([k]), np.array([rho])).q[0] for k, rho in ((first, 0.0), (last - 1, 1.0)))
+    np.testing.assert_allclose(stretch.at(ends)[0], [begin, end], atol=1e-12)
+    _, one, two, _ = stretch.at(xi)
+    after, before = stretch.at(xi + h), stretch.at(xi - h)
+    np.testing.assert_allclose((after[0] - before[0]) / (2 * h), one, atol=1e-6 * np.abs(one).max())
+    np.testing.assert_allclose((after[1] - before[1]) / (2 * h), two, atol=1e-4 * np.abs(two).max())
 
 
 def test_jerk_with_friction_and_way_points():

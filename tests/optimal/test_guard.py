@@ -4,7 +4,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.optimal import Predictive, reaching
-from linkwise.optimal.predictive.braking import BRAKING_SHARE, SLACK, SPEED_SHARE
+from linkwise.optimal.predictive.braking import BRAKING_SHARE, SLACK, SPEED_SHARE, stop_rate
 from linkwise.optimal.predictive.guard import AS_PLANNED, BRAKED, LIMITED, Bounds, Guard, finite_torques
 from linkwise.optimal.predictive.watching import Memory
 from linkwise.simulate.loop import step_kernel
@@ -166,3 +166,32 @@ def test_joints_move_as_under_the_critically_damped_law():
             tau = law(k * period, x, v)
             for _ in range(2):
                 x, v = step(x, v, tau, np.array([0.5 * period]))
+
+
+def test_the_stop_is_the_fastest_that_the_torques_allow():
+    """q̈ = −k q̇ needs bias − k M q̇: within all limits, and at one of them unless the period alone decides."""
+    rng, decided = np.random.default_rng(9), 0
+    for _ in range(200):
+        n = int(rng.integers(1, 7))
+        half, v = rng.normal(size=(n, n)), rng.normal(size=n)
+        M, most = half @ half.T + 0.1 * np.eye(n), rng.uniform(0.5, 20.0, n)
+        bias = rng.uniform(-0.9, 0.9, n) * most
+        given = M.tolist(), bias.tolist(), v.tolist()
+        k, fastest = (
+            float(stop_rate(*given, (-size * most).tolist(), (size * most).tolist(), 1e-3, range(n)))
+            for size in (1.0, 1e9)
+        )
+        room = most - np.abs(bias - k * (M @ v))
+        assert k > 0.0
+        assert room.min() > -1e-9
+        assert k <= fastest
+        decided += room.min() < 1e-9
+        assert room.min() < 1e-9 or k == fastest
+    assert decided > 50
+
+
+def test_joints_without_limits_have_none():
+    numbers = Bounds.of(lw.load("ur10e"), position=False, velocity=False).numbers()
+    assert (numbers["lowest"] < -1e6).all()
+    assert (numbers["highest"] > 1e6).all()
+    assert all(np.isfinite(each).all() for each in numbers.values())

@@ -90,3 +90,16 @@ def test_the_error_of_the_split_is_proportional_to_the_period(robot):
     assert errors[2] / errors[1] == pytest.approx(2, rel=0.25)
     late = split_error(robot, move, 1 / 50, latency=1 / 50).max()
     assert late > 1.5 * split_error(robot, move, 1 / 50).max()
+
+
+def test_errors_of_the_split_are_relative_to_each_joints_largest_torque():
+    robot = lw.load("puma560")
+    move = motion.quintic(np.zeros(6), np.full(6, 0.4), 1.0)
+    samples = move.sampled(200.0)
+    exact = robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)
+    found = split_torques(robot, move, samples.t, 0.02, latency=0.01)
+    assert np.abs(exact).max() > 2.0
+    np.testing.assert_allclose(
+        split_error(robot, move, 0.02, latency=0.01, rate=200.0) * np.abs(exact).max(axis=0),
+        np.abs(found - exact).max(axis=0),
+    )

@@ -17,15 +17,22 @@ def rod(length: float, mass: float) -> Inertia:
     return Inertia.from_com(mass, (length / 2, 0.0, 0.0), (1e-4, across, across))
 
 
-def four_bar() -> Robot:
-    """Crank, coupler and rocker; the loop is closed by a point, one row of which is redundant in the plane."""
+def four_bar(tilt: float = 0.0) -> Robot:
+    """Crank, coupler and rocker; the loop is closed by a point, one row of which is redundant in the plane. The axis of
+    the rocker may be tilted [rad], as numbers of files are rounded."""
     links = [
         Link("base"), Link("crank", rod(0.2, 0.5)), Link("coupler", rod(0.5, 1.0)), Link("rocker", rod(0.4, 0.8))
     ]  # fmt: skip
     joints = [
         Joint("crank", "revolute", "base", "crank"),
         Joint("coupler", "revolute", "crank", "coupler", Transform.from_rpy((0.2, 0.0, 0.0))),
-        Joint("rocker", "revolute", "base", "rocker", Transform.from_rpy((0.5, 0.0, 0.0))),
+        Joint(
+            "rocker",
+            "revolute",
+            "base",
+            "rocker",
+            Transform.from_rpy((0.5, 0.0, 0.0), (tilt, 0.7 * tilt, 0.0)),
+        ),
     ]
     loop = lw.Point("coupler", "rocker", position=(0.4, 0.0, 0.0), offset=(0.5, 0.0, 0.0), name="the loop")
     robot = Robot("four_bar", links, joints, gravity=(0.0, -9.81, 0.0))
@@ -75,6 +82,15 @@ def test_without_stabilization_errors_grow_and_the_loop_is_named(linkage, start)
     (broken,) = found.unmet
     assert broken.constraint == "the loop"
     assert broken.by > 1e-4
+
+
+@pytest.mark.parametrize("tilt", [1e-9, 1e-7, 1e-6, 1e-5])
+def test_loops_of_rounded_numbers_move_as_exact_ones(linkage, start, tilt):
+    """Axes that are not quite parallel would lock the loop: less than what it fails to close by is redundant."""
+    qd = np.linalg.svd(linkage.constraint_jacobian(start))[2][-1]
+    exact = linkage.forward_dynamics(start, qd, [0.3, 0.0, 0.0])
+    found = four_bar(tilt).forward_dynamics(start, qd, [0.3, 0.0, 0.0])
+    np.testing.assert_allclose(found, exact, atol=1e-6 * np.abs(exact).max())
 
 
 def test_each_loop_and_robot_that_is_not_kept_is_told_with_its_worst_row():

@@ -52,6 +52,7 @@ CASES = {
 def test_quantiles(name):
     stats = pytest.importorskip("scipy.stats")
     parameters, known = CASES[name]
+    assert fault(name, parameters) is None
     u = (np.arange(999) + 1.0) / 1000
     found = kernel_of(lambda x: DISTRIBUTIONS[name].quantile(x, *parameters))(u[:, np.newaxis])
     assert np.allclose(found, known(stats).ppf(u), rtol=1e-12, atol=1e-12)

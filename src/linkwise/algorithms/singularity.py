@@ -3,7 +3,8 @@
 Every method that divides by an axis inertia D compares it with the largest inertia its links could show about the
 joint, the size of the terms that D is computed from. The bound is a constant of the robot, so the test costs no
 arithmetic. D is at least the rotor inertia plus what the joint's own link has about the axis, provided that no link's
-inertia is negative in any direction. So there are three cases:
+inertia is negative in any direction. A slide, or two, that carry a link which turns have a bound from its mass. So
+there are three cases:
 
 * that sum is positive and large beside round-off: D cannot vanish, and there is no test;
 * it is positive, but D might be lost in the round-off of larger terms: D must exceed that;
@@ -54,7 +55,9 @@ def _floors(links: Mechanism) -> list[Any]:
     found: list[JointValue] = []
     for link, sizes in zip(links, largest_inertias(links), strict=True):
         floors: list[Scalar] = []
-        for axis, own in zip(link.axes, own_pivots(link), strict=True):
+        carried = _carried_mass(links, link)
+        for axis, alone in zip(link.axes, own_pivots(link), strict=True):
+            own = max(alone, carried)
             size = sizes[0] if axis.turns else sizes[1]
             if not bounded:
                 floors.append(RELATIVE_FLOOR * size)
@@ -76,6 +79,25 @@ def own_pivots(link: MovingLink) -> list[float]:
         if len(link.axes) > 1 and D > 0.0:
             left = _less(left, column, D)
     return pivots
+
+
+def _carried_mass(links: Mechanism, link: MovingLink) -> float:
+    """The least axis inertia of a slide that carries one link which turns, directly or by a second slide at right
+    angles to both, as in a planar base: m I/(I + m r²), with the inertia I about the parallel through the centre of
+    mass and its distance r. 0 for all other joints."""
+    carried = [link]
+    while not carried[-1].turns and len(carried[-1].children) == 1 and len(carried) < 3:
+        carried.append(links[carried[-1].children[0]])
+    last = carried[-1]
+    if link.turns or not last.turns or last.free:
+        return 0.0
+    right = [carried[1].twist.c, carried[2].twist.c, carried[1].offset.c] if len(carried) == 3 else []
+    if any(abs(cosine) > 1e-9 for cosine in right):
+        return 0.0
+    m, h, I = last.inertia
+    if not (m > 0.0 and I.zz > 0.0):
+        return 0.0
+    return max(m * (I.zz - (h.x * h.x + h.y * h.y) / m) / I.zz, 0.0)
 
 
 def _less(P: ArticulatedInertia, u: Spatial, D: float) -> ArticulatedInertia:

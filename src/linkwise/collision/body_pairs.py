@@ -29,6 +29,7 @@ from linkwise.robot.robot import Robot
 
 POSTURES = 1024  # random ones that show what touches
 LOOKED_AT = 256  # of them in which small spheres are compared
+FIRST = 64  # of these; the rest only where some pair of groups touches often in them
 CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
 FAR_APART = 0.1  # [m] usual distances are not looked at above this
 MOST_DIVIDED = 40  # spheres, those that touch most often
@@ -180,8 +181,12 @@ class _Postures:
     def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
         """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
         divided is its own group, with a number below 0."""
-        gap, numbers = self._group_gaps(pairs, first, second, slice(LOOKED_AT))
-        often = (gap < 0.0).mean(axis=0) >= OFTEN
+        gap, numbers = self._group_gaps(pairs, first, second, slice(FIRST))
+        hits = (gap < 0.0).sum(axis=0)
+        if (hits + LOOKED_AT - FIRST >= OFTEN * LOOKED_AT).any():  # else none can touch often enough
+            gap, numbers = self._group_gaps(pairs, first, second, slice(FIRST, LOOKED_AT))
+            hits += (gap < 0.0).sum(axis=0)
+        often = hits >= OFTEN * LOOKED_AT
         return SmallPairs(
             ((numbers[0][i], numbers[1][k]) for i, k in np.argwhere(often).tolist()), often.size
         )

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.ir import interpret
+from linkwise.compiler.ir.expand import expand
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.program import Program
-from linkwise.compiler.ir.sincos import CONSTANTS, expand
+from linkwise.compiler.ir.sincos import CONSTANTS
 
 _ANGLES = (0.4, 2.3, -2.9, 5.2)
 """At which the value of a group is compared with sine and cosine [rad]: one in each quadrant."""

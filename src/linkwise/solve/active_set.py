@@ -6,14 +6,14 @@ multiplier would become negative first, takes that one out of it. So it needs ab
 active in the end, and a step is some products of a matrix and a vector, where a step of an interior-point method is a
 factorisation. A step always has the same operations: what is chosen is a vector of zeros and a one.
 
-Inequalities are exceeded by u / SOFT, bounds in units of their rows, boxes not at all: multipliers u of active ones
-solve (A P⁻¹ Aᵀ + C) u = …, with C of 1/SOFT on the diagonal. B, the inverse of this matrix, changes by a rank of one
-when an inequality enters or leaves. Active normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
+Inequalities are exceeded by u / SOFT, bounds in units of their rows, boxes not at all (with ``Rows.firm`` boxes are
+exceeded, and the first bounds are not): multipliers u of active ones solve (A P⁻¹ Aᵀ + C) u = …, with C of 1/SOFT on
+the diagonal. B, the inverse of this matrix, changes by a rank of one when an inequality enters or leaves. Active
+normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -30,15 +30,11 @@ from linkwise.language import (
     variable,
     zeros,
 )
-from linkwise.scalar import Scalar, all_of, sqrt, where
+from linkwise.scalar import Scalar, all_of, where
+from linkwise.solve.cost_factors import COSTLESS, SHARING, CostFactors
 from linkwise.solve.factors import largest
-from linkwise.solve.limited import STIFF, Rows, unit_scale
+from linkwise.solve.limited import STIFF, Rows
 
-SINGULAR = 1e-12
-"""Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of hips
-and wrists differ by factors of 10⁸."""
-SHARING = 1e-10
-"""Added to the diagonal, whose mean is 1, of unknowns without a box, which have no cost."""
 SOFT, SHARED_SOFT = 1e4, 1e6
 """Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
 not contradict. In units of P's mean diagonal. More of it leaves nothing of B's digits where they contradict: with 10⁶
@@ -48,15 +44,11 @@ REFINEMENTS, SHARED_REFINEMENTS = 4, 8
 """After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, ..."""
 REFINED = 1e-12
 """... and none after one that moves unknowns by less than this, of their size, from 1 on."""
-COSTLESS = 1e-12
-"""Diagonal entry of P, whose mean is 1, below which no task depends on a motor."""
-NOTHING = 1e-16
-"""Added for motors that no task depends on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
 CONTRADICTING = 1e-6
 """Of the size of a limit, from 1 on: limits that are exceeded by more in the end contradict each other."""
-BLOCKS = (8, 16, 32)
+BLOCKS = (4, 8, 16, 32)
 """Slots up to these numbers are computed together; those after them only where so many are used."""
 AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
@@ -98,22 +90,23 @@ class ActiveSet:
         N = rows.unknowns
         self.soft, self.stiff = soft or (SHARED_SOFT if rows.others else SOFT), stiff
         self.facets, self.runs = rows.each_facet(), self._runs()
+        self.boxes_alone = not rows.bounds and not self.facets
         self.first_facet = rows.boxes - len(rows.unlimited)
         self.first_bound = self.first_facet + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
         # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict.
         self.slots = min(self.candidates, 4 * -(-steps // 6))
         self._read_limits(limits)
-        self._factorise()
+        self.cost = CostFactors(P, p, rows)
         self.bound_give = self._softness()
-        self.rest = self._halved(elementwise(lambda v: -v, self.p))
-        self.x = self._solved(self.rest)
+        self.rest = self.cost.halved(elementwise(lambda v: -v, self.p))
+        self.x = self.cost.solved(self.rest)
         slots, K = self.slots, self.candidates
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
         self.excess, self.chosen, self.shift = empty(K), zeros(K), zeros(N)
         self.along = empty(max(1, rows.bounds + rows.forces))
-        self.moved, self.narrowed = zeros(max(1, rows.bounds)), zeros(max(1, rows.bounds))
+        self.moved, self.narrowed = zeros(max(1, rows.movable)), zeros(max(1, rows.movable))
         self.own, self.pending, self.over = variable(0.0), variable(0.0), variable(0.0)
         self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
@@ -163,80 +156,40 @@ class ActiveSet:
         """Half width of every candidate, with the tolerance, and the middle of bounds."""
         r, first = self.rows, self.first_bound
         self.middle, self.half = empty(max(1, r.bounds)), empty(self.candidates)
+        self.box_middle = None if r.firm is None else zeros(r.boxes)
         for start, end, at in self.runs:
             for i in span(start, end):
-                self.half[i + (at - start)] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
+                if self.box_middle is None:
+                    self.half[i + (at - start)] = h[i] * (1.0 + TOLERANCE) + TOLERANCE
+                else:
+                    self.box_middle[i], self.half[i + (at - start)] = _interval(h[i], h[r.boxes + i])
         for k, (number, _, _) in enumerate(self.facets):
             self.half[self.first_facet + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
         for i in span(r.bounds):
-            upper, lower = h[r.moving + i], h[r.moving + r.bounds + i]
-            self.middle[i] = 0.5 * (upper - lower)
-            half = larger(0.5 * (upper + lower), 0.0)
-            self.half[first + i] = half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
-
-    def _factorise(self) -> None:
-        """P scaled to a mean diagonal of one, P = Uᵀ D U with ones on the diagonal of U, and 1/√D. Unknowns without
-        a box have no cost: their part of P is ``SHARING`` on the diagonal."""
-        P, N = self.P, self.rows.boxes
-        total = variable(0.0)
-        for i in span(N):
-            total += P[i, i]
-        self.scale = unit_scale(N, total.value)
-        for i in span(N):
-            for j in span(N, parallel=True):
-                P[i, j] = P[i, j] * self.scale
-        for i in span(N):
-            self.p[i] = self.p[i] * self.scale
-            P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
-        self.U, self.root = empty(N, N), empty(self.rows.unknowns)
-        for i in span(N, self.rows.unknowns):
-            self.root[i] = 1.0 / math.sqrt(SHARING)
-        raw = empty(N, N)
-        for i in span(N):
-            for j in span(i, N, parallel=True):
-                total = variable(P[i, j])
-                for k in span(i):
-                    total -= self.U[k, i] * raw[k, j]
-                raw[i, j] = total.value
-            self.root[i] = 1.0 / sqrt(raw[i, i])
-            inverse = self.root[i] * self.root[i]
-            for j in span(i + 1, N, parallel=True):
-                self.U[i, j] = raw[i, j] * inverse
+            self.middle[i], self.half[first + i] = _interval(h[r.moving + i], h[r.moving + r.bounds + i])
 
     def _softness(self) -> Any:
         """What bounds are exceeded by for a multiplier of one, without facets in the units of their rows: accelerations
         of a light wrist are many times its torques, and rows that are stiffer by many digits leave none of B's."""
-        if self.rows.others or self.rows.facets or not self.rows.bounds:
+        if self.boxes_alone:  # which cannot contradict each other
+            return 0.0
+        firm = self.rows.firm
+        soft_rows = self.rows.bounds - (firm or 0)
+        soft_boxes = 0 if firm is None else self.first_facet
+        if self.rows.others or self.rows.facets or not soft_rows + soft_boxes:
             return 1.0 / self.soft
         N, total = self.rows.boxes, variable(0.0)
         inverse = empty(N)
         for j in span(N):
             known = self.P[j, j] > COSTLESS
             inverse[j] = where(known, 1.0 / where(known, self.P[j, j], 1.0), 0.0)
-        for i in span(self.rows.bounds):
+        for i in span(firm or 0, self.rows.bounds):
             for j in span(N):
                 total += self.S[i, j] * self.S[i, j] * inverse[j]
-        return (1.0 / self.soft) * larger((1.0 / self.rows.bounds) * total.value, 1.0)
-
-    def _halved(self, b: Any) -> Any:
-        """L⁻¹ b; b is overwritten."""
-        N = self.rows.boxes
-        for i in span(N):
-            for j in span(i + 1, N, parallel=True):
-                b[j] = b[j] - self.U[i, j] * b[i]
-        for i in span(self.rows.unknowns):
-            b[i] = b[i] * self.root[i]
-        return b
-
-    def _solved(self, half: Any) -> Any:
-        """L⁻ᵀ of a vector."""
-        N, x = self.rows.boxes, empty(self.rows.unknowns)
-        for i in span(self.rows.unknowns):
-            x[i] = half[i] * self.root[i]
-        for i in span(N - 1, -1, -1):
-            for j in span(i, parallel=True):
-                x[j] = x[j] - self.U[j, i] * x[i]
-        return x
+        for start, end, _ in self.runs if soft_boxes else ():
+            for j in span(start, end):
+                total += inverse[j]
+        return (1.0 / self.soft) * larger((1.0 / (soft_rows + soft_boxes)) * total.value, 1.0)
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 
@@ -261,7 +214,10 @@ class ActiveSet:
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
         self._go(self.steps)
-        self._refine_unless_worse()
+        if self.boxes_alone:
+            self._refine()
+        else:
+            self._refine_unless_worse()
 
     def _go(self, steps: int) -> None:
         """So many steps, those after the last one that changes something left out."""
@@ -277,8 +233,9 @@ class ActiveSet:
         in those that are exceeded now. Where limits contradict each other nothing changes. After ``run``.
 
         Args:
-            moved: how far the middle of every bound is from where it was for ``run``, (bounds,).
-            narrowed: how much smaller its half width is, (bounds,).
+            moved: how far the middle of every bound is from where it was for ``run``, (bounds,); with ``Rows.firm`` of
+                every box, (boxes,).
+            narrowed: how much smaller its half width is.
             steps: how many; 0: none.
         """
         self._measure()
@@ -288,16 +245,16 @@ class ActiveSet:
         kept = worst.value < 0.0
         self.own.value, self.pending.value = 0.0, 0.0
         self.over.value = where(kept, 0.0, 1.0)  # no further steps, also beside states that take some
-        for k in span(self.rows.bounds):
-            at = self.first_bound + k
+        middle = self.middle if self.box_middle is None else self.box_middle
+        for k, at, value in self._movable():
             half = larger(self.half[at] + self.narrowed[k] - narrowed[k], TOLERANCE)
             more = moved[k] - self.moved[k]
-            sided = half - self.half[at] + where(self.along[k] > self.middle[k], more, -more)
+            sided = half - self.half[at] + where(value > middle[k], more, -more)
             for first, end in self._used_blocks():
                 for i in span(first, end):
                     own = all_of(kept, abs(self.numbers[i] + self.place[at]) < 0.5)
                     self.right[i] = self.right[i] + where(own, sided, 0.0)
-            self.middle[k] = self.middle[k] + where(kept, more, 0.0)
+            middle[k] = middle[k] + where(kept, more, 0.0)
             self.narrowed[k] = where(kept, self.narrowed[k] + (self.half[at] - half), self.narrowed[k])
             self.half[at] = where(kept, half, self.half[at])
             self.moved[k] = where(kept, moved[k], self.moved[k])
@@ -305,7 +262,20 @@ class ActiveSet:
         if steps:
             self.still.value = where(kept, -1.0, 1.0)
             self._go(steps)
-            self._refine_unless_worse(kept)
+            if self.boxes_alone:
+                self._refine(kept)
+            else:
+                self._refine_unless_worse(kept)
+
+    def _movable(self) -> Iterator[tuple[Any, Any, Any]]:
+        """(number, candidate, value) of bounds, or of boxes, that ``move_bounds`` moves."""
+        if self.box_middle is None:
+            for k in span(self.rows.bounds):
+                yield k, self.first_bound + k, self.along[k]
+            return
+        for start, end, at in self.runs:
+            for i in span(start, end):
+                yield i, i + (at - start), self.x[i]
 
     def _refine_unless_worse(self, sound: Any = True) -> None:
         """``_refine``, but the solution of the steps stays where inequalities are exceeded by less in it, as squares:
@@ -339,11 +309,12 @@ class ActiveSet:
         shift, wrong = self.shift, self.reach
         y = empty(N)
         self.still.value = where(all_of(sound, self.count.value > 0.5), -1.0, 1.0)
-        for _ in span(SHARED_REFINEMENTS if r.others else REFINEMENTS):
+        rounds = SHARED_REFINEMENTS if r.others else REFINEMENTS
+        for _ in span(1 if self.boxes_alone else rounds):
             for _ in needed(self.still):
                 goes_on = self.still.value < 0.0
                 for i in span(r.boxes, N):
-                    shift[i] = where(goes_on, (SHARING * self.root[i]) * self.x[i], shift[i])
+                    shift[i] = where(goes_on, (SHARING * self.cost.root[i]) * self.x[i], shift[i])
                 self._without_multipliers(y)
                 self._of_normals(y, wrong)
                 for first, end in self._used_blocks():
@@ -356,7 +327,7 @@ class ActiveSet:
                         more = self.u[i] + self.used[i] * self.du[i]
                         self.u[i] = where(goes_on, more, self.u[i])
                 self._without_multipliers(y)
-                moved, most = self._solved(y), variable(0.0)
+                moved, most = self.cost.solved(y), variable(0.0)
                 for j in span(N):
                     change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
                     most.value = larger(most.value, change)
@@ -374,7 +345,7 @@ class ActiveSet:
         r, first = self.rows, self.first_bound
         for start, end, at in self.runs:
             for i in span(start, end):
-                self.excess[i + (at - start)] = abs(self.x[i]) - self.half[i + (at - start)]
+                self.excess[i + (at - start)] = abs(self._off_middle(i)) - self.half[i + (at - start)]
         if self.S is None:
             return
         for rows in tiles(self.S.shape[0]):
@@ -388,6 +359,10 @@ class ActiveSet:
             for a, c in enumerate(row):
                 value = value + c * self.along[r.bounds + at + a] if c else value
             self.excess[self.first_facet + k] = value
+
+    def _off_middle(self, i: Any) -> Any:
+        """How far an unknown is from the middle of its box."""
+        return self.x[i] if self.box_middle is None else self.x[i] - self.box_middle[i]
 
     def _key(self, k: Any) -> Any:
         """By which the candidate is chosen: largest first, active ones never."""
@@ -429,7 +404,7 @@ class ActiveSet:
         for start, end, at in self.runs:
             for i in span(start, end):
                 own = self.chosen[i + (at - start)]
-                n[i] = where(self.x[i] > 0.0, own, -own)
+                n[i] = where(self._off_middle(i) > 0.0, own, -own)
                 boxed += own
         if self.S is not None:
             parts = empty(r.bounds + r.forces)
@@ -444,11 +419,13 @@ class ActiveSet:
             for j in span(r.unknowns, parallel=True):
                 n[j] = dot(self.S[:, j], parts, n[j])
         reached = dot(n, self.x)
-        moving = variable(0.0)
-        for k in span(r.bounds):
+        moving = variable(0.0 if r.firm is None else boxed.value)
+        for k in span(r.firm or 0, r.bounds):
             moving += self.chosen[first + k]
+        if r.firm is not None:
+            return self.cost.halved(n), reached, where(moving.value > 0.5, self.bound_give, 0.0)
         give = where(moving.value > 0.5, self.bound_give, 1.0 / self.soft)
-        return self._halved(n), reached, where(boxed.value > 0.5, 0.0, give)
+        return self.cost.halved(n), reached, where(boxed.value > 0.5, 0.0, give)
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""
@@ -498,7 +475,7 @@ class ActiveSet:
         for first, end in self._used_blocks():
             for i in span(first, end):
                 self.u[i] = where(left > 0.0, larger(self.u[i] - t * r[i], 0.0), self.u[i])
-        moved = self._solved(d)
+        moved = self.cost.solved(d)
         for j in span(N):
             self.x[j] = where(left > 0.0, self.x[j] - t * moved[j], self.x[j])
         self._exchange(n, right, give, size, left, leaving.value)
@@ -560,7 +537,7 @@ class ActiveSet:
             gradient[i] = dot(self.P[i, :a], self.x[:a], self.p[i])
         for i in span(a, self.rows.unknowns):
             gradient[i] = SHARING * self.x[i]
-        half = self._halved(gradient)
+        half = self.cost.halved(gradient)
         for j in span(self.rows.unknowns):
             half[j] = self.shift[j] - half[j]
         self._less_normals(half, self.u)
@@ -581,13 +558,19 @@ class ActiveSet:
 
         for start, end, at in self.runs:
             for i in span(start, end):
-                pair(i + (at - start), self.x[i], i, r.boxes + i)
+                pair(i + (at - start), self._off_middle(i), i, r.boxes + i)
         for k, (number, _, _) in enumerate(self.facets):
             found[number] = where(self.place[self.first_facet + k] < 0.0, 1.0, 0.0)
         for i in span(r.bounds):
             off = self.along[i] - self.middle[i]
             pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)
         return found
+
+
+def _interval(upper: Any, lower: Any) -> tuple[Any, Any]:
+    """(middle, half width with the tolerance) of −lower ≤ v ≤ upper."""
+    half = larger(0.5 * (upper + lower), 0.0)
+    return 0.5 * (upper - lower), half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
 
 
 def larger(a: Scalar, b: Scalar) -> Scalar:

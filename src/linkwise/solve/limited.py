@@ -54,6 +54,8 @@ class Rows:
         facets: C of every point, (facets, 3), or of every wrench, (facets, 6).
         bounds: rows of V.
         unlimited: boxes without a limit: the active-set method does not look at them.
+        firm: None where boxes are kept whatever happens, |x| ≤ h, and bounds may be exceeded. Else so many of the first
+            bounds are kept, and boxes, low ≤ x ≤ high, and other bounds may be exceeded: for ``active_set`` alone.
     """
 
     boxes: int
@@ -61,6 +63,7 @@ class Rows:
     facets: tuple[np.ndarray, ...]
     bounds: int
     unlimited: tuple[int, ...] = ()
+    firm: int | None = None
 
     @property
     def unknowns(self) -> int:
@@ -85,6 +88,11 @@ class Rows:
     def count(self) -> int:
         """All inequalities."""
         return self.moving + 2 * self.bounds
+
+    @property
+    def movable(self) -> int:
+        """Bounds, or boxes, that ``active_set`` may move."""
+        return self.bounds if self.firm is None else self.boxes
 
     def each_facet(self) -> list[tuple[int, int, Sequence[float]]]:
         """(number of the inequality, first row of R, coefficients) of every facet."""

@@ -12,11 +12,9 @@ errors: 2^-59.4 for float64, 2^-30.4 for float32, on |t| ≤ 0.41422.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from linkwise.compiler.ir.graph import Graph, Node
-from linkwise.compiler.ir.walks import copy, reachable, rebuild
 
 
 @dataclass(frozen=True)
@@ -77,22 +75,9 @@ TAN_PI_8 = 0.41421356
 SMALLER = 2.0**-20
 
 
-def expand(outputs: Iterable[Node], dtype: str, *, fused: bool = True) -> list[Node]:
-    """The outputs with every ``atan2`` written out, with or without fused multiply-adds."""
-    outputs = list(outputs)
-    if not any(node.op == "atan2" for node in reachable(outputs)):
-        return outputs
-
-    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        if node.op == "atan2":
-            y, x = args
-            return _arctangent(graph, y, x, CONSTANTS[dtype], fused)
-        return copy(graph, node, args)
-
-    return rebuild(outputs, make)
-
-
-def _arctangent(graph: Graph, y: Node, x: Node, constants: _Constants, fused: bool) -> Node:
+def arctangent(graph: Graph, y: Node, x: Node, dtype: str, fused: bool) -> Node:
+    """``atan2`` written out, with or without fused multiply-adds."""
+    constants = CONSTANTS[dtype]
     make, select, const = graph.make, graph.select, graph.const
 
     def multiply_add(a: Node, b: Node, c: Node) -> Node:

@@ -56,7 +56,10 @@ def _absorbed(sums: Sums) -> set[int]:
     terms = sums.terms()
     as_term: Counter[int] = Counter()  # how often a product is a term of a sum in its own loop
     for index, own in terms.items():
-        as_term.update(a.index for _, a in own if a.op == "mul" and sums.loop[a.index] == sums.loop[index])
+        loop = sums.loop[index]
+        for _, a in own:
+            if a.op == "mul" and sums.loop[a.index] == loop:
+                as_term[a.index] += 1
     absorbed = {index for index, count in as_term.items() if count == sums.uses[index]}
     for own in terms.values():
         if all(a.index in absorbed for _, a in own):  # one has to start: the most used, then the oldest
@@ -68,7 +71,8 @@ def _absorbed(sums: Sums) -> set[int]:
 def _depths(nodes: list[Node]) -> dict[int, int]:
     depth: dict[int, int] = {}
     for node in nodes:
-        depth[node.index] = _SLOW.get(node.op, 1) + max((depth[a.index] for a in node.args), default=0)
+        before = max([depth[a.index] for a in node.args]) if node.args else 0
+        depth[node.index] = _SLOW.get(node.op, 1) + before
     return depth
 
 

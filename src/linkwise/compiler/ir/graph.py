@@ -54,6 +54,8 @@ from linkwise.scalar import current_stage
 from linkwise.spatial import Tensor
 
 ARRAYS = (np.ndarray, Elements)
+_VECTORS = (Tensor, *ARRAYS)
+_stage = current_stage.get
 _LARGEST_POWER = 64  # larger exponents are taken for mistakes
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 WORDS = frozenset(
@@ -89,27 +91,36 @@ class Node:
         self.args = args
         self.value = value
         self.index = index  # order of creation: arguments come before what uses them
-        self.stage = current_stage.get()
+        self.stage = _stage()
 
     def __add__(self, other: Any) -> Node:
-        if isinstance(other, ARRAYS):
-            return NotImplemented  # the array goes over its elements
-        return self.graph.add(self, self.graph.lift(other))
+        graph = self.graph
+        if type(other) is not Node or other.graph is not graph:
+            if isinstance(other, ARRAYS):
+                return NotImplemented  # the array goes over its elements
+            other = graph.lift(other)
+        return graph.add(self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Node:
-        if isinstance(other, ARRAYS):
-            return NotImplemented  # the array goes over its elements
-        return self.graph.sub(self, self.graph.lift(other))
+        graph = self.graph
+        if type(other) is not Node or other.graph is not graph:
+            if isinstance(other, ARRAYS):
+                return NotImplemented  # the array goes over its elements
+            other = graph.lift(other)
+        return graph.sub(self, other)
 
     def __rsub__(self, other: Any) -> Node:
         return self.graph.sub(self.graph.lift(other), self)
 
     def __mul__(self, other: Any) -> Node:
-        if isinstance(other, (Tensor, *ARRAYS)):
-            return NotImplemented  # the vector computes scalar times vector
-        return self.graph.mul(self, self.graph.lift(other))
+        graph = self.graph
+        if type(other) is not Node or other.graph is not graph:
+            if isinstance(other, _VECTORS):
+                return NotImplemented  # the vector computes scalar times vector
+            other = graph.lift(other)
+        return graph.mul(self, other)
 
     __rmul__ = __mul__
 
@@ -296,7 +307,7 @@ class Graph:
         value = float(value)
         if value == 0.0:
             value = 0.0  # one zero: a negative zero is not worth an operation
-        if math.isnan(value):
+        if value != value:
             value = math.nan  # one NaN: equal to itself as the same object
         return self.make("const", (), value)
 

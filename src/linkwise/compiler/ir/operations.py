@@ -77,9 +77,9 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def count(outputs: Iterable[Node]) -> Operations:
-    """The operations needed for these values, each node counted once."""
-    nodes = reachable(outputs)
+def count(outputs: Iterable[Node], nodes: list[Node] | None = None) -> Operations:
+    """The operations needed for these values, each node counted once; ``nodes`` is what they depend on, if known."""
+    nodes = reachable(outputs) if nodes is None else nodes
     depth = _loop_depths(nodes)
     levels: list[list[Node]] = [[] for _ in range(1 + max(depth.values(), default=0))]
     for node in nodes:

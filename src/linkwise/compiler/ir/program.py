@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from linkwise.compiler.ir import arctangent, rounding, sincos
 from linkwise.compiler.ir import operations as operations_
+from linkwise.compiler.ir.expand import expand
 from linkwise.compiler.ir.fuse import fuse
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.operations import Operations
-from linkwise.compiler.ir.rules import simplify
+from linkwise.compiler.ir.rules import simplified_nodes, simplify
 from linkwise.compiler.ir.schedule import Body, LoopRegion, schedule, scheduled
 from linkwise.compiler.ir.verify import verify
 from linkwise.compiler.ir.walks import loop_numbers, reachable
@@ -152,15 +152,10 @@ def lower(
     """
     sizes = [len(nodes) for _, nodes in outputs.values()]
     source = [node for _, nodes in outputs.values() for node in nodes]
-    _check_loops(name, source)
-    simplified = simplify(source)
-    lowered = simplified
-    kinds = {node.op for node in reachable(simplified)}
-    if "rint" in kinds:
-        lowered = rounding.expand(lowered, dtype, fused=fused)
-    if "atan2" in kinds:
-        lowered = arctangent.expand(lowered, dtype, fused=fused)
-    lowered = sincos.expand(lowered, dtype, fused=fused, hardware=hardware)
+    nodes = reachable(source)
+    _check_loops(name, source, nodes)
+    simplified, nodes = simplified_nodes(source, nodes)
+    lowered = expand(simplified, dtype, fused=fused, hardware=hardware, nodes=nodes)
     if fused:
         lowered = fuse(lowered)
     program = Program(
@@ -170,15 +165,15 @@ def lower(
         values=_split(lowered, sizes),
         body=schedule(lowered),
         dtype=dtype,
-        operations=operations_.count(simplified),
+        operations=operations_.count(simplified, nodes),
         source_values=_split(source, sizes),
         fused=fused,
     )
     return verify(program)
 
 
-def _check_loops(name: str, outputs: Sequence[Node]) -> None:
-    innermost, _ = loop_numbers(reachable(outputs))
+def _check_loops(name: str, outputs: Sequence[Node], nodes: list[Node]) -> None:
+    innermost, _ = loop_numbers(nodes)
     if any(innermost[node.index] >= 0 for node in outputs):
         raise TraceError(
             f"{name}: a value from inside a while_loop is used after it; return it as part of the state"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -35,6 +35,7 @@ COST_OF_LOGIC = 0.1
 MOST_PASSES = 12
 WORTH_A_PASS = 1e-3  # the part of the cost that a pass must save for another one to follow
 
+Uses = defaultdict[int, int]  # index of a node -> how often it is used
 Found = dict[str, Node]  # letter of a pattern -> the node it stands for
 
 
@@ -102,8 +103,14 @@ RULES = (
 
 def simplify(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Node]:
     """The outputs at a lower cost, or as they are where no rule helps. Stages are kept."""
+    return simplified_nodes(outputs, reachable(outputs), rules)[0]
+
+
+def simplified_nodes(
+    outputs: Sequence[Node], nodes: list[Node], rules: Sequence[Rule] = RULES
+) -> tuple[list[Node], list[Node]]:
+    """As ``simplify``, for outputs that depend on ``nodes``; and what the new outputs depend on."""
     best = list(outputs)
-    nodes = reachable(best)
     if any(node.op == "like" for node in nodes):
         best = rebuild(best, copy, nodes)
         nodes = reachable(best)
@@ -115,9 +122,9 @@ def simplify(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Nod
         saved = cost - new_cost
         if saved > 1e-6:
             best, nodes, cost = candidate, new_nodes, new_cost
-        if saved < WORTH_A_PASS * cost:
+        if saved <= WORTH_A_PASS * cost:
             break
-    return best
+    return best, nodes
 
 
 def total_cost(outputs: Iterable[Node]) -> float:
@@ -140,28 +147,30 @@ class _Pass:
         self.fitting = _fitting(tuple(rules))
         self.sums = Sums(outputs, nodes)
         self.terms: dict[int, list[Term]] = {}  # of inner additions, until the whole sum is made
-        self.uses: Counter[int] = Counter()  # of the new nodes, by the old ones that they stand for
+        self.uses: Uses = defaultdict(int)  # of the new nodes, by the old ones that they stand for
 
     def run(self) -> list[Node]:
         return rebuild(self.sums.outputs, self.make, self.sums.nodes)
 
     def make(self, graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        new = plain = make_simplified(graph, node.op, args, node.value)
-        if node.op in SUMS:
-            terms = self.sums.gather(node, args, self.terms)
-            if node.index in self.sums.inner:
-                self.terms[node.index] = terms
-            elif (shorter := factored(graph, terms, self.uses)) is not None:
-                new = shorter
-        new = self.rewritten(graph, new)
+        op, index = node.op, node.index
+        known = _ARITHMETIC.get(op)
+        new = plain = known(graph, *args) if known else make_simplified(graph, op, args, node.value)
+        if op in SUMS:
+            inner = self.sums.inner
+            if index in inner:
+                self.terms[index] = self.sums.gather(node, args, self.terms)
+            elif _may_factor(node, args, inner):
+                shorter = factored(graph, self.sums.gather(node, args, self.terms), self.uses)
+                new = new if shorter is None else shorter
+        if new.op in self.table:
+            new = self.rewritten(graph, new)
         if new is not plain:
-            self.terms.pop(node.index, None)
-        self.uses[new.index] += self.sums.uses[node.index]
+            self.terms.pop(index, None)
+        self.uses[new.index] += self.sums.uses[index]
         return new
 
     def rewritten(self, graph: Graph, node: Node) -> Node:
-        if node.op not in self.table:
-            return node
         operations = (node.op, *[a.op for a in node.args])
         fitting = self.fitting.get(operations)
         if fitting is None:
@@ -180,7 +189,7 @@ class _Pass:
 
 
 def _applied(
-    graph: Graph, node: Node, pattern: Any, replacement: Any, condition: Any, uses: Counter[int]
+    graph: Graph, node: Node, pattern: Any, replacement: Any, condition: Any, uses: Uses
 ) -> Node | None:
     """The replacement, if the pattern matches and it saves something."""
     for found in _matches(pattern, node, {}):
@@ -196,7 +205,7 @@ def _applied(
     return None
 
 
-def _removed(pattern: Any, node: Node, kept: set[Node], uses: Counter[int]) -> set[Node]:
+def _removed(pattern: Any, node: Node, kept: set[Node], uses: Uses) -> set[Node]:
     """The matched operations that nothing else uses: the node itself, and below it those that only it uses.
 
     ``kept``: what the letters stand for.
@@ -379,7 +388,7 @@ def _truth(condition: Node) -> bool | None:
 # -- factoring ---------------------------------------------------------------------------------------------
 
 
-def factored(graph: Graph, terms: list[Term], uses: Counter[int]) -> Node | None:
+def factored(graph: Graph, terms: list[Term], uses: Uses) -> Node | None:
     """a*b + ... + a*c -> ... + a*(b + c) in a sum of any length, for products that nothing else uses; None if
     there are none. Every factoring saves a multiplication.
     """
@@ -394,17 +403,29 @@ def factored(graph: Graph, terms: list[Term], uses: Counter[int]) -> Node | None
     return _sum(graph, terms + grouped) if grouped else None
 
 
-def _common_factor(terms: Iterable[Term], uses: Counter[int]) -> Node | None:
+def _may_factor(node: Node, args: tuple[Node, ...], inner: set[int]) -> bool:
+    """Whether a sum can have several products among its terms."""
+    a, b = node.args
+    return a.index in inner or b.index in inner or (args[0].op == "mul" and args[1].op == "mul")
+
+
+def _common_factor(terms: Iterable[Term], uses: Uses) -> Node | None:
     """What most products have in common; of several the one made last, which has the most in it."""
-    factors: Counter[Node] = Counter()
+    factors: dict[Node, int] = {}
+    repeated: dict[Node, int] = {}
     for term in terms:
         if _is_own_product(term, uses):
-            factors.update(set(term.new.args))
-    best = max(factors, key=lambda factor: (factors[factor], factor.index), default=None)
-    return best if best is not None and factors[best] > 1 else None
+            a, b = term.new.args
+            for factor in (a,) if a is b else (a, b):
+                if factor in factors:
+                    factors[factor] += 1
+                    repeated[factor] = factors[factor]
+                else:
+                    factors[factor] = 1
+    return max(repeated, key=lambda factor: (repeated[factor], factor.index), default=None)
 
 
-def _is_own_product(term: Term, uses: Counter[int]) -> bool:
+def _is_own_product(term: Term, uses: Uses) -> bool:
     return term.new.op == "mul" and uses[term.new.index] == 1
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import MappingProxyType
-from typing import Any
 
 from linkwise.compiler.ir.graph import Loop, Node
 from linkwise.compiler.ir.walks import loop_numbers, reachable
@@ -103,19 +102,14 @@ def _dependencies(
     places = {_number(item): place for place, item in enumerate(body)}
     found: list[list[int]] = []
     for place, item in enumerate(body):
-        used = {
-            places.get(_number(_unsigned(a, signs) if a.index in signs else a), place)
-            for a in _arguments(item, reads)
-        }
+        used: set[int] = set()
+        for a in _arguments(item, reads):
+            while a.index in signs:
+                a = a.args[0]
+            used.add(places.get(a.index if a.args else _number(a), place))
         used.discard(place)
         found.append(sorted(used))
     return found
-
-
-def _unsigned(node: Node, signs: Mapping[int, Node]) -> Node:
-    while node.index in signs:
-        node = node.args[0]
-    return node
 
 
 def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
@@ -239,14 +233,19 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
     waiting = [len(u) for u in uses]
     left = [len(u) for u in users]  # uses still to come
 
-    def cost(place: int) -> tuple[int, int]:
-        ended = sum(1 for a in uses[place] if left[a] == 1)
-        return (1 if users[place] else 0) - ended, rank[place]
+    def cost(place: int) -> int:
+        """Values alive more than before."""
+        more = 1 if users[place] else 0
+        for a in uses[place]:
+            if left[a] == 1:
+                more -= 1
+        return more
 
-    ready = _Ready(cost)
+    ready = _Ready(cost, rank, given)
+    push = ready.push
     for place in given:
         if not waiting[place]:
-            ready.push(place)
+            push(place)
     order: list[int] = []
     while (place := ready.pop()) is not None:
         order.append(place)
@@ -255,11 +254,11 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
             if left[a] == 1:  # its last user has become cheaper
                 for user in users[a]:
                     if not waiting[user]:
-                        ready.push(user)
+                        push(user)
         for user in users[place]:
             waiting[user] -= 1
             if not waiting[user]:
-                ready.push(user)
+                push(user)
     return order
 
 
@@ -268,15 +267,21 @@ def _backward(uses: list[list[int]]) -> list[int]:
     users = _users(uses)
     left = [len(u) for u in users]
     alive = [False] * len(uses)
+    last_first = list(range(len(uses)))[::-1]
 
-    def cost(place: int) -> tuple[int, int]:
-        begun = sum(1 for a in uses[place] if not alive[a])
-        return begun - (1 if alive[place] else 0), -place
+    def cost(place: int) -> int:
+        """Values alive more than before, seen from the end."""
+        more = -1 if alive[place] else 0
+        for a in uses[place]:
+            if not alive[a]:
+                more += 1
+        return more
 
-    ready = _Ready(cost)
+    ready = _Ready(cost, last_first, last_first)
+    push = ready.push
     for place in range(len(uses)):
         if not left[place]:
-            ready.push(place)
+            push(place)
     order: list[int] = []
     while (place := ready.pop()) is not None:
         order.append(place)
@@ -285,37 +290,39 @@ def _backward(uses: list[list[int]]) -> list[int]:
                 alive[a] = True
                 for user in users[a]:  # the value is there anyway: its other users have become cheaper
                     if not left[user]:
-                        ready.push(user)
+                        push(user)
             left[a] -= 1
             if not left[a]:
-                ready.push(a)
+                push(a)
     order.reverse()
     return order
 
 
 class _Ready:
-    """Items that may come next, cheapest first. Costs change: a better one is pushed again, a worse one is
-    found late.
+    """Items that may come next: the cheapest first, of several that of the lowest rank. Costs change: a better one is
+    pushed again, a worse one is found late. Cost and rank are one number, ``cost·count + rank``.
     """
 
-    def __init__(self, cost: Callable[[int], Any]):
-        self.cost = cost
-        self.heap: list[tuple[tuple[int, int], int]] = []
-        self.taken: set[int] = set()
+    def __init__(self, cost: Callable[[int], int], rank: list[int], of_rank: list[int]):
+        self.cost, self.rank, self.of_rank = cost, rank, of_rank
+        self.heap: list[int] = []
+        self.taken = bytearray(len(rank))
 
     def push(self, place: int) -> None:
-        if place not in self.taken:
-            heappush(self.heap, (self.cost(place), place))
+        if not self.taken[place]:
+            heappush(self.heap, self.cost(place) * len(self.rank) + self.rank[place])
 
     def pop(self) -> int | None:
-        while self.heap:
-            cost, place = heappop(self.heap)
-            if place in self.taken:
+        heap, count = self.heap, len(self.rank)
+        while heap:
+            cost, rank = divmod(heappop(heap), count)
+            place = self.of_rank[rank]
+            if self.taken[place]:
                 continue
             if cost != self.cost(place):
                 self.push(place)
                 continue
-            self.taken.add(place)
+            self.taken[place] = 1
             return place
         return None
 

@@ -23,11 +23,9 @@ the precision and the remaining ones fitted again. Relative errors: 2^-57.9 and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from linkwise.compiler.ir.graph import Graph, Node
-from linkwise.compiler.ir.walks import copy, rebuild
 
 
 @dataclass(frozen=True)
@@ -98,26 +96,14 @@ CONSTANTS = {
 }
 
 
-def expand(outputs: Iterable[Node], dtype: str, *, fused: bool = True, hardware: bool = False) -> list[Node]:
-    """The outputs with every sine and cosine written out, with or without fused multiply-adds.
+def sine(graph: Graph, x: Node, dtype: str, fused: bool) -> Node:
+    """``sin`` written out, with or without fused multiply-adds."""
+    return _Expansion(graph, CONSTANTS[dtype], fused).sine(x)
 
-    ``hardware=True`` makes them operations of the machine instead.
-    """
-    constants = CONSTANTS[dtype]
 
-    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        if hardware and node.op in ("sin", "cos"):
-            return graph.make(f"hardware_{node.op}", args)
-        if node.op == "sin":
-            return _Expansion(graph, constants, fused).sine(args[0])
-        if node.op == "cos":
-            return _Expansion(graph, constants, fused).cosine(args[0])
-        if node.op == "sign":  # a zero and a NaN stay what they are
-            below = graph.select(args[0] < 0.0, graph.const(-1.0), args[0])
-            return graph.select(args[0] > 0.0, graph.one, below)
-        return copy(graph, node, args)
-
-    return rebuild(outputs, make)
+def cosine(graph: Graph, x: Node, dtype: str, fused: bool) -> Node:
+    """``cos`` written out likewise."""
+    return _Expansion(graph, CONSTANTS[dtype], fused).cosine(x)
 
 
 class _Expansion:

@@ -30,7 +30,7 @@ class Term(NamedTuple):
 
 def count_uses(nodes: list[Node]) -> Counter[int]:
     """How often each node is an argument or serves a loop as initial value, condition or next value."""
-    uses = Counter(a.index for node in nodes for a in node.args)
+    uses = Counter([a.index for node in nodes for a in node.args])
     numbers: set[int] = {node.value[0] for node in nodes if node.op == "result"}
     for number in numbers:
         loop = nodes[0].graph.loops[number]
@@ -48,14 +48,11 @@ class Sums:
         self.uses.update(node.index for node in self.outputs)
         self.loop, _ = loop_numbers(self.nodes)
         self.inner: set[int] = set()  # additions that are part of a larger sum
+        uses, loop = self.uses, self.loop
         for node in self.nodes:
             if node.op in SUMS:
                 for a in node.args:
-                    if (
-                        a.op in SUMS
-                        and self.uses[a.index] == 1
-                        and self.loop[a.index] == self.loop[node.index]
-                    ):
+                    if a.op in SUMS and uses[a.index] == 1 and loop[a.index] == loop[node.index]:
                         self.inner.add(a.index)
 
     def terms(self) -> dict[int, list[tuple[int, Node]]]:
@@ -77,6 +74,9 @@ class Sums:
         """The terms of an addition while a graph is rebuilt; ``inner`` holds those of the additions within
         it.
         """
+        (a, b), stage = node.args, node.stage
+        if a.index not in self.inner and b.index not in self.inner:
+            return [Term(1, a, args[0], stage), Term(-1 if node.op == "sub" else 1, b, args[1], stage)]
         terms: list[Term] = []
         for place, (old, new) in enumerate(zip(node.args, args, strict=True)):
             sign = _sign(node, place)

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.ir import operations as operations_
-from linkwise.compiler.ir import sincos
 from linkwise.compiler.ir.derivative import tangents
+from linkwise.compiler.ir.expand import expand
 from linkwise.compiler.ir.fuse import fuse
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.operations import Operations
@@ -79,7 +79,7 @@ class Kind:
 
     def lowered(self, dtype: str, fused: bool = True) -> Kind:
         """The same step as scheduled IEEE operations."""
-        nodes = sincos.expand(self.traced, dtype, fused=fused)  # type: ignore[arg-type]
+        nodes = expand(self.traced, dtype, fused=fused)
         if fused:
             nodes = fuse(nodes)
         stored = dict(zip(self.stored, nodes, strict=False))

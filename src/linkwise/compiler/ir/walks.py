@@ -45,8 +45,8 @@ def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]
     carried values; what does not vary in a loop can be computed before it. Inner loops have the higher numbers.
     """
     nodes = list(nodes)
-    if not any(node.op == "phi" for node in nodes):
-        return {node.index: -1 for node in nodes}, {}
+    if "phi" not in {node.op for node in nodes}:
+        return dict.fromkeys([node.index for node in nodes], -1), {}
     varies: dict[int, int] = {}  # a set of loops, as bits
     parent: dict[int, int] = {}
     for node in nodes:

@@ -77,7 +77,9 @@ class Procedure:
             for name, group in zip(names, reads, strict=True)
             for k, place in enumerate(group)
         }
-        return self.lowered(nodes, places, [place for group in writes for place in group], apart=apart)
+        step = self.lowered(nodes, places, [place for group in writes for place in group], apart=apart)
+        graph.finish()
+        return step
 
     def lowered(
         self,

@@ -285,7 +285,9 @@ class Finished(Resolved):
             (label, k): self._place(key) for k, key in enumerate(given.values())
         }
         places = [*map(self._place, step.writes), *step.kept.values()]
-        return self.made.lowered(nodes, reads, places, apart=_is_apart(given.values(), step.writes))
+        lowered = self.made.lowered(nodes, reads, places, apart=_is_apart(given.values(), step.writes))
+        graph.finish()
+        return lowered
 
 
 def _is_apart(reads: Iterable[Key], writes: Iterable[Key]) -> bool:

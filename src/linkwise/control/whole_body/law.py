@@ -1,6 +1,7 @@
 """Whole-body control: one quadratic programme per sample, as one kernel.
 
-Unknowns are the torques of the motors. Soles, supports with three or more points, push inside the cone of all wrenches
+Unknowns are the torques of the motors; where every joint has a motor and nothing stands, the accelerations
+(``unsupported``). Soles, supports with three or more points, push inside the cone of all wrenches
 that forces inside the pyramids of their points make; how the points share the wrench is found afterwards. Where points
 of a sole have limits of their own, how they share it are further unknowns. Wrenches of the supports follow from the
 torques, because supports do not move, and accelerations from both,
@@ -22,13 +23,15 @@ have a fixed number of iterations.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.algorithms.singularity import may_be_singular
 from linkwise.arguments.flags import flag
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.controller import traced_kernel
@@ -49,9 +52,13 @@ from linkwise.control.whole_body.tasks import (
     vector,
 )
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.functions.table import mechanism_of
 from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
+
+if TYPE_CHECKING:
+    from linkwise.control.whole_body.sample import Sample
 
 STEPS, SUPPORTED, OF_MOTOR = 24, 16, 2
 """Of the active-set method, for tasks of one level: so many at least, with supports, and for every motor."""
@@ -155,13 +162,48 @@ class WholeBody(Summarised):
         for task in self.tasks:
             self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
+        self.rows = self._rows()
+        self._kernels: dict[str, Kernel] = {}
+
+    def _rows(self) -> Rows:
+        """Of the programme, with the limits in ``bounds``."""
         shares = sum(support.shares.shape[1] for support in self.supports)
         pushes = tuple(C for support in self.supports for C, _ in support.limited())
-        bounds = len(self.bounds.limited) + len(self.separations)
-        free = tuple(k for k, torque in enumerate(self.bounds.torque) if torque >= UNLIMITED)
-        alone = len(free) == len(self.motors) and not pushes and not bounds
-        self.rows = Rows(len(self.motors), shares, pushes, bounds, () if alone else free)
-        self._kernels: dict[str, Kernel] = {}
+        limited, count = self.bounds.limited, len(self.motors)
+        free = tuple(k for k in range(count) if k not in self.limited_torques)
+        if self.by_accelerations:
+            bounds = len(self.limited_torques) + len(self.separations)
+            unlimited = tuple(k for k in range(count) if k not in limited)
+            alone = len(unlimited) == count and not bounds
+            return Rows(count, 0, (), bounds, () if alone else unlimited, len(self.limited_torques))
+        bounds = len(limited) + len(self.separations)
+        alone = len(free) == count and not pushes and not bounds
+        return Rows(count, shares, pushes, bounds, () if alone else free)
+
+    def with_bounds(self, bounds: Bounds) -> WholeBody:
+        """The same with other limits of motors and joints, which may be scalars of a traced function.
+
+        Args:
+            bounds: the limits.
+        """
+        other = copy.copy(self)
+        other.bounds = bounds
+        other.rows = other._rows()
+        return other
+
+    @property
+    def by_accelerations(self) -> bool:
+        """Whether accelerations are the unknowns: where every joint has a motor and nothing stands, for one level. Not
+        where the mass matrix may be singular: torques as unknowns find that out."""
+        if not self.one_level or self.supports or len(self.motors) < self.robot.dof:
+            return False
+        return not may_be_singular(mechanism_of(self.robot))
+
+    @property
+    def limited_torques(self) -> list[int]:
+        """Motors with a torque limit, as places in the list of motors; those whose limits are inputs among them."""
+        numbers = [x if isinstance(x, (int, float)) else None for x in self.bounds.torque]
+        return [k for k, x in enumerate(numbers) if x is None or x < UNLIMITED]
 
     # -- names and sizes ----------------------------------------------------------------------------------------------
 
@@ -175,7 +217,14 @@ class WholeBody(Summarised):
         own = self.robot.coordinate_joints
         joints = [joint.name for joint in own for _ in range(joint.dof)]
         motors = [joints[k] for k in self.motors]
-        names = [f"{name} torque {side}" for side in ("upper", "lower") for name in motors]
+        sides = ("upper", "lower")
+        torques = [f"{name} torque" for name in motors]
+        motions = [f"{name} motion" for name in motors]
+        distances = [f"distance of {each.label}" for each in self.separations]
+        if self.by_accelerations:
+            bounds = [*(torques[k] for k in self.limited_torques), *distances]
+            return tuple(f"{name} {side}" for names in (motions, bounds) for side in sides for name in names)
+        names = [f"{name} {side}" for side in sides for name in torques]
         for support in self.supports:
             if support.by_wrench:
                 names += [f"{support.label} wrench {f + 1}" for f in range(len(support.cone))]
@@ -184,16 +233,8 @@ class WholeBody(Summarised):
                 label = support.label if len(support.points) == 1 else f"{support.label} {k + 1}"
                 names += [f"{label} friction {f + 1}" for f in range(support.facets)]
                 names += [f"{label} {side} force" for side in ("largest", "smallest")]
-        moving = [motors[k] for k in self.bounds.limited]
-        distances = [f"distance of {each.label}" for each in self.separations]
-        return (
-            *names,
-            *(
-                f"{name} {side}"
-                for side in ("upper", "lower")
-                for name in (*(f"{m} motion" for m in moving), *distances)
-            ),
-        )
+        bounds = [*(motions[k] for k in self.bounds.limited), *distances]
+        return (*names, *(f"{name} {side}" for side in sides for name in bounds))
 
     def target_slices(self) -> list[tuple[slice, slice, slice]]:
         """Where value, rate and acceleration of every task lie in ``targets``."""
@@ -439,6 +480,15 @@ class WholeBody(Summarised):
         return {name: shape for name, shape in shapes.items() if 0 not in shape}
 
     def _run(self, **given: Any) -> dict[str, Any]:
-        from linkwise.control.whole_body.sample import Sample
+        return self.sample(given).run()
 
-        return Sample(self, given).run()
+    def sample(self, given: dict[str, Any]) -> Sample:
+        """One sample, to be run.
+
+        Args:
+            given: inputs by name, as arrays.
+        """
+        from linkwise.control.whole_body.sample import Sample
+        from linkwise.control.whole_body.unsupported import UnsupportedSample
+
+        return (UnsupportedSample if self.by_accelerations else Sample)(self, given)

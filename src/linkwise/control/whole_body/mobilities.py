@@ -23,9 +23,11 @@ class Halves:
         robot: the robot.
         L: lower triangle.
         inverse: 1/D.
+        M: where it is known.
     """
 
-    def __init__(self, robot: Robot, L: Any, inverse: Any):
+    def __init__(self, robot: Robot, L: Any, inverse: Any, M: Any = None):
+        self.M = M
         links = mechanism_of(robot, base_parameters=True)
         self.robot, self.links, self.coupled, self.L, self.inverse = robot, links, links.coupled, L, inverse
 
@@ -34,7 +36,7 @@ class Halves:
         """Those of positions q, symbols or numbers."""
         links = mechanism_of(robot, base_parameters=True)
         M = [list(row) for row in robot.mass_matrix(q)]
-        return cls(robot, *(dense.factorised(M) if links.coupled else factorised.factorise(links, M)))
+        return cls(robot, *(dense.factorised(M) if links.coupled else factorised.factorise(links, M)), M=M)
 
     @classmethod
     def of_numbers(cls, robot: Robot, numbers: Sequence[Any]) -> Halves:

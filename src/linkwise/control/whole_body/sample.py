@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.control.whole_body.held import HeldTorques
 from linkwise.control.whole_body.limits import UNLIMITED, Bounds, position_of_velocity
 from linkwise.control.whole_body.mobilities import Halves, flat, support_rows
 from linkwise.control.whole_body.sharing import shared_forces
@@ -20,7 +21,6 @@ from linkwise.language import (
     array,
     dot,
     dots,
-    elementwise,
     empty,
     less,
     product,
@@ -41,23 +41,11 @@ if TYPE_CHECKING:
 
 MOVES = (6, 0)
 """Steps of the solver after each prediction of what accelerations gain while torques are held."""
-MARGIN = 0.05
-"""Of what a mean acceleration gains: left for what the prediction does not know."""
-SIMPSON = {
-    "time": (0.5, 0.5, 1.0),
-    "weight": (0.0, 4 / 6, 1 / 6),
-    "back": (0.5, 0.0, 0.0),
-    "on": (0.0, 1.0, 0.0),
-}
-"""Of three accelerations in a sample: after which share of it, their weights in the mean one, how far the mean one up
-to the next is back towards the first, and how far the guess of the next goes on."""
-UNNOTICED = 1e-7
-"""Of a bound of acceleration, from 1 on: less than that is not too fast."""
 RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
 
-class Sample:
+class Sample(HeldTorques):
     """The arrays of a sample; a mobility of rows J and K is J M⁻¹ Kᵀ.
 
     Args:
@@ -69,19 +57,24 @@ class Sample:
         self.law, self.given, self.robot = law, given, law.robot
         self.n, self.N, self.a = law.robot.dof, law.rows.unknowns, len(law.motors)
         self.held = sum(support.rows for support in law.supports)
-        self.pushed = [task for task in law.tasks if isinstance(task, ForceTask)]
         self.moved = [task for task in law.tasks if not isinstance(task, ForceTask) and not task.posture]
         self.wanted = {task.label: empty(law.size_of(task)) for task in law.tasks}
         self.task_rows = sum(task.size(law.robot) for task in self.moved) + len(law.separations)
-        rows, a, held, bounds = max(1, self.task_rows), self.a, max(1, self.held), max(1, law.rows.bounds)
-        self.motor_mobility, self.free = empty(a, a), empty(a)
-        self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
-        self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
+        bounds = max(1, len(law.bounds.limited) + len(law.separations))
         self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
         self.least, self.most = (empty(max(1, len(law.bounds.limited))) for _ in range(2))
         self.gained = zeros(max(1, len(law.bounds.limited)))
-        self.J = empty(held, self.n)
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
+        self.A: dict[str, Any] = {}
+        self.b: dict[str, Any] = {}
+        self._allocate()
+
+    def _allocate(self) -> None:
+        rows, a, held = max(1, self.task_rows), self.a, max(1, self.held)
+        self.motor_mobility, self.free = empty(a, a), empty(a)
+        self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
+        self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
+        self.J = empty(held, self.n)
 
     def run(self) -> dict[str, Any]:
         """All outputs by name."""
@@ -93,17 +86,35 @@ class Sample:
     # -- the robot in this state --------------------------------------------------------------------------------------
 
     def _read_model(self) -> None:
-        given = self.given
-        reads = [given["q"], given["qd"], given["targets"], given["gains"]]
-        braking = self.law.bounds.deceleration
-        if not all(isinstance(x, float) for x in braking):  # they follow from torque limits that are inputs
-            reads.append(array(list(braking)))
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
             self.task_held, self.task_free, self.low, self.high, self.beyond, self.least, self.most, self.J,
             self.factors,
         ]  # fmt: skip
+        self._read(writes)
+
+    def _read(self, writes: list[Any]) -> None:
+        """``_model`` of the inputs into arrays, and into what tasks want."""
+        given = self.given
+        reads = [given["q"], given["qd"], given["targets"], given["gains"]]
+        braking = self.law.bounds.deceleration
+        if not all(isinstance(x, float) for x in braking):  # they follow from torque limits that are inputs
+            reads.append(array(list(braking)))
         straight(self._model, reads, [*writes, *(self.wanted[task.label] for task in self.law.tasks)])
+
+    def _task_rows(self, state: State, targets: Any, gains: Any) -> tuple[list[Any], list[Any]]:
+        """(Jacobians of tasks, row by row, without postures; what tasks want)."""
+        jacobians: list[Any] = []
+        wanted: list[Any] = []
+        for number, (task, parts) in enumerate(zip(self.law.tasks, self.law.target_slices(), strict=True)):
+            target = Target(*(targets[part] for part in parts))
+            if isinstance(task, ForceTask):
+                wanted.append(list(target.value))
+                continue
+            J, own = task.rows(state, target, gains[3 * number + 1], gains[3 * number + 2])
+            wanted.append(list(own))
+            jacobians += [] if J is None else [list(row) for row in J]
+        return jacobians, wanted
 
     def _model(self, q: Any, qd: Any, targets: Any, gains: Any, braking: Any = None) -> list[list[Any]]:
         law = self.law
@@ -114,16 +125,7 @@ class Sample:
         for support in law.supports:
             J, own = support_rows(state, support, law.damping)
             held, held_wanted = held + J, held_wanted + own
-        jacobians: list[Any] = []
-        wanted: list[Any] = []
-        for number, (task, parts) in enumerate(zip(law.tasks, law.target_slices(), strict=True)):
-            target = Target(*(targets[part] for part in parts))
-            if isinstance(task, ForceTask):
-                wanted.append(list(target.value))
-                continue
-            J, own = task.rows(state, target, gains[3 * number + 1], gains[3 * number + 2])
-            wanted.append(list(own))
-            jacobians += [] if J is None else [list(row) for row in J]
+        jacobians, wanted = self._task_rows(state, targets, gains)
         apart = [separation.row(state, law.bounds.period) for separation in law.separations]
         jacobians += [gradient for gradient, _ in apart]
         halved = Halves.at(self.robot, state.q)
@@ -207,8 +209,6 @@ class Sample:
     def _express_tasks(self) -> None:
         """Every task as A τ = b."""
         law, a = self.law, self.a
-        self.A: dict[str, Any] = {}
-        self.b: dict[str, Any] = {}
         self.motion, self.motion_free = self._motor_accelerations()
         if self.held:
             A, free = empty(max(1, self.task_rows), a), empty(max(1, self.task_rows))
@@ -324,119 +324,16 @@ class Sample:
         assert programme is not None
         return programme
 
-    # -- while torques are held ---------------------------------------------------------------------------------------
-
-    @property
-    def ahead(self) -> bool:
-        """Whether bounds of joints are kept by mean accelerations: not with supports, whose pyramids would have to be
-        kept by mean forces, too. There ``_too_fast`` says what is not kept."""
-        return self._foretold and not self.held
-
-    @property
-    def _foretold(self) -> bool:
-        """Whether it is predicted how accelerations of joints change while torques are held."""
-        return self.law.bounds.ahead and bool(self.law.bounds.limited)
-
-    def _changed(self, x: Any) -> tuple[Any, Any]:
-        """How far the middles of bounds of a joint's acceleration at the beginning are moved, and how much narrower the
-        bounds are, so that both this acceleration and the mean one while the torques x are held keep them: then no
-        velocity between the ends of the sample passes what the ends keep."""
-        law = self.law
+    def _torques(self, x: Any) -> Any:
+        """Torques (n,) of the unknowns."""
         tau = zeros(self.n)
-        for k, motor in enumerate(law.motors):
+        for k, motor in enumerate(self.law.motors):
             tau[motor] = x[k]
-        self._foretell(tau)
-        moved, narrowed = zeros(law.rows.bounds), zeros(law.rows.bounds)
-        for k in range(len(law.bounds.limited)):
-            moved[k] = -0.5 * self.gained[k]
-            narrowed[k] = (0.5 + MARGIN) * abs(self.gained[k])
-        return moved, narrowed
+        return tau
 
-    def _foretell(self, tau: Any, wrench: Any = None, slip: Any = None) -> None:
-        """What mean accelerations of limited joints gain on those of the beginning (``gained``) while torques are held
-        and supports go on as they are, with what they slip by at the beginning: Simpson's rule with accelerations
-        half-way through the sample, found twice, and at its end."""
-        n, held = self.n, self.held
-        first, found, net = empty(n), empty(n), empty(n)
-        pushed, off = ([array(wrench), self.J], empty(held)) if held else ([], None)
-        straight(self._accelerations, [tau, self.factors, *pushed], [first])
-        mean, guess, sums = array(first), array(first), elementwise(lambda a: a / 6.0, first)
-        table = {name: array(list(column)) for name, column in SIMPSON.items()}
-        for stage in span(3):
-            time = variable(self.law.bounds.period * table["time"][stage])
-            reads = [self.given["q"], self.given["qd"], tau, mean, guess, time]
-            if held:
-                straight(self._left_over, [*reads, pushed[0]], [net, off])
-                self._push_on(net, off, slip, pushed[0])
-            else:
-                straight(self._left_over, reads, [net])
-            straight(self._accelerated, [net, self.factors], [found])
-            for i in span(n):
-                a = guess[i] + found[i]
-                sums[i] = sums[i] + table["weight"][stage] * a
-                mean[i] = a + table["back"][stage] * (first[i] - a)
-                guess[i] = a + table["on"][stage] * (a - first[i])
-        for place, k in enumerate(self.law.bounds.limited):
-            motor = self.law.motors[k]
-            self.gained[place] = sums[motor] - first[motor]
-
-    def _left_over(
-        self, q: Any, qd: Any, tau: Any, mean: Any, guess: Any, time: Any, wrench: Any = ()
-    ) -> list[list[Any]]:
-        """[torques that guessed accelerations leave over after a time with mean ones], and [by how much supports are
-        accelerated by the guess beside what they should be]."""
-        law, robot, t = self.law, self.robot, time[0]
-        qd, qdd = vector([v + t * a for v, a in zip(qd, mean, strict=True)]), vector(guess)
-        q = robot.integrate(vector(q), vector([t * (v - 0.5 * t * a) for v, a in zip(qd, mean, strict=True)]))
-        net = [t - x for t, x in zip(tau, robot.inverse_dynamics(q, qd, qdd, friction=False), strict=True)]
-        if not self.held:
-            return [net]
-        parts = [support_rows(State(robot, q, qd), support, law.damping) for support in law.supports]
-        rows, wanted = (flat(part[side] for part in parts) for side in (0, 1))
-        for w, row in zip(wrench, rows, strict=True):
-            net = [x + w * j for x, j in zip(net, row, strict=True)]
-        return [net, [vector(row) @ qdd - x for row, x in zip(rows, wanted, strict=True)]]
-
-    def _push_on(self, net: Any, off: Any, slip: Any, wrench: Any) -> None:
-        """Add to wrenches, and to the torques that are left over, what holds the supports."""
-        held, owners, change = self.held, self.law._support_of_rows(), empty(self.n)
-        straight(self._accelerated, [net, self.factors], [change])
-        for k in range(held):
-            off[k] = self.given["stance"][owners[k]] * (slip[k] - dot(self.J[k, :], change, off[k]))
-        more = solve(*self.held_factors, off)
-        for k in span(held):
-            wrench[k] = wrench[k] + more[k]
-        for i in span(self.n):
-            net[i] = dot(self.J[:, i], more, net[i])
-
-    def _accelerated(self, net: Any, factors: Any) -> list[list[Any]]:
-        """[M⁻¹ net]."""
-        return [Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)]
-
-    def _moved(self, limits: Any, moved: Any, narrowed: Any) -> Any:
-        """Right sides of inequalities with the bounds among them moved and narrowed."""
-        found = array(limits)
-        upper = self.law.rows.moving
-        lower = upper + self.law.rows.bounds
-        for k in span(self.law.rows.bounds):
-            found[upper + k] = limits[upper + k] + moved[k] - narrowed[k]
-            found[lower + k] = limits[lower + k] - moved[k] - narrowed[k]
-        return found
-
-    def _too_fast(self, qdd: Any) -> Any:
-        """How much too fast the worst joint is after the sample [rad/s or m/s]; after ``_foretell``."""
-        law = self.law
-        most = variable(self.beyond[0])
-        for place, k in enumerate(law.bounds.limited):
-            a = qdd[law.motors[k]] + self.gained[place]
-            for excess, bound in (
-                (a - self.most[place], self.most[place]),
-                (self.least[place] - a, self.least[place]),
-            ):
-                most.value = maximum(
-                    most.value, law.bounds.period * (excess - UNNOTICED * (1.0 + abs(bound)))
-                )
-        return most.value
+    def _moving_places(self) -> Sequence[int]:
+        """Where bounds of joints are among those that the solver moves."""
+        return range(len(self.law.bounds.limited))
 
     def _rows_of(self, task: Task) -> list[tuple[Any, Any]]:
         """[(A, b)] of a task, over all unknowns; those of torques alone have fewer columns."""
@@ -475,6 +372,11 @@ class Sample:
         for task in tasks:
             weight = self.given["gains"][law.tasks.index(task), 0]
             for A, b in self._rows_of(task):
+                if A is None:
+                    for i in span(N):
+                        P[i, i] = P[i, i] + weight
+                        p[i] = p[i] - weight * b[i]
+                    continue
                 columns = A.shape[1]
                 scaled = empty(A.shape[0], columns)
                 for i in span(A.shape[0]):
@@ -495,45 +397,46 @@ class Sample:
     # -- results ------------------------------------------------------------------------------------------------------
 
     def _outputs(self, programme: Programme | ActiveSet) -> dict[str, Any]:
-        law, n, N = self.law, self.n, self.N
-        tau, x = zeros(n), empty(N)
-        x[:] = programme.x
-        for k, (motor, torque) in enumerate(zip(law.motors, law.bounds.torque, strict=True)):
-            x[k] = within(x[k], -torque, torque)
-            tau[motor] = x[k]
+        law = self.law
+        tau, x = self._commanded(programme.x)
         errors, report = empty(len(law.tasks)), empty(3)
         for number, task in enumerate(law.tasks):
             most = variable(0.0)
             for A, b in self._rows_of(task):
-                for i in span(A.shape[0]):
-                    most.value = maximum(most.value, abs(less(b[i], A[i, :], x[: A.shape[1]])))
+                for i in span(b.shape[0]):
+                    missed = b[i] - x[i] if A is None else less(b[i], A[i, :], x[: A.shape[1]])
+                    most.value = maximum(most.value, abs(missed))
             errors[number] = most.value
         report[0] = programme.worst()
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
-        found["qdd"] = empty(n)
         report[1] = 0.0
         wrench, slip = None, None
         if law.points:
             found["forces"], wrench = self._inside(x)
-            straight(self._accelerations, [tau, self.factors, wrench, self.J], [found["qdd"]])
             slip = self._slip(x, wrench)
             report[1] = largest(slip)
-        else:
-            straight(self._accelerations, [tau, self.factors], [found["qdd"]])
+        found["qdd"] = self._moved_by(tau, x, wrench)
         if self._foretold:
             self._foretell(tau, wrench, slip)
         report[2] = self._too_fast(found["qdd"])
         return {name: found[name] for name in law.output_shapes()}
 
-    def _accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
-        """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
-        halved, bias = Halves.of_numbers(self.robot, factors[: -self.n]), factors[-self.n :]
-        net = [t - b for t, b in zip(tau, bias, strict=True)]
-        for k, w in enumerate(wrench):
-            net = [x + w * J[k * self.n + i] for i, x in enumerate(net)]
-        return [halved.solved(net)]
+    def _commanded(self, x: Any) -> tuple[Any, Any]:
+        """(torques within their limits, unknowns that go with them)."""
+        kept = empty(self.N)
+        kept[:] = x
+        for k, torque in enumerate(self.law.bounds.torque):
+            kept[k] = within(kept[k], -torque, torque)
+        return self._torques(kept), kept
+
+    def _moved_by(self, tau: Any, x: Any, wrench: Any) -> Any:
+        """Accelerations (n,)."""
+        qdd = empty(self.n)
+        pushes = [] if wrench is None else [wrench, self.J]
+        straight(self._accelerations, [tau, self.factors, *pushes], [qdd])
+        return qdd
 
     def _inside(self, x: Any) -> tuple[Any, Any]:
         """(forces inside their pyramids, wrenches that they make): those of x, moved where they are outside."""

@@ -3,7 +3,6 @@ within the limits of torques, velocities and positions."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -115,20 +114,16 @@ class WholeBodyTracking(Controller):
             gains: weight, k_p and k_d by name of the task.
             period: of the sample [s].
         """
-        from linkwise.control.whole_body.sample import Sample
-
-        law = copy.copy(self.law)
         limits = [
             x if isinstance(x, float) and x < UNLIMITED else minimum(x, UNLIMITED) for x in self._limits()
         ]
-        law.bounds = replace(law.bounds.with_torque(limits), period=period)  # type: ignore[arg-type]
-        free = [k for k, x in enumerate(limits) if isinstance(x, float) and x >= UNLIMITED]
-        law.rows = replace(law.rows, unlimited=tuple(k for k in law.rows.unlimited if k in free))
+        bounds = self.law.bounds.with_torque(limits)
+        law = self.law.with_bounds(replace(bounds, period=period))  # type: ignore[arg-type]
         targets = empty(law.target_slices()[-1][2].stop)
         straight(law.references, [q_d, qd_d, qdd_d], [targets])
         table = array([list(gains[name]) for name in WEIGHTS])
         given = {"q": q, "qd": qd, "targets": targets, "gains": table, "start": zeros(law.rows.count)}
-        return Sample(law, given).run()["tau"]
+        return law.sample(given).run()["tau"]
 
     def _limits(self) -> list[Any]:
         """Of the motors: numbers, or scalars where they are inputs."""

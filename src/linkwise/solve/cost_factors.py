@@ -1,0 +1,79 @@
+"""The cost of a quadratic programme as factors, P = L Lᵀ, in units of its mean diagonal: half solutions L⁻¹ b of
+``active_set``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from linkwise.language import empty, span, variable
+from linkwise.scalar import sqrt
+from linkwise.solve.limited import Rows, unit_scale
+
+SINGULAR = 1e-12
+"""Of every entry of P's diagonal, added to it where the cost may not determine x. Not of their mean: entries of hips
+and wrists differ by factors of 10⁸."""
+SHARING = 1e-10
+"""Added to the diagonal, whose mean is 1, of unknowns without a box, which have no cost."""
+COSTLESS = 1e-12
+"""Diagonal entry of P, whose mean is 1, below which no task depends on a motor."""
+NOTHING = 1e-16
+"""Added for motors that no task depends on."""
+
+
+class CostFactors:
+    """P = Uᵀ D U with ones on the diagonal of U, and 1/√D; L = Uᵀ √D.
+
+    Unknowns without a box have no cost: their part of P is ``SHARING`` on the diagonal.
+
+    Args:
+        P, p: cost, (N, N) and (N,); both are scaled to a mean diagonal of one.
+        rows: numbers of unknowns.
+    """
+
+    def __init__(self, P: Any, p: Any, rows: Rows):
+        self.rows, N = rows, rows.boxes
+        total = variable(0.0)
+        for i in span(N):
+            total += P[i, i]
+        scale = unit_scale(N, total.value)
+        for i in span(N):
+            for j in span(N, parallel=True):
+                P[i, j] = P[i, j] * scale
+        for i in span(N):
+            p[i] = p[i] * scale
+            P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
+        self.U, self.root = empty(N, N), empty(rows.unknowns)
+        for i in span(N, rows.unknowns):
+            self.root[i] = 1.0 / math.sqrt(SHARING)
+        raw = empty(N, N)
+        for i in span(N):
+            for j in span(i, N, parallel=True):
+                total = variable(P[i, j])
+                for k in span(i):
+                    total -= self.U[k, i] * raw[k, j]
+                raw[i, j] = total.value
+            inverse = 1.0 / raw[i, i]
+            self.root[i] = sqrt(inverse)
+            for j in span(i + 1, N, parallel=True):
+                self.U[i, j] = raw[i, j] * inverse
+
+    def halved(self, b: Any) -> Any:
+        """L⁻¹ b; b is overwritten."""
+        N = self.rows.boxes
+        for i in span(N):
+            for j in span(i + 1, N, parallel=True):
+                b[j] = b[j] - self.U[i, j] * b[i]
+        for i in span(self.rows.unknowns):
+            b[i] = b[i] * self.root[i]
+        return b
+
+    def solved(self, half: Any) -> Any:
+        """L⁻ᵀ of a vector."""
+        N, x = self.rows.boxes, empty(self.rows.unknowns)
+        for i in span(self.rows.unknowns):
+            x[i] = half[i] * self.root[i]
+        for i in span(N - 1, -1, -1):
+            for j in span(i, parallel=True):
+                x[j] = x[j] - self.U[j, i] * x[i]
+        return x
