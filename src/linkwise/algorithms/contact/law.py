@@ -159,8 +159,7 @@ def step(
     if effort.filtered is not None:
         turning = _turning(links, axes.frames, scene.candidates, touches)
         patches = _patches(links, axes.frames, scene.candidates, touches)
-        own = bias[: 3 * contacts]
-        lifts = not scene.held and all(_lifts(links, each) for each in scene.candidates)
+        own, lifts = bias[: 3 * contacts], _lifts(links, scene)
         problem = Touching(
             M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches, lifts
         )
@@ -194,9 +193,12 @@ def step(
     )
 
 
-def _lifts(links: Mechanism, candidate: Candidate) -> bool:
-    """Whether a candidate touches the ground alone and a floating link carries it."""
-    return candidate.other is None and any(links[k].floating for k in candidate.axes_of(links))
+def _lifts(links: Mechanism, scene: Scene) -> bool:
+    """Whether candidates touch the ground alone and floating links carry all of them."""
+    return not scene.held and all(
+        each.other is None and any(links[k].floating for k in each.axes_of(links))
+        for each in scene.candidates
+    )
 
 
 def _inertia_and_torques(
