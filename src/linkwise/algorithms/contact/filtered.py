@@ -85,6 +85,9 @@ class Touching:
     turning: Sequence[Turning] = ()
     patches: Sequence[Patch] = ()
     """Contacts that belong to one link."""
+    lifts: bool = False
+    """Whether all contacts can part without sliding, as those of floating robots with the ground: friction holds none
+    of them in it then."""
 
     @property
     def alone(self) -> list[int]:
@@ -226,16 +229,14 @@ def solve(
     floor = 100.0 * constraints.round_off()
     goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
 
-    outward = [
-        maximum(-b, 0.0) if k % 3 == 2 and is_zero(problem.compliance[k // 3]) else 0.0
-        for k, b in enumerate(problem.bias)
-    ]
+    outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        anew = solver.begins_anew(count, HELD_FROM, outward, goal)
-        state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
-        best = where(anew, solver.UNSOLVED, best)
+        if outward:
+            anew = solver.begins_anew(count, HELD_FROM, outward, goal)
+            state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
+            best = where(anew, solver.UNSOLVED, best)
         p, v, w, best_p, choices = _split(state, n, size, n, n)
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
@@ -258,6 +259,14 @@ def solve(
     first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *_choices(at))
     _, _, _, _, *state = while_loop(active, body, first, uneven=True)
     return [like(x, 0.0) for x in _split(state, n, size, n, n)[3]]
+
+
+def _outward_speeds(problem: Touching) -> list[Scalar]:
+    """At which contacts are asked to part, 0 for tangents and soft contacts."""
+    return [
+        maximum(-b, 0.0) if k % 3 == 2 and is_zero(problem.compliance[k // 3]) else 0.0
+        for k, b in enumerate(problem.bias)
+    ]
 
 
 def _split(values: Sequence[Scalar], *sizes: int) -> list[list[Scalar]]:

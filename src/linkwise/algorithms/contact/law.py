@@ -159,8 +159,10 @@ def step(
     if effort.filtered is not None:
         turning = _turning(links, axes.frames, scene.candidates, touches)
         patches = _patches(links, axes.frames, scene.candidates, touches)
-        own = bias[: 3 * contacts]
-        problem = Touching(M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches)
+        own, lifts = bias[: 3 * contacts], _lifts(links, scene)
+        problem = Touching(
+            M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches, lifts
+        )
         is_held = bool(scene.held) or links.coupled
         few = carried.reduced(links, axes.frames, scene.candidates, problem, is_held)
         p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
@@ -188,6 +190,14 @@ def step(
         [touch.gap for touch in touches],
         [velocities[3 * k : 3 * k + 3] for k in range(contacts)],
         residual,
+    )
+
+
+def _lifts(links: Mechanism, scene: Scene) -> bool:
+    """Whether candidates touch the ground alone and floating links carry all of them."""
+    return not scene.held and all(
+        each.other is None and any(links[k].floating for k in each.axes_of(links))
+        for each in scene.candidates
     )
 
 
