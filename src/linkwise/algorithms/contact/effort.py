@@ -22,14 +22,14 @@ from linkwise.model.mechanism import Mechanism
 
 DEFAULT_ACCURACY = 1e-6
 SINGLE = (
-    Effort(1, 1, together=2),
-    Effort(1, 1, 1, together=2),
-    Effort(1, 1, 2, together=2),
-    Effort(2, 1, 1, together=2),
-    Effort(2, 1, 2, together=2),
-    Effort(3, 2, 1, together=2),
-    Effort(4, 3, 1, together=2),
-    Effort(6, 3, 1, together=2),
+    Effort(1, 1),
+    Effort(1, 1, 1),
+    Effort(1, 1, 2),
+    Effort(2, 1, 1),
+    Effort(2, 1, 2),
+    Effort(3, 2, 1),
+    Effort(4, 3, 1),
+    Effort(6, 3, 1),
 )
 """In the order of their cost."""
 REACHED = (0.8, 0.97)

@@ -100,8 +100,6 @@ class Effort:
         goal: residual relative to the velocities without impulses, above which a state gets further rounds of a sweep
             and a step, at most ``MOST_ROUNDS``; None: none.
         filtered: the schedule of ``filtered``, which solves it in place of all this.
-        together: contacts that a sweep solves side by side, each with the impulses that the others had before. One
-            after the other they take as many operations, but each waits for the one before.
     """
 
     sweeps: int = 4
@@ -112,7 +110,6 @@ class Effort:
     proximal: tuple[float, ...] = (1e-6, 1e-9)
     goal: float | None = None
     filtered: Any = None
-    together: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,7 @@ def solve(
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
     with stage("contact sweeps"):
         for _ in range(effort.sweeps):
-            p = _swept(problem, scales, p, effort.together)
+            p = _swept(problem, scales, p)
     at = _evaluated(problem, scales, p)
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
@@ -144,7 +141,7 @@ def solve(
             with stage("contact sweeps"):
                 p = at.p
                 for _ in range(effort.sweeps_between):
-                    p = _swept(problem, scales, p, effort.together)
+                    p = _swept(problem, scales, p)
             at = _evaluated(problem, scales, p)
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
@@ -190,7 +187,7 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
         own = replace(problem, c=[c + where(held, x, 0.0) for c, x in zip(problem.c, outward, strict=True)])
         start = [where(begins, 0.0, x) for x in state[:n]]
         best = where(begins, UNSOLVED, best)
-        swept = _evaluated(own, scales, _swept(own, scales, start, effort.together))
+        swept = _evaluated(own, scales, _swept(own, scales, start))
         new = _newton_step(own, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
@@ -268,15 +265,12 @@ def _inverse(S: Rows) -> Rows:
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar], together: int = 1) -> list[Scalar]:
+def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
     """One Gauss–Seidel sweep over all contacts and joint rows."""
     G, c, p = problem.G, problem.c, list(p)
     contacts = len(problem.friction)
-    turns = -(-contacts // together)
-    for first in range(turns):
-        solved = {k: _of_contact(problem, scales, p, k) for k in range(first, contacts, turns)}
-        for k, impulse in solved.items():
-            p[3 * k : 3 * k + 3] = impulse
+    for k in range(contacts):
+        p[3 * k : 3 * k + 3] = _of_contact(problem, scales, p, k)
     for k, row in enumerate(problem.joints, start=3 * contacts):
         p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
     return p
