@@ -21,6 +21,7 @@ from linkwise.identify import (
     total,
     weighted,
 )
+from linkwise.identify.estimation import clustered
 from linkwise.identify.estimation.base import base_of
 from linkwise.identify.estimation.estimators import idim_iv
 from linkwise.identify.estimation.instrumental import with_instruments
@@ -264,3 +265,13 @@ def test_random_states_of_a_joint_whose_range_is_empty():
     q, _, _ = random_states(lw.Robot("held", arm.links, joints), 200)
     assert q[:, 0].min() < -0.9
     assert q[:, 0].max() > 0.9
+
+
+def test_parameters_in_which_no_motion_has_a_share_prove_nothing():
+    """Their degrees of freedom are infinite, without a division by zero."""
+    nothing = clustered.Clusters(np.zeros(3), np.eye(3), [(np.zeros(3), np.eye(3))] * 6)
+    assert nothing.freedom(np.array([True, False, True]), np.ones(2)) == np.inf
+    rng = np.random.default_rng(0)
+    shares = [(np.full(3, 1.0 / 6.0), np.linalg.qr(rng.normal(size=(3, 3)))[0]) for _ in range(6)]
+    equal = clustered.Clusters(np.ones(3), np.eye(3), shares)
+    assert 3.0 < equal.freedom(np.ones(3, bool), np.ones(3)) < 18.0

@@ -62,7 +62,7 @@ def rescaled(
     for kind in set(kinds.tolist()):
         own = kinds == kind
         square, spare = float((ratio[own] ** 2).mean()), found.freedom(own, noise[own])
-        if square * spare < stats.chi2.ppf(1.0 - SURE, spare):  # too little for chance
+        if spare < np.inf and square * spare < stats.chi2.ppf(1.0 - SURE, spare):  # too little for chance
             factors[own] = max(LEAST, np.sqrt(square))
             freedom[own] = np.minimum(freedom[own], spare)
         else:
@@ -109,7 +109,9 @@ class Clusters:
             Z = product(turned * (share / np.sqrt(1.0 - share)), axes.T)
             size += float((D**2).sum() - 2.0 * (D * product(Z, Z.T)).sum())
             together += product(Z.T, Z)
-        return float((L**2).sum() ** 2 / (size + (together**2).sum()))
+        spread = size + (together**2).sum()
+        # no motion has a share in these parameters: their differences prove nothing
+        return float((L**2).sum() ** 2 / spread) if spread > 0.0 else np.inf
 
 
 def clusters(regression: Regression, weights: np.ndarray, x: np.ndarray) -> Clusters | None:
