@@ -156,13 +156,12 @@ def step(
     with stage("contact velocities"):
         before = [dense.dot(row, v) for row in [*rows, *joint_rows]]
     bias, compliance = recovery.biases(touches, scene.candidates, before, h)
+    lifts = _lifts(links, scene)
     if effort.filtered is not None:
         turning = _turning(links, axes.frames, scene.candidates, touches)
         patches = _patches(links, axes.frames, scene.candidates, touches)
-        own, lifts = bias[: 3 * contacts], _lifts(links, scene)
-        problem = Touching(
-            M, rows, own, given.friction, joints, joint_rows, compliance, turning, patches, lifts
-        )
+        known = bias[: 3 * contacts], given.friction, joints, joint_rows, compliance
+        problem = Touching(M, rows, *known, turning, patches, lifts)
         is_held = bool(scene.held) or links.coupled
         few = carried.reduced(links, axes.frames, scene.candidates, problem, is_held)
         p, after, residual = _filtered(problem, few, mobility, v, torques, given, effort.filtered)
@@ -178,7 +177,7 @@ def step(
             torques,
             lambda pushed, halves: _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h),
             lambda delassus, c, free, start: solve(
-                Problem(delassus, c, given.friction, joints, free), effort, start, given.smoothing
+                Problem(delassus, c, given.friction, joints, free, lifts), effort, start, given.smoothing
             ),
             None if given.start is None else [*given.start, *([0.0] * len(joints))],
         )

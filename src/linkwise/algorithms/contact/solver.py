@@ -83,6 +83,8 @@ class Problem:
     joints: Sequence[JointRow] = ()
     free: Sequence[Scalar] | None = None
     """Velocities without impulses and bias, what residuals are relative to; None: c."""
+    lifts: bool = False
+    """Whether every contact can part, whatever friction does."""
 
 
 @dataclass(frozen=True)
@@ -180,20 +182,24 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
     reached = max(effort.goal or 0.0, 100.0 * round_off())
     goal = (reached * reached) * dense.dot(free, free)
     near = max(softening(), effort.proximal[-1]) * scales.mean
-    outward = outward_speeds(problem.c, free, len(problem.friction))
+    outward = [] if problem.lifts else outward_speeds(problem.c, free, len(problem.friction))
 
     def body(count: Scalar, best: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        held, begins = count >= float(HELD_FROM), begins_anew(count, float(HELD_FROM), outward, goal)
-        own = replace(problem, c=[c + where(held, x, 0.0) for c, x in zip(problem.c, outward, strict=True)])
-        start = [where(begins, 0.0, x) for x in state[:n]]
-        best = where(begins, UNSOLVED, best)
+        own, start = problem, state[:n]
+        if outward:
+            held, begins = count >= float(HELD_FROM), begins_anew(count, float(HELD_FROM), outward, goal)
+            own = replace(
+                problem, c=[c + where(held, x, 0.0) for c, x in zip(problem.c, outward, strict=True)]
+            )
+            start = [where(begins, 0.0, x) for x in start]
+            best = where(begins, UNSOLVED, best)
         swept = _evaluated(own, scales, _swept(own, scales, start))
         new = _newton_step(own, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
     def active(count: Scalar, best: Scalar, *_: Scalar) -> Condition:
-        return all_of(best > goal, count < float(MOST_ROUNDS))
+        return all_of(best > goal, count < float(MOST_ROUNDS if outward else HELD_FROM))
 
     p = [like(x, 0.0) for x in at.p]
     first = (0.0 * at.merit, at.merit, *p, *p)
