@@ -7,7 +7,7 @@ import pytest
 from known_arm import RATE, motion
 
 from linkwise.identify import Log, Validation, condition, friction_named, validate
-from linkwise.identify.judging.replay import replay
+from linkwise.identify.judging.replay import Replay, replay
 from linkwise.identify.judging.validation import AT_REST, by_columns
 from linkwise.identify.recordings.derivatives import low_pass
 
@@ -92,3 +92,15 @@ def test_links_and_friction_by_their_coefficients(arm, truth, record):
     judged = by_columns(arm, x, terms, condition(record(3), cutoff=20.0))
     assert (judged.relative < 2.0).all()
     assert judged.band == 20.0
+
+
+def test_windows_in_which_a_joint_moves_are_those_above_its_speed_at_rest():
+    """Speeds just above and just below the one that counts as rest, for windows of any length."""
+    for steps, period in ((5, 0.004), (50, 0.004), (20, 0.2)):
+        t = period * np.arange(3 * steps)
+        distance = AT_REST * steps * period  # that this speed covers in a window
+        ramp = np.linspace(0.0, 1.0, steps)
+        recorded = np.concatenate([1.02 * distance * ramp, 0.98 * distance * ramp, np.zeros(steps)])[:, None]
+        found = Replay(t, recorded, recorded + 0.5, steps)
+        np.testing.assert_allclose(found.moved, [1.02 * distance])
+        np.testing.assert_allclose(found.deviation, [0.5])
