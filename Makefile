@@ -84,7 +84,8 @@ release: $(VENV)/.with-test
 # The pages of one version beside those of the others, on the branch gh-pages, which is pushed.
 docs-version: $(VENV)/.with-docs
 	@$(INSTALL) mike
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --push --update-aliases $(VERSION:v%=%) latest
+	@export PATH="$(CURDIR)/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1; \
+	mike deploy --push --update-aliases $(VERSION:v%=%) latest && mike set-default --push latest
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) linkwise-demo .pytest_cache .ruff_cache .hypothesis
