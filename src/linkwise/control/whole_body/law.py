@@ -51,6 +51,7 @@ from linkwise.control.whole_body.tasks import (
     motors_of,
     vector,
 )
+from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.functions.table import mechanism_of
 from linkwise.robot import diagnose
@@ -189,9 +190,10 @@ class WholeBody(Summarised):
         other = copy.copy(self)
         other.bounds = bounds
         other.rows = other._rows()
+        other.__dict__.pop("limit_names", None)  # they depend on what is limited
         return other
 
-    @property
+    @once
     def by_accelerations(self) -> bool:
         """Whether accelerations are the unknowns: where every joint has a motor and nothing stands, for one level. Not
         where the mass matrix may be singular: torques as unknowns find that out."""
@@ -211,7 +213,7 @@ class WholeBody(Summarised):
     def task_names(self) -> tuple[str, ...]:
         return tuple(task.label for task in self.tasks)
 
-    @property
+    @once
     def limit_names(self) -> tuple[str, ...]:
         """A name for every limit, in the order of ``active``."""
         own = self.robot.coordinate_joints
