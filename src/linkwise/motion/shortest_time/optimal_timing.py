@@ -340,8 +340,13 @@ class Problem:
         left, some = np.arange(count), strips
         for turn in range(last + 1):
             rows = some.rows(self.margin[left], u[left], inside[left], sloping=turn > 0)
-            passed = passes(*rows, speeds[left], some.lengths, most[left], self.ends[left], strips.threads)
+            given = (*rows, speeds[left], some.lengths, most[left], self.ends[left], strips.threads)
+            passed = passes(*given, even=True)
             failed = self._failed(passed, left)
+            if failed.any():  # perhaps for speeds that were left out
+                for mine, other in zip(passed, passes(*given), strict=True):
+                    mine[failed] = other[failed]
+                failed = self._failed(passed, left)
             if turn == 0 or failed.any():
                 self._note(passed, failed, left)
             passed.x[failed] = x[left[failed]]

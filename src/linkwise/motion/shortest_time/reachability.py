@@ -44,6 +44,8 @@ def passes(
     most: np.ndarray,
     ends: np.ndarray,
     threads: int | None = None,
+    *,
+    even: bool = False,
 ) -> Found:
     """x along paths in the shortest time.
 
@@ -57,9 +59,10 @@ def passes(
         most: greatest x at the grid points, (paths, cells + 1).
         ends: x at the start and at the end, (paths, 2).
         threads: number of threads.
+        even: as for ``controllable``.
     """
     count, cells, samples, rows = a.shape
-    backward, forward = _kernels(samples, rows)
+    backward, forward = _kernels(samples, rows, even)
     each = samples * rows
     table = np.empty((count, cells, 4 * each + samples + 2))
     for k, part in enumerate((a, b, low, high)):
@@ -94,7 +97,7 @@ class Found(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _kernels(samples: int, rows: int) -> tuple[RolloutKernel, RolloutKernel]:
+def _kernels(samples: int, rows: int, even: bool) -> tuple[RolloutKernel, RolloutKernel]:
     """The passes for this number of limits."""
     size = 4 * samples * rows + samples + 2
     cell = Feed(size, size, shared=False)
@@ -106,10 +109,11 @@ def _kernels(samples: int, rows: int) -> tuple[RolloutKernel, RolloutKernel]:
             name,
             interface,
             lambda dtype: trace_rollout(partial(step, samples), interface, name=name, dtype=dtype),
-            f"{name} {samples} {rows}".encode(),
+            f"{name} {samples} {rows} {even}".encode(),
         )
 
-    return made("controllable", back, _backward), made("fastest_reachable", ahead, _forward)
+    backward = partial(_backward, even)
+    return made("controllable", back, backward), made("fastest_reachable", ahead, _forward)
 
 
 class CellStrips(NamedTuple):
@@ -323,9 +327,12 @@ def _parts(samples: int, cell: Sequence[Scalar]) -> tuple[list[Sequence[Scalar]]
     return [cell[k * size : (k + 1) * size] for k in range(4)], cell[-samples - 2 : -2]
 
 
-def _backward(samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]) -> dict[str, Any]:
+def _backward(
+    even: bool, samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]
+) -> dict[str, Any]:
     twice, most = cell[-2:]
-    reached = controllable(strips_of(samples, *_parts(samples, cell), twice), twice, most, *interval)
+    strips = strips_of(samples, *_parts(samples, cell), twice)
+    reached = controllable(strips, twice, most, *interval, even=even)
     return {"next_interval": reached, "reached": reached}
 
 
