@@ -46,7 +46,9 @@ KEPT = 3e-6  # of every limit: the margin from the start
 SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
 ROUNDS = 10  # of passes, each with larger margins where limits were exceeded
 SETTLING = 5  # more passes, for friction that depends on the speed
-SETTLED = 1e-2  # relative change of the time after which friction is that of the solution: the next is its square
+SETTLED = (
+    1e-2  # relative change of the time after which friction is that of the solution: the next is its square
+)
 SLOWINGS = 4  # motions with friction that are slower as a whole
 FOUND, SLOWED, BEYOND, REPORT = 0, 1, 2, 3
 

@@ -530,7 +530,7 @@ def _many(limits: Limits, made: list[Cells], speeds: tuple[float, float], thread
             np.stack([cells.lengths for cells in some]),
             np.stack([cells.stops for cells in some]),
         )
-        same = [partial(_cells_as_they_are, cells) for cells in some]
+        same = [partial(_same, cells) for cells in some]
 
         def at(cell: np.ndarray, rho: np.ndarray, some=some) -> Moment:
             path, own = np.divmod(cell, size)
@@ -593,9 +593,5 @@ def _motion(limits: Limits, cells: Callable[[], Cells], x: np.ndarray) -> TimeOp
     return TimeOptimal(limits, cells(), x)
 
 
-def _cells_as_they_are(cells: Cells) -> Cells:
-    return cells
-
-
-def _same(found: TimeOptimal) -> TimeOptimal:
-    return found
+def _same(made: Any) -> Any:
+    return made

@@ -238,9 +238,7 @@ class Strips:
         other = np.where(either, -rubbing, np.where(rests, 0.0, rubbing))
         return np.minimum(rubbing, other), np.maximum(rubbing, other)
 
-    def allowed(
-        self, u: np.ndarray, x: np.ndarray, *, rest: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def allowed(self, u: np.ndarray, x: np.ndarray, *, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest values of all rows, torques without friction, for arguments as in ``friction``."""
         if not self.limits.rubs or not self.limits.torques.size:
             return self.low, self.high

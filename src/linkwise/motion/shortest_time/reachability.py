@@ -327,9 +327,7 @@ def _parts(samples: int, cell: Sequence[Scalar]) -> tuple[list[Sequence[Scalar]]
     return [cell[k * size : (k + 1) * size] for k in range(4)], cell[-samples - 2 : -2]
 
 
-def _backward(
-    even: bool, samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]
-) -> dict[str, Any]:
+def _backward(even: bool, samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]) -> dict[str, Any]:
     twice, most = cell[-2:]
     strips = strips_of(samples, *_parts(samples, cell), twice)
     reached = controllable(strips, twice, most, *interval, even=even)
