@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.collision.body_pairs import BodyPairs
+from linkwise.collision.clearance import traced_poses
 from linkwise.collision.spheres import Spheres
 from linkwise.collision.validity import solids
 from linkwise.collision.world import COLUMNS
@@ -63,17 +64,14 @@ class Checked:
     def centres(self, q: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Centres of all spheres, and of the bounding spheres of all bodies, in base axes; poses of ``turned`` bodies:
         numbers in a row."""
-        poses: dict[int, Any] = {BASE: np.eye(4)}
-        for body in self.moving:
-            frame = self.robot.moving_joints[body].child
-            poses[body] = np.asarray(self.robot.pose(np.array(q, dtype=object), frame))
+        poses: dict[int, Any] = {BASE: np.eye(4)[:3], **dict(enumerate(traced_poses(self.robot, q)))}
         centres: list[Any] = []
         for body, point in zip(self.spheres.body.tolist(), self.spheres.centre, strict=True):
             centres += _placed(poses[body], point)
         bounds = [
             x for body in self.spheres.bodies for x in _placed(poses[body], self.spheres.bound(body)[0])
         ]
-        return centres, bounds, [x for body in self.turned for x in poses[body][:3].ravel().tolist()]
+        return centres, bounds, [x for body in self.turned for x in poses[body].ravel().tolist()]
 
     @property
     def small(self) -> _Small:
