@@ -112,6 +112,9 @@ class _Small:
             starts = np.append(starts, starts[-1] + 1 + np.arange(len(own)))
             self.groups, self.rows = np.concatenate([self.groups, own]), np.concatenate([self.rows, own])
         self.starts: list[int] = starts.tolist()
+        owner = small.parent.tolist()
+        owners = [[owner[k] if k >= 0 else -1 - k for k in pair] for pair in self.pairs.apart]
+        self.partly = {(one, two) for one, two in owners}  # spheres of which some groups are not compared
 
     def __bool__(self) -> bool:
         return len(self.groups) > 0
@@ -127,8 +130,11 @@ class _Small:
 
     def runs(self, first: int, second: int) -> Iterator[tuple[int, int, int]]:
         """(group of the first, start, stop): ranges of groups of the second that it is compared with."""
-        names = [{self.of(k).start: -1 - k} if not self.pairs.of(k) else {} for k in (first, second)]
         theirs = self.of(second)
+        if (first, second) not in self.partly:
+            yield from ((mine, theirs.start, theirs.stop) for mine in self.of(first))
+            return
+        names = [{self.of(k).start: -1 - k} if not self.pairs.of(k) else {} for k in (first, second)]
         for mine in self.of(first):
             start = theirs.start
             for other in (*theirs, theirs.stop):
@@ -190,23 +196,9 @@ class _Builder:
         with a range of groups of the second one from ``run_starts`` to ``run_stops``. Group g: small spheres from
         ``small_starts[g]`` to ``small_starts[g + 1]``.
         """
-        whole_tables: dict[str, list[int]] = {
-            key: []
-            for key in (
-                *("bound_first", "bound_second", "row_starts", "row_stops", "pose_first", "pose_second"),
-                *(
-                    "firsts",
-                    "row_bounds",
-                    "starts",
-                    "stops",
-                    "ends",
-                    "seconds",
-                    "group_starts",
-                    "group_stops",
-                ),
-                *("groups", "run_starts", "run_stops"),
-            )
-        }
+        names = "bound_first bound_second row_starts row_stops pose_first pose_second firsts row_bounds starts stops"
+        names += " ends seconds group_starts group_stops groups run_starts run_stops"
+        whole_tables: dict[str, list[int]] = {key: [] for key in names.split()}
         reals: dict[str, list[float]] = {"bound_reaches": [], "row_reaches": [], "reaches": []}
         seconds: list[int] = []
         pairs_of, spheres = self.checked.pairs, self.checked.spheres

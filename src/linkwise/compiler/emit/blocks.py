@@ -124,12 +124,16 @@ def _tables(nest: Nest) -> str:
     def table(name: str, numbers: np.ndarray) -> str:
         content = numbers.view(np.uint8)
         listed = _BYTES[content].tobytes().decode()
-        return f'@{name} = private unnamed_addr constant [{len(content)} x i8] c"{listed}", align {_ALIGNED}\n'
+        return (
+            f'@{name} = private unnamed_addr constant [{len(content)} x i8] c"{listed}", align {_ALIGNED}\n'
+        )
 
     text = ""
     with np.errstate(over="ignore"):
         for name, values in nest.constants.items():
-            text += table(name, np.append(np.ravel(values), [] if np.size(values) else 0.0).astype(nest.dtype))
+            text += table(
+                name, np.append(np.ravel(values), [] if np.size(values) else 0.0).astype(nest.dtype)
+            )
     for name, values in nest.tables.items():
         text += table(name, np.asarray(values, np.int64))
     return text
