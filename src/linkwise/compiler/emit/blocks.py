@@ -26,15 +26,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.emit import alike, packing, turns
-from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics
+from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, table
 from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
 from linkwise.compiler.ir.graph import Loop
 from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 
 # Row r of the copy is row min(r, last) of the source.
-_ALIGNED = 64  # bytes of tables
-_BYTES = np.array([b"\\%02X" % k for k in range(256)])  # as LLVM spells them
 _MINIMUM = "declare i64 @llvm.smin.i64(i64, i64)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
 _COPY_ROWS = """
 define internal void @copy_rows(ptr %to, ptr %from, i64 %stride, i64 %size, i64 %rows, i64 %last)
@@ -118,24 +116,14 @@ def _scalars(array: Array) -> int:
 
 
 def _tables(nest: Nest) -> str:
-    """Constants and tables of whole numbers, as globals of the module: bytes, which are written and read much faster
-    than lists of numbers."""
-
-    def table(name: str, numbers: np.ndarray) -> str:
-        content = numbers.view(np.uint8)
-        listed = _BYTES[content].tobytes().decode()
-        return (
-            f'@{name} = private unnamed_addr constant [{len(content)} x i8] c"{listed}", align {_ALIGNED}\n'
-        )
-
+    """Constants and tables of whole numbers, as globals of the module."""
     text = ""
     with np.errstate(over="ignore"):
         for name, values in nest.constants.items():
-            text += table(
-                name, np.append(np.ravel(values), [] if np.size(values) else 0.0).astype(nest.dtype)
-            )
+            numbers = np.ravel(values) if np.size(values) else np.zeros(1)
+            text += table(name, numbers.astype(nest.dtype))
     for name, values in nest.tables.items():
-        text += table(name, np.asarray(values, np.int64))
+        text += table(name, np.array(values, np.int64))
     return text
 
 
