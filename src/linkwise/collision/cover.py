@@ -8,7 +8,6 @@ Surfaces inside a solid, as of screws and nested shells, do not make the spheres
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +26,6 @@ _SPARE = 1.3  # times as many spheres are chosen at first; some are not needed o
 _FURTHER = 1.5  # times as many spheres cover all triangles, at most, as the chosen ones need
 _LARGER = 1.15  # factor of the excess where it needs too many spheres
 _ADDED = 200  # triangles of those that are not covered yet by which further spheres are chosen
-_APART = 0.45  # cells of the grid: distance of points that show where a surface is
 _FLAT = 1e-3  # sine of the angle below which points lie in the surface
 BLOCK = 1 << 15  # numbers of a table that are computed at a time
 _LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
@@ -87,9 +85,7 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        return self._within(
-            triangles, self._candidates(_spread(triangles, PART_CHOSEN), excess), excess, most
-        )
+        return self._within(triangles, self._candidates(_spread(triangles, PART_CHOSEN), excess), excess, most)
 
     def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
         """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
@@ -285,9 +281,11 @@ def _outside(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     low = corners.min(axis=0) - 1.5 * cell
     shape = tuple(((corners.max(axis=0) - low) / cell).astype(int) + 3)
     surface = np.zeros(shape, bool)
-    for points in _points((triangles - low) / cell, _APART):
-        x, y, z = points.astype(np.intp)
-        surface[x, y, z] = True
+    small = fit.divided_edges(triangles, 0.9 * cell)
+    middles = (small + np.roll(small, 1, axis=1)) / 2
+    for points in (small.reshape(-1, 3), middles.reshape(-1, 3), small.mean(axis=1)):
+        place = ((points - low) / cell).astype(int)
+        surface[place[:, 0], place[:, 1], place[:, 2]] = True
     free = ~surface
     reached = np.zeros(shape, bool)
     for axis in range(3):
@@ -302,17 +300,6 @@ def _outside(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
                 _sweep(reached, free, axis, way)
         if int(reached.sum()) == before:
             return reached, low, cell
-
-
-def _points(triangles: np.ndarray, apart: float) -> Iterator[np.ndarray]:
-    """Points of triangles that lie so far apart at most, along edges and inside: arrays (3, ...)."""
-    longest = fit.lengths(triangles[:, [1, 2, 0]] - triangles).max(axis=0)
-    steps = np.maximum(np.ceil(longest / apart), 1).astype(int)
-    for count in np.unique(steps).tolist():
-        a, b, c = triangles[steps == count].transpose(1, 2, 0)[..., None]
-        i, j = (each.ravel() for each in np.meshgrid(*2 * [np.arange(count + 1) / count], indexing="ij"))
-        inside = i + j <= 1.0 + 0.5 / count
-        yield a + i[inside] * (b - a) + j[inside] * (c - a)
 
 
 def _sweep(reached: np.ndarray, free: np.ndarray, axis: int, way: int) -> None:
