@@ -85,7 +85,9 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        return self._within(triangles, self._candidates(_spread(triangles, PART_CHOSEN), excess), excess, most)
+        return self._within(
+            triangles, self._candidates(_spread(triangles, PART_CHOSEN), excess), excess, most
+        )
 
     def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
         """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
