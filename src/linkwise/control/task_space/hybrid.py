@@ -138,7 +138,9 @@ class HybridForceMotion(OperationalSpace):
         force: list[Scalar] = []
         following: list[Scalar] = []
         for k, s in enumerate(gains[SELECTION]):
-            if isinstance(s, float) and s == 0.0:  # a direction of motion, known when the law is traced: no integral
+            if (
+                isinstance(s, float) and s == 0.0
+            ):  # a direction of motion, known when the law is traced: no integral
                 force.append(0.0)
                 following.append(0.0)
                 continue
