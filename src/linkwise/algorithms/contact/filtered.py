@@ -227,7 +227,10 @@ def solve(
         by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
         square = square + dense.dot(by_impulses, by_impulses)
     floor = 100.0 * constraints.round_off()
-    goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
+    goal, enough, hopeless = (
+        max(reached, floor) ** 2 * square
+        for reached in (schedule.goal, schedule.enough, max(schedule.goal, solver.HOPELESS))
+    )
 
     outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
@@ -249,7 +252,10 @@ def solve(
         return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
-        missed, rounded = best > goal, all_of(best <= enough, falls < 0.5)
+        wanted = goal
+        if outward:
+            wanted = where(solver.begins_anew(count, HELD_FROM, outward, goal), hopeless, goal)
+        missed, rounded = best > wanted, all_of(best <= enough, falls < 0.5)
         if schedule.moving > 0.0:
             w = problem.unbiased(_split(state, n, size, n, n)[2])
             missed = all_of(missed, best > schedule.moving**2 * dense.dot(w, w))
