@@ -216,9 +216,8 @@ def solve(
     v = list(free if start is None else start[1])
     # gaps of contacts that are far away would be most of the velocities with their bias
     unbiased = problem.velocities(v, biased=False)
-    p: list[Scalar] = (
-        [0.0 * w for w in unbiased] if start is None else list(start[0])
-    )  # a lane for every state
+    # zeros with a lane for every state
+    p: list[Scalar] = [0.0 * w for w in unbiased] if start is None else list(start[0])
     w = problem.velocities(v)
     n, size = len(p), len(v)
     at = _evaluated(problem, stiff, soft, p, w)
