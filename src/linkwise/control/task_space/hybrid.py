@@ -138,9 +138,7 @@ class HybridForceMotion(OperationalSpace):
         force: list[Scalar] = []
         following: list[Scalar] = []
         for k, s in enumerate(gains[SELECTION]):
-            if (
-                isinstance(s, float) and s == 0.0
-            ):  # a direction of motion, known when the law is traced: no integral
+            if SELECTION in self.structure and s == 0.0:  # motion for ever: no integral
                 force.append(0.0)
                 following.append(0.0)
                 continue
