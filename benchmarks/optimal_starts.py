@@ -5,6 +5,10 @@ bounds and jumps, a humanoid squats and reaches) begin with random states and ra
 starts at once, one thread. Crocoddyl's FDDP gets the same first guesses one by one, IPOPT through CasADi only problems
 without contacts. A peer that is not installed is named and left out. The humanoid is that of example-robot-data.
 
+Where costs differ from Crocoddyl's and nothing touches, ours is started at its result: "stays" counts those that are
+optima for ours, too. Then the start gets ``--lanes`` first guesses at once, and "higher with lanes" counts those whose
+best cost is still above Crocoddyl's.
+
     python benchmarks/optimal_starts.py [--problems acrobot trot] [--starts 200] [--peer-starts 200] [--json FILE]
 """
 
@@ -50,7 +54,7 @@ def ours(varied: Varied, guesses: tuple[np.ndarray, ...], most: int) -> dict[str
 
 def theirs(who: str, varied: Varied, guesses: tuple[np.ndarray, ...], most: int) -> dict[str, np.ndarray]:
     """The same of a peer."""
-    rows = []
+    rows, trajectories = [], []
     solver = None
     if who == "IPOPT":
         from optimal_parts.in_ipopt import InIpopt
@@ -65,15 +69,62 @@ def theirs(who: str, varied: Varied, guesses: tuple[np.ndarray, ...], most: int)
             made = InCrocoddyl(problem)
             begin = time.thread_time()
             cost, count, status = made.solve(xs, us, most, stop=1e-9)
+            seconds = time.thread_time() - begin
             converged = status == "converged"
+            trajectories.append(made.trajectory)
         else:
             assert solver is not None
             begin = time.thread_time()
             cost, count, status = solver.solve(x0, xs, us)
+            seconds = time.thread_time() - begin
             converged = status == "Solve_Succeeded"
-        rows.append((cost, converged, count, time.thread_time() - begin))
+        rows.append((cost, converged, count, seconds))
     cost, converged, count, seconds = map(np.array, zip(*rows, strict=True))
-    return {"cost": cost, "converged": converged, "iterations": count, "seconds": seconds}
+    found = {"cost": cost, "converged": converged, "iterations": count, "seconds": seconds}
+    if trajectories:
+        found["states"], found["torques"] = map(np.array, zip(*trajectories, strict=True))
+    return found
+
+
+def differing(
+    varied: Varied,
+    guesses: tuple[np.ndarray, ...],
+    own: dict[str, np.ndarray],
+    found: dict[str, np.ndarray],
+    options: argparse.Namespace,
+) -> dict[str, int]:
+    """Where costs differ: whether results of the peer are optima of ours, and what several guesses at once give."""
+    count = len(found["cost"])
+    both = found["converged"] & own["converged"][:count]
+    some = np.flatnonzero(
+        both & (np.abs(found["cost"] - own["cost"][:count]) > CLOSE * np.abs(found["cost"]))
+    )
+    if not some.size:
+        return {}
+    xs, us, x0 = (part[some] for part in guesses)
+    theirs = found["cost"][some]
+    given = {"start": x0, "states": found["states"][some], "torques": found["torques"][some]}
+    again = optimal.solve_many(varied.problem, iterations=options.iterations, threads=1, **given)
+    stays = again.converged & (np.abs(again.cost - theirs) <= CLOSE * np.abs(theirs))
+    rng = np.random.default_rng(1)
+    spread = varied.torques * 2.0 ** rng.uniform(-1, 2, (len(some), options.lanes, 1, 1))
+    torques = us[:, None] + spread * rng.normal(size=(len(some), options.lanes, *us.shape[1:]))
+    torques[:, 0] = us
+    lanes = optimal.solve_many(
+        varied.problem,
+        start=x0[:, None],
+        states=xs[:, None],
+        torques=torques,
+        iterations=options.iterations,
+        threads=1,
+    )
+    best = np.where(lanes.converged, lanes.cost, np.inf).min(axis=1)
+    return {
+        "different": len(some),
+        "stays": int(stays.sum()),
+        "higher with lanes": int((best - theirs > CLOSE * np.abs(theirs)).sum()),
+        "lower with lanes": int((theirs - best > CLOSE * np.abs(theirs)).sum()),
+    }
 
 
 def row_of(who: str, found: dict[str, np.ndarray], reference: dict[str, np.ndarray] | None) -> dict[str, Any]:
@@ -105,6 +156,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=200)
     parser.add_argument("--peer-starts", type=int, help="how many of them peers get; by default all")
     parser.add_argument("--iterations", type=int, default=500, help="most of a start")
+    parser.add_argument("--lanes", type=int, default=64, help="first guesses of a start whose cost differs")
     parser.add_argument("--horizon", type=int, help="of all problems, to try the script")
     parser.add_argument("--no-ipopt", action="store_true")
     parser.add_argument("--json", type=Path)
@@ -128,7 +180,10 @@ def main() -> None:
         for who, there in peers.items():
             if not there or (who == "IPOPT" and (options.no_ipopt or varied.problem.dynamics.contacts)):
                 continue
-            rows.append({"problem": name, **row_of(who, theirs(who, varied, few, options.iterations), own)})
+            found = theirs(who, varied, few, options.iterations)
+            rows.append({"problem": name, **row_of(who, found, own)})
+            if who == "Crocoddyl" and not varied.problem.dynamics.contacts:
+                rows[-1] |= differing(varied, guesses, own, found, options)
             print(rows[-1], flush=True)
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1))

@@ -288,4 +288,5 @@ class InCrocoddyl:
         """(cost, iterations, whether it converged) from this first guess; ``stop``: |Qu|² at which it has."""
         solver = self.solver(stop)
         done = solver.solve([*self.converted(xs)], [*us], iterations, False, 1e-9)
+        self.trajectory = np.array(solver.xs), np.array(solver.us)
         return float(solver.cost), int(solver.iter), "converged" if done else f"stopped at {solver.stop:.1e}"

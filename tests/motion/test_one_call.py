@@ -78,11 +78,11 @@ def test_random_robots_move_as_by_passes_in_numpy(joints, friction, more, monkey
     monkeypatch.setattr(one_call, "fastest", counted)
     many = motion.time_optimal(robot, ways, **options)
     other = by_numpy(monkeypatch, robot, ways, **options)
-    assert sum(each is not None for each in solved[0]) >= (6 if friction != "dry" else 3)
+    assert all(each is not None for each in solved[0])
     assert [failure is None for failure in many.failures] == [failure is None for failure in other.failures]
     for k, found in enumerate(many):
         assert 0.97 < most_used(found) <= 1
-        assert found.duration <= other.durations[k] * (1 + (4e-3 if friction == "dry" else 1e-5))
+        assert found.duration <= other.durations[k] * (1 + (1e-3 if friction == "dry" else 5e-5))
         if friction != "dry":
             assert found.duration == pytest.approx(other.durations[k], rel=2e-3)
         assert np.allclose(found.at(found.duration).q, ways[k, -1], atol=1e-9)
@@ -102,7 +102,7 @@ def test_paths_of_any_length_and_grid_share_programs(monkeypatch):
         options = limits_for(robot, ways[None])
         found = motion.time_optimal(robot, ways, **options)
         other = by_numpy(monkeypatch, robot, ways, **options)
-        assert found.duration == pytest.approx(other.duration, rel=1e-5)
+        assert other.duration * (1 - 1e-3) < found.duration < other.duration * (1 + 1e-5)
         assert len(found.x) == len(other.x)
     assert one_call.program_of.cache_info().misses <= known + 2
     grid = np.linspace(0, 1, 41) ** 1.3
@@ -110,6 +110,33 @@ def test_paths_of_any_length_and_grid_share_programs(monkeypatch):
     assert found.duration == pytest.approx(
         by_numpy(monkeypatch, robot, ways, grid=grid, **options).duration, rel=1e-5
     )
+
+
+def test_dry_friction_needs_no_finer_grids():
+    """Joints of a PUMA 560 turn back inside of most paths: all are found in one call, no slower than on finer grids.
+
+    Beside such points the row of the joint has a small |a|; friction of both directions at once, or one grid point that
+    is fast before one that is slow, cost several percent.
+    """
+    robot, rng = lw.load("puma560"), np.random.default_rng(11)
+    ways = np.array([0.3, -0.8, 0.6, 0.3, 0.3, 0.3]) + rng.uniform(-0.5, 0.5, (12, 5, 6))
+    hold = np.abs(robot.gravity_torques(ways)).max(axis=(0, 1))
+    inertia = robot.mass_matrix(ways).diagonal(axis1=-2, axis2=-1).max(axis=(0, 1))
+    options = {"torque": 1.3 * hold + 10.0 * inertia, "velocity": np.minimum(robot.velocity_limits, 3.0)}
+    times = {}
+    for cells in (100, 400):
+        limits = limits_of(robot, options["torque"], options["velocity"], None, None, None, True)
+        splines = Splines(ways)
+        rows, nodes = one_call.rows_of(limits), spline_nodes(splines, cells)
+        found = one_call.fastest(limits, rows, splines.knots, splines.coefficients, nodes, 1)
+        assert all(each is not None for each in found)
+        times[cells] = np.array(
+            [2 * (np.diff(e.nodes) / (np.sqrt(e.x[1:]) + np.sqrt(e.x[:-1]))).sum() for e in found]
+        )
+    assert (times[100] < 1.02 * times[400]).all()
+    many = motion.time_optimal(robot, ways, **options)
+    assert max(most_used(each) for each in many) <= 1
+    assert many.durations == pytest.approx(times[100], rel=2e-3)
 
 
 def test_what_is_not_possible_is_said_as_before(monkeypatch):

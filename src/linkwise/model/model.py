@@ -213,7 +213,10 @@ class Model:
         return isinstance(other, Model) and self.content() == other.content()
 
     def __hash__(self) -> int:
-        return hash(self.content())
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = hash(self.content())
+        return known
 
     def content(self) -> tuple[Any, ...]:
         """Everything that defines the robot, as nested tuples: equal content, equal robot."""

@@ -46,7 +46,9 @@ KEPT = 3e-6  # of every limit: the margin from the start
 SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
 ROUNDS = 10  # of passes, each with larger margins where limits were exceeded
 SETTLING = 5  # more passes, for friction that depends on the speed
-SETTLED = 1e-4  # relative change of the time at which friction counts as that of the solution
+SETTLED = (
+    1e-2  # relative change of the time after which friction is that of the solution: the next is its square
+)
 SLOWINGS = 4  # motions with friction that are slower as a whole
 FOUND, SLOWED, BEYOND, REPORT = 0, 1, 2, 3
 
@@ -87,7 +89,7 @@ class OneCall:
         self.values = empty(size, POINTS[0], self.checked)
         self.worst, self.part, self.duration = (variable(0.0) for _ in range(3))
         self.slower, self.sloping, self.still = variable(1.0), variable(0.0), variable(-1.0)
-        self.turns = variable(0.0)
+        self.turns, self.going = variable(0.0), variable(-1.0)
 
     def run(self) -> dict[str, Any]:
         """Speeds at the grid points and what is known of them."""
@@ -99,8 +101,9 @@ class OneCall:
                 self._bound()
                 self._pass()
                 self._settle()
-                self._exceeded()
-                self._keep_margins()
+                for _ in needed(self.going):
+                    self._exceeded()
+                    self._keep_margins()
         self._slow()
         if self.rows.friction:  # it changes with the speed
             self.still.value = -1.0
@@ -191,7 +194,7 @@ class OneCall:
         return [list(part) for part in reach.strips_of(len(SAMPLES), (a, b, low, high), speeds, twice)]
 
     def _rows(self, *given: Any) -> tuple[list[list[Scalar]], Any, Scalar]:
-        """a, b, low and high of a cell, without margins; speeds; 2 Δ."""
+        """a, b, low and high of a cell, without margins; speeds; 2 Δ. ``sloping`` is None inside of cells."""
         a, b, hold, q, tangents, speeds, cell, limits, x, following, sloping = given
         low, high, _, _ = self._split(limits)
         samples, count = len(SAMPLES), self.count
@@ -201,20 +204,25 @@ class OneCall:
         for s, share in enumerate(SAMPLES if self.rows.friction else ()):
             inside = x[0] + (following[0] - x[0]) * float(share)
             inside = where(inside > CREEP, inside, CREEP)
-            least, greatest = self._friction(q, tangents, cell, inside, s)
-            more, _ = self._friction(q, tangents, cell, inside * (1.0 + RISE), s)
+            least, greatest = self._friction(q, tangents, cell, inside, s, rest=sloping is not None)
+            for k in range(len(self.rows.torques)):
+                at = s * count + k
+                lowest[at], highest[at] = lowest[at] - least[k], highest[at] - greatest[k]
+            if sloping is None:
+                continue
+            more, _ = self._friction(q, tangents, cell, inside * (1.0 + RISE), s, rest=True)
             for k in range(len(self.rows.torques)):
                 at = s * count + k
                 rise = sloping * (more[k] - least[k]) * (1.0 / RISE)
                 b[at] = b[at] + rise / inside
-                lowest[at], highest[at] = lowest[at] - least[k] + rise, highest[at] - greatest[k] + rise
+                lowest[at], highest[at] = lowest[at] + rise, highest[at] + rise
         return [list(a), b, lowest, highest], speeds, 2.0 * cell[1]
 
     def _friction(
-        self, q: Any, tangents: Any, cell: Any, x: Scalar, s: int
+        self, q: Any, tangents: Any, cell: Any, x: Scalar, s: int, *, rest: bool
     ) -> tuple[list[Scalar], list[Scalar]]:
         """As ``path_limits.Strips.friction``, at a sample of a cell."""
-        n, slow, last = self.n, cell[5], len(SAMPLES) - 1
+        n, slow, ends = self.n, cell[5], {0: cell[3], len(SAMPLES) - 1: cell[4]}
         first = tangents[s * n : (s + 1) * n]
         turns = [reach.abs_of(t) < slow for t in first]
         middle = [tangents[n + j] + tangents[2 * n + j] for j in range(n)]
@@ -224,9 +232,9 @@ class OneCall:
         rubbing = coordinates.friction(self.links, q[s * n : (s + 1) * n], qd)
         least, greatest = [], []
         for j in self.rows.torques:
-            rests = cell[3] if s == 0 else cell[4] if s == last else 0.0
-            still = where(rests > 0.5, 0.0, rubbing[j]) if s in (0, last) else rubbing[j]
-            other = where(turns[j], -rubbing[j], still)
+            still = where(ends[s] > 0.5, 0.0, rubbing[j]) if rest and s in ends else rubbing[j]
+            either = all_of(turns[j], reach.abs_of(middle[j]) < 2.0 * slow)
+            other = where(either, -rubbing[j], still)
             least.append(where(rubbing[j] < other, rubbing[j], other))
             greatest.append(reach.larger(rubbing[j], other))
         return least, greatest
@@ -255,6 +263,7 @@ class OneCall:
             straight(_time, [self.given["cells"][k], self.x[k], self.x[k + 1], now], [now])
         settled = reach.abs_of(now.value - before.value) < SETTLED * now.value
         self.still.value = where(settled, 1.0, where(self.turns.value < SETTLING, -1.0, 1.0))
+        self.going.value = -self.still.value  # friction that is not that of the solution decides nothing
         self.turns += 1.0
         self.sloping.value = 1.0
 
@@ -268,7 +277,7 @@ class OneCall:
 
     def _excess(self, *given: Any) -> list[list[Scalar]]:
         """That part of a cell, by how much each row is beyond its limits, and the square of the speed likewise."""
-        rows, speeds, twice = self._rows(*given, 0.0)
+        rows, speeds, twice = self._rows(*given, None)
         cell, (x,), (following,) = given[6], *given[8:10]
         there, u = cell[2] > 0.5, (following - x) / twice
         part, over, fast = reach.excess_of(len(SAMPLES), rows, speeds, twice, x, u)
@@ -279,8 +288,8 @@ class OneCall:
         ]
 
     def _keep_margins(self) -> None:
-        """Larger margins where limits do not hold inside of cells, once friction has settled; else the passes end."""
-        more = variable(where(self.part.value > SLOWER, self.still.value, -1.0))  # 1: margins grow
+        """Larger margins where limits do not hold inside of cells; else the passes end."""
+        more = variable(where(self.part.value > SLOWER, 1.0, -1.0))  # 1: margins grow
         for k in span(self.size, parallel=True):
             reads = [self.over[k], self.margins[k], self.given["limits"], more]
             straight(self._margins, reads, [self.margins[k]])
@@ -355,7 +364,7 @@ def _greatest(*speeds: Any) -> list[list[Scalar]]:
 
 
 def _backward(r: Any, low: Any, high: Any, cell: Any, most: Any, end: Any) -> list[list[Scalar]]:
-    found = reach.controllable(reach.CellStrips(r, low, high), 2.0 * cell[1], most[0], *end)
+    found = reach.controllable(reach.CellStrips(r, low, high), 2.0 * cell[1], most[0], *end, even=True)
     return [[where(cell[2] > 0.5, new, old) for new, old in zip(found, end, strict=True)]]
 
 

@@ -340,8 +340,13 @@ class Problem:
         left, some = np.arange(count), strips
         for turn in range(last + 1):
             rows = some.rows(self.margin[left], u[left], inside[left], sloping=turn > 0)
-            passed = passes(*rows, speeds[left], some.lengths, most[left], self.ends[left], strips.threads)
+            given = (*rows, speeds[left], some.lengths, most[left], self.ends[left], strips.threads)
+            passed = passes(*given, even=True)
             failed = self._failed(passed, left)
+            if failed.any():  # perhaps for speeds that were left out
+                for mine, other in zip(passed, passes(*given), strict=True):
+                    mine[failed] = other[failed]
+                failed = self._failed(passed, left)
             if turn == 0 or failed.any():
                 self._note(passed, failed, left)
             passed.x[failed] = x[left[failed]]
@@ -525,7 +530,7 @@ def _many(limits: Limits, made: list[Cells], speeds: tuple[float, float], thread
             np.stack([cells.lengths for cells in some]),
             np.stack([cells.stops for cells in some]),
         )
-        same = [partial(_cells_as_they_are, cells) for cells in some]
+        same = [partial(_same, cells) for cells in some]
 
         def at(cell: np.ndarray, rho: np.ndarray, some=some) -> Moment:
             path, own = np.divmod(cell, size)
@@ -588,9 +593,5 @@ def _motion(limits: Limits, cells: Callable[[], Cells], x: np.ndarray) -> TimeOp
     return TimeOptimal(limits, cells(), x)
 
 
-def _cells_as_they_are(cells: Cells) -> Cells:
-    return cells
-
-
-def _same(found: TimeOptimal) -> TimeOptimal:
-    return found
+def _same(made: Any) -> Any:
+    return made

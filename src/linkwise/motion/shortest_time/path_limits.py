@@ -211,38 +211,40 @@ class Strips:
         u = rise / (2 * self.lengths)
         return u[..., np.newaxis], x[:, :-1, np.newaxis] + rise[..., np.newaxis] * SAMPLES
 
-    def friction(self, u: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def friction(self, u: np.ndarray, x: np.ndarray, *, rest: bool) -> tuple[np.ndarray, np.ndarray]:
         """The least and the greatest friction of the joints with a torque limit at the samples.
 
-        Both are the same, but where a joint comes to rest, with friction that is zero at that moment and not before it,
-        and where a joint turns back, with friction of both directions.
+        Both are the same, but where a joint hardly moves in the whole cell, with friction of both directions, and where
+        the path comes to ``rest``, with friction that is zero at that moment and not before it; otherwise that moment
+        is left out. Where a joint turns back at an end of a cell, its friction is that of the direction inside.
         """
         q, first, second = self.moment
         robot, x = self.limits.robot, np.maximum(x, CREEP)[..., np.newaxis]
-        # at the end of a cell in which a joint turns back its direction is that of the cell
         slow = TURNING * np.abs(first).max(axis=(1, 2, 3), keepdims=True)
         turns = np.abs(first) < slow
-        along = np.sign(first[:, :, 1:2] + first[:, :, 2:3])
-        first = np.where(turns, slow * along, first)
+        inside = first[:, :, 1:2] + first[:, :, 2:3]
+        first = np.where(turns, slow * np.sign(inside), first)
+        either = turns & (np.abs(inside) < 2 * slow)
         qd, qdd = first * np.sqrt(x), first * u[..., np.newaxis] + second * x
         flat = [part.reshape(-1, q.shape[-1]) for part in (q, qd, qdd)]
         rubbing = robot.inverse_dynamics(*flat, threads=self.threads)
         rubbing -= robot.inverse_dynamics(*flat, friction=False, threads=self.threads)
         rubbing = rubbing.reshape(q.shape)
         rests = np.zeros(x.shape, dtype=bool)
-        rests[:, :, 0, 0], rests[:, :, -1, 0] = self.rests[:, :-1], self.rests[:, 1:]
+        if rest:
+            rests[:, :, 0, 0], rests[:, :, -1, 0] = self.rests[:, :-1], self.rests[:, 1:]
         joints = self.limits.torques
-        rubbing, turns = rubbing[..., joints], turns[..., joints]
-        other = np.where(turns, -rubbing, np.where(rests, 0.0, rubbing))
+        rubbing, either = rubbing[..., joints], either[..., joints]
+        other = np.where(either, -rubbing, np.where(rests, 0.0, rubbing))
         return np.minimum(rubbing, other), np.maximum(rubbing, other)
 
-    def allowed(self, u: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest values of all rows, torques without friction, for u and x as in ``friction``."""
+    def allowed(self, u: np.ndarray, x: np.ndarray, *, rest: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest values of all rows, torques without friction, for arguments as in ``friction``."""
         if not self.limits.rubs or not self.limits.torques.size:
             return self.low, self.high
         low, high = np.zeros(self.a.shape), np.zeros(self.a.shape)
         k = self.limits.torques.size
-        low[..., :k], high[..., :k] = self.friction(u, x)
+        low[..., :k], high[..., :k] = self.friction(u, x, rest=rest)
         return self.low - low, self.high - high
 
     def rows(
@@ -272,12 +274,12 @@ class Strips:
         return self.a * u[..., np.newaxis] + self.b * inside[..., np.newaxis] + self.c
 
     def beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far each row goes beyond its limits in each cell, (paths, cells, rows), negative where it stays within.
+        """How far each row goes beyond its limits inside of each cell, (paths, cells, rows); negative: it does not.
 
         And the squares of speeds as multiples of their limits, (paths, cells).
         """
         values, (u, inside) = self.values(x), self.at_samples(x)
-        low, high = self.allowed(u, inside)
+        low, high = self.allowed(u, inside, rest=False)
         return (
             np.maximum(peak(values - high), peak(low - values)),
             peak((self.speeds * inside)[..., np.newaxis])[..., 0],
@@ -286,7 +288,7 @@ class Strips:
     def excess(self, x: np.ndarray) -> np.ndarray:
         """By which fraction x and u would have to be smaller in each cell, (paths, cells): 1 where no speed helps."""
         values, (u, inside) = self.values(x), self.at_samples(x)
-        low, high = self.allowed(u, inside)
+        low, high = self.allowed(u, inside, rest=False)
         worst = peak((self.speeds * inside)[..., np.newaxis])[..., 0]
         worst = np.where(worst > 1, 1 - 1 / np.maximum(worst, 1.0), 0.0)
         for over, slack in ((values - high, high - self.c), (low - values, self.c - low)):

@@ -24,6 +24,8 @@ from linkwise.compiler.rollout import Feed, Interface, RolloutKernel, trace_roll
 from linkwise.scalar import Scalar, all_of, where, while_loop
 
 STEPS = 200.0  # of Newton's method: far more than strips that cross, so that a NaN ends
+STEEP = 5.0  # r times 2 Δ: x at the end of a cell falls by more than four times its rise at the beginning
+TURNS = 8.0  # of the search for an x before strips are steep
 ROUND_OFF = 2e-14  # relative to the bounds of u
 PARABOLA = (
     0.065  # times the third difference: how far a cubic through four samples is from parabolas through three
@@ -42,6 +44,8 @@ def passes(
     most: np.ndarray,
     ends: np.ndarray,
     threads: int | None = None,
+    *,
+    even: bool = False,
 ) -> Found:
     """x along paths in the shortest time.
 
@@ -55,9 +59,10 @@ def passes(
         most: greatest x at the grid points, (paths, cells + 1).
         ends: x at the start and at the end, (paths, 2).
         threads: number of threads.
+        even: as for ``controllable``.
     """
     count, cells, samples, rows = a.shape
-    backward, forward = _kernels(samples, rows)
+    backward, forward = _kernels(samples, rows, even)
     each = samples * rows
     table = np.empty((count, cells, 4 * each + samples + 2))
     for k, part in enumerate((a, b, low, high)):
@@ -92,7 +97,7 @@ class Found(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _kernels(samples: int, rows: int) -> tuple[RolloutKernel, RolloutKernel]:
+def _kernels(samples: int, rows: int, even: bool) -> tuple[RolloutKernel, RolloutKernel]:
     """The passes for this number of limits."""
     size = 4 * samples * rows + samples + 2
     cell = Feed(size, size, shared=False)
@@ -104,10 +109,11 @@ def _kernels(samples: int, rows: int) -> tuple[RolloutKernel, RolloutKernel]:
             name,
             interface,
             lambda dtype: trace_rollout(partial(step, samples), interface, name=name, dtype=dtype),
-            f"{name} {samples} {rows}".encode(),
+            f"{name} {samples} {rows} {even}".encode(),
         )
 
-    return made("controllable", back, _backward), made("fastest_reachable", ahead, _forward)
+    backward = partial(_backward, even)
+    return made("controllable", back, backward), made("fastest_reachable", ahead, _forward)
 
 
 class CellStrips(NamedTuple):
@@ -188,6 +194,27 @@ class _Cell:
         _, x, width, _, _ = while_loop(active, body, state)
         return x, width
 
+    def before_steep(self, x: Scalar, low: Scalar) -> Scalar:
+        """x, or a smaller one where the greatest x at the end of the cell falls much more than x rises.
+
+        Strips do that with a small |a|, as beside points where joints turn back. Beyond, one grid point is fast and the
+        next one slow, which takes longer.
+        """
+        gentle = [r * self.twice <= STEEP for r in self.r]
+
+        def active(count: Scalar, x: Scalar, top: Scalar, falls: Scalar) -> Any:
+            return all_of(all_of(falls * self.twice > STEEP, count < TURNS), x > low)
+
+        def body(count: Scalar, x: Scalar, top: Scalar, falls: Scalar) -> tuple[Scalar, ...]:
+            some = [where(other, high, 1e30) for other, high in zip(gentle, self.high, strict=True)]
+            r = [where(other, each, 0.0) for other, each in zip(gentle, self.r, strict=True)]
+            _, upper, rises = _first(r, some, x, lambda a, b: a < b)
+            following = (top - upper) / (falls - rises)
+            following = where(following < low, low, where(following > x, x, following))
+            return (count + 1.0, following, *self.highest(following)[1:])
+
+        return while_loop(active, body, (0.0 * x, x, *self.highest(x)[1:]))[1]
+
 
 def _first(
     r: Sequence[Scalar], bounds: Sequence[Scalar], x: Scalar, before: Any
@@ -263,7 +290,7 @@ def _peak(over: list[Scalar]) -> Scalar:
 
 
 def controllable(
-    strips: CellStrips, twice: Scalar, most: Scalar, least: Scalar, greatest: Scalar
+    strips: CellStrips, twice: Scalar, most: Scalar, least: Scalar, greatest: Scalar, *, even: bool = False
 ) -> list[Scalar]:
     """The least and the greatest x at the beginning of a cell from which the interval at its end can be reached.
 
@@ -273,11 +300,14 @@ def controllable(
         most: greatest x at its beginning.
         least: of the interval at its end.
         greatest: likewise.
+        even: leave out the greatest ones after which the speed falls steeply: not all of the interval, and faster.
     """
     cell = _Cell(strips, twice, least, greatest)
     high, width = cell.outermost(most, -1.0)
     low, _ = cell.outermost(0.0 * high, 1.0)
     exists = all_of(width >= 0.0, high >= 0.0)
+    if even:
+        high = cell.before_steep(high, low)
     high = where(exists, high, EMPTY[1])
     return [where(exists, where(low < high, low, high), EMPTY[0]), high]
 
@@ -297,9 +327,10 @@ def _parts(samples: int, cell: Sequence[Scalar]) -> tuple[list[Sequence[Scalar]]
     return [cell[k * size : (k + 1) * size] for k in range(4)], cell[-samples - 2 : -2]
 
 
-def _backward(samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]) -> dict[str, Any]:
+def _backward(even: bool, samples: int, cell: Sequence[Scalar], interval: Sequence[Scalar]) -> dict[str, Any]:
     twice, most = cell[-2:]
-    reached = controllable(strips_of(samples, *_parts(samples, cell), twice), twice, most, *interval)
+    strips = strips_of(samples, *_parts(samples, cell), twice)
+    reached = controllable(strips, twice, most, *interval, even=even)
     return {"next_interval": reached, "reached": reached}
 
 

@@ -53,6 +53,8 @@ def _divided(cells: Cells, cell: np.ndarray, joint: np.ndarray) -> Cells:
 def spline_turning_points(knots: np.ndarray, coefficients: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """Grid points of splines and those at which joints turn back; NaN behind the last where a path has fewer.
 
+    Of two points that are next to each other one is left: a way-point, or else one at which a joint turns back.
+
     Args:
         knots: as those of ``Splines``, (paths, m).
         coefficients: likewise, (paths, m − 1, 4, n).
@@ -70,9 +72,10 @@ def spline_turning_points(knots: np.ndarray, coefficients: np.ndarray, nodes: np
     points = np.concatenate([nodes, turns.reshape(len(nodes), -1)], axis=1)
     order = np.argsort(points, axis=1)
     points, added = np.take_along_axis(points, order, axis=1), order >= nodes.shape[1]
-    near = np.zeros(points.shape, dtype=bool)  # to the next point
-    near[:, :-1] = np.diff(points, axis=1) < NARROW * knots[:, -1:] / nodes.shape[1]
-    drop = near & added
-    drop[:, 1:] |= near[:, :-1] & added[:, 1:] & ~drop[:, :-1]
+    rank = np.where((points[..., np.newaxis] == knots[:, np.newaxis]).any(axis=-1), 2, added)
+    near = np.diff(points, axis=1) < NARROW * knots[:, -1:] / nodes.shape[1]  # to the next point
+    drop = np.zeros(points.shape, dtype=bool)
+    drop[:, :-1] = near & (rank[:, :-1] < rank[:, 1:])
+    drop[:, 1:] |= near & (rank[:, :-1] >= rank[:, 1:])
     points = np.sort(np.where(drop, np.nan, points), axis=1)
     return points[:, : int(np.isfinite(points).sum(axis=1).max())]
