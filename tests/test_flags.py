@@ -122,6 +122,7 @@ CALLS = {
     ).kernel(**f),
     ("control.CartesianImpedance", "friction"): lambda r, **f: control.CartesianImpedance(r, **f),
     ("control.OperationalSpace", "friction"): lambda r, **f: control.OperationalSpace(r, **f),
+    ("control.HybridForceMotion", "run_time_selection"): lambda r, **f: control.HybridForceMotion(r, **f),
     ("control.MotionLimits", "position"): lambda r, **f: control.MotionLimits(**f),
     ("control.MotionLimits", "ahead"): lambda r, **f: control.MotionLimits(**f),
     ("control.Support", "inside"): lambda r, **f: control.Support("tip", **f),

@@ -10,6 +10,8 @@ import linkwise as lw
 from linkwise import control
 from linkwise.control import CONTROLLERS, Gains, Reference, named
 from linkwise.control.controller import LIMITS
+from linkwise.embedded.entries import entries
+from linkwise.embedded.entry import Options
 from linkwise.simulate import simulate
 
 PERIOD = 1e-3
@@ -135,6 +137,48 @@ def test_matrices_of_gains():
             Gains(bad, 1.0)
     with pytest.raises(ValueError, match="unstable"):
         control.IntegralTracking(robot, Gains(K, 1.0, 1e4))
+
+
+def test_selection_and_axes_are_constants_unless_they_are_to_be_settings():
+    """Four kinds of kernels give one torque; a law in another one keeps its constants; each selection has its code."""
+    rng = np.random.default_rng(4)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    for robot in map(lw.load, ("two_link", "puma560", "panda")):
+        state, torques = drawn(robot, rng), []
+        for selection in ([0, 0, 0, 0, 0, 1], [0, 1, 0, 1, 0, 0]):
+            given = {"selection": selection, "task_axes": turn, "force_target": 5.0, "force_gain": 0.5}
+            laws = [control.HybridForceMotion(robot, run_time_selection=k, **given) for k in (False, True)]
+            assert {"selection", "task_axes"}.isdisjoint(laws[0].settings())
+            assert {"selection", "task_axes"} <= set(laws[1].settings())
+            found = []
+            for law in laws:
+                memory = 0.1 * np.ones(law.memory_size)
+                for tunable in (False, True):
+                    settings = law.settings().values() if tunable else ()
+                    found.append(law.kernel(PERIOD, tunable=tunable)(*state, memory, *settings)[0])
+            np.testing.assert_allclose(found, [found[0]] * 4, rtol=1e-12, atol=1e-12 * np.abs(found).max())
+            torques.append(found[0])
+        assert (torques[0] != torques[1]).any()
+    law = control.HybridForceMotion(robot, selection=[0, 0, 0, 0, 0, 1], force_target=5.0)
+    for other in (control.Avoiding(law), control.Guarded(law, control.MomentumObserver(robot))):
+        assert "selection" not in other.settings()
+        found = other.kernel(PERIOD)(*state, np.zeros(other.memory_size))[0]
+        np.testing.assert_allclose(found, law.kernel(PERIOD)(*state, np.zeros(law.memory_size))[0], rtol=1e-9)
+    both = control.Switched({"push": law, "move": law.with_gains(selection=0.0)}, duration=1e-9)
+    memory = np.zeros(both.memory_size)
+    for name in both.laws:
+        chosen = both.selecting(name)
+        assert not [key for key in chosen.settings() if key.endswith(("selection", "task_axes"))]
+        tau, _ = chosen.kernel(PERIOD, tunable=True)(*state, memory, *chosen.settings().values())
+        own = both.laws[name].kernel(PERIOD)(*state, np.zeros(law.memory_size))[0]
+        np.testing.assert_allclose(tau, own, rtol=1e-9, atol=1e-9 * np.abs(own).max())
+
+
+def test_packages_take_the_selection_at_run_time_unless_it_is_given():
+    robot = lw.load("two_link")
+    for gains, fixed in (({}, False), ({"selection": [0, 0, 0, 1, 0, 0]}, True)):
+        (entry,) = entries(robot, ["hybrid_force_motion"], Options(gains=gains))
+        assert ("selection" not in entry.settings) is fixed
 
 
 def test_simulations_vary_matrices_and_torque_limits():

@@ -69,6 +69,8 @@ class Controller(ABC):
     """Whether the law uses the constraints of its model: then where frames are held is part of its code."""
     has_frame: ClassVar[bool] = False
     """Whether the law has a tool: then its constructor takes ``frame``."""
+    structure: tuple[str, ...] = ()
+    """Gains that decide what has to be computed, such as a selection of directions: always constants of kernels."""
     signals: tuple[str, ...] = ()
     """Gains that are measured, such as a wrench: always inputs of the controller's kernel."""
     saturates: ClassVar[bool] = True
@@ -179,8 +181,9 @@ class Controller(ABC):
     # -----------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, np.ndarray]:
-        """Gains and torque limits by name, each as a vector: row by row for matrices."""
-        found = {name: np.ravel(np.asarray(values, dtype=float)) for name, values in self.gains.items()}
+        """Gains and torque limits by name, each as a vector: row by row for matrices; without ``structure``."""
+        chosen = {name: values for name, values in self.gains.items() if name not in self.structure}
+        found = {name: np.ravel(np.asarray(values, dtype=float)) for name, values in chosen.items()}
         return {**found, LIMITS: np.array(self.torque_limits)} if self.saturates else found
 
     def meaning(self, name: str) -> str:
@@ -188,12 +191,13 @@ class Controller(ABC):
         return self.units.get(name, UNITS.get(name, name.replace("_", " ")))
 
     def shaped(self, values: Mapping[str, Sequence[Scalar]]) -> dict[str, Any]:
-        """Gains for ``control``: vectors of scalars, lists of rows where the gain is a matrix.
+        """Gains for ``control``: vectors of scalars, lists of rows where the gain is a matrix; with ``structure``.
 
         Args:
             values: scalars by name, row by row; other names are passed on.
         """
-        found: dict[str, Any] = dict(values)
+        found: dict[str, Any] = {name: np.ravel(self.gains[name]).tolist() for name in self.structure}
+        found |= values
         for name, own in self.gains.items():
             if np.ndim(own) == 2 and name in found:
                 columns, flat = np.shape(own)[1], list(found[name])
@@ -252,9 +256,11 @@ class Controller(ABC):
         return type(self).__module__.startswith("linkwise.")
 
     def key(self) -> bytes:
-        """Stands for everything that ``control`` computes, the values of the gains apart; see ``known``."""
+        """Stands for everything that ``control`` computes, the values of other gains than ``structure`` apart; see
+        ``known``."""
         content = self.robot.content() if self.holds else self.robot.content_without_targets()
-        parts = (type(self).__qualname__, content, self.torque_limits.tobytes(), self.options())
+        fixed = [(name, np.ravel(self.gains[name]).tolist()) for name in self.structure]
+        parts = (type(self).__qualname__, content, self.torque_limits.tobytes(), self.options(), fixed)
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def kernel(

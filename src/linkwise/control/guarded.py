@@ -67,6 +67,7 @@ class Guarded(Controller):
         if reaction == "reflex":
             gains["reflex_gain"] = positive("reflex_gain", reflex_gain, n)
         super().__init__(robot, gains, np.array(law.torque_limits))
+        self.structure = law.structure
         self.law, self.observer, self.reaction, self.delay = law, observer, reaction, delay
         self.memory_size = observer.memory_size + (delay + 1) * n + robot.nq + law.memory_size
 

@@ -59,6 +59,7 @@ class Switched(Controller):
         self.duration = numbers.number("duration", duration, above=0.0)
         self.jump = numbers.number("jump", jump, above=0.0)
         gains = {self._named(name, key): v for name, law in laws.items() for key, v in law.gains.items()}
+        self.structure = tuple(self._named(name, key) for name, law in laws.items() for key in law.structure)
         limits = np.array(first.torque_limits) if torque_limits is None else torque_limits
         super().__init__(first.robot, {**gains, SELECTED: np.zeros(1)}, limits)
         self._inner = sum(law.memory_size for law in laws.values())

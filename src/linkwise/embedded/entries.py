@@ -27,6 +27,7 @@ from linkwise.control import (
 )
 from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.control.safe_stop import stop_kernel
+from linkwise.control.task_space.hybrid import SELECTION, HybridForceMotion
 from linkwise.embedded.entry import Entry, EntryError, Options
 from linkwise.embedded.kinematics import inverse_kinematics_entries
 from linkwise.embedded.learned import policy_entries
@@ -115,6 +116,8 @@ def controller_of(robot: Robot, name: str, options: Options) -> Controller:
     more: dict[str, Any] = {"torque_limits": options.torque_limits}
     if in_task:
         more["frame"] = options.frame
+    if CONTROLLERS[name] is HybridForceMotion:  # without a selection it is chosen at run time
+        more["run_time_selection"] = SELECTION not in options.gains
     if not CONTROLLERS[name].feedback:
         law = named(name, robot, **more)
     elif {"kp", "kd"} <= set(options.gains):

@@ -159,7 +159,7 @@ class Avoiding(Controller):
         frame: str | None = None,
     ):
         check, robot = Numbers(), law.robot
-        self.law, self.memory_size = law, law.memory_size
+        self.law, self.memory_size, self.structure = law, law.memory_size, law.structure
         self.margin = check.number("margin", margin, above=0.0)
         w = check.number("frequency", frequency, above=0.0)
         strength = check.number("singularities", singularities, least=0.0)

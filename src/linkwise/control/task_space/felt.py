@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.arguments.numbers import Numbers
 from linkwise.control.bounds import or_zero
-from linkwise.control.momentum_observer import MomentumObserver
+from linkwise.control.momentum_observer import GAIN, THRESHOLD, MomentumObserver
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
@@ -43,8 +43,11 @@ class FeltWrench:
         return 0 if self.observer is None else self.observer.memory_size + (self.delay + 1) * self.dof
 
     def numbers(self) -> dict[str, np.ndarray]:
-        """Gains by name."""
-        return {WRENCH: np.zeros(6)} if self.observer is None else self.observer.numbers()
+        """Gains by name: one of the observer for all joints, so that there is one rate of decay to compute. A law asks
+        for no collisions, so thresholds are none of its gains."""
+        if self.observer is None:
+            return {WRENCH: np.zeros(6)}
+        return {GAIN: self.observer.gain[:1]}
 
     def options(self) -> tuple[Any, ...]:
         """What decides the code."""
@@ -68,7 +71,9 @@ class FeltWrench:
             return list(gains[WRENCH]), []
         size = self.observer.memory_size
         watched, line = memory[:size], memory[size:]
-        seen, following = self.observer.observe(links, gains, q, qd, line[: self.dof], watched, period)
+        each = self.dof // len(gains[GAIN])  # 1 where the law is in a ``Guarded``, whose observer has n gains
+        numbers = {GAIN: [*gains[GAIN]] * each, THRESHOLD: self.observer.threshold.tolist()}
+        seen, following = self.observer.observe(links, numbers, q, qd, line[: self.dof], watched, period)
         started = abs(memory[0]) > 0.0
         torques = [where(started, or_zero(x), 0.0) for x in seen.external_torque]
         return self.observer.wrench(links, q, torques), [or_zero(x) for x in (*following, *line[self.dof :])]

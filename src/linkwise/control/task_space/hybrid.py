@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linkwise.algorithms import dense
+from linkwise.arguments.flags import flag
 from linkwise.arguments.numbers import Numbers
 from linkwise.control.bounds import clipped, or_zero
 from linkwise.control.gains import Gains
@@ -50,7 +51,7 @@ class HybridForceMotion(OperationalSpace):
     Args:
         robot: the model that the law uses.
         frame: the tool; None: the only leaf.
-        selection: six numbers, rotations first: 1 for directions of force, 0 for motion. It is a gain.
+        selection: six numbers, rotations first: 1 for directions of force, 0 for motion.
         force_target: (moment, force) that the tool exerts along those directions [N·m, N], six numbers in task axes.
         task_axes: rotation (3, 3) of the task frame in the axes of the base; None: those of the base.
         gains: of the motion, see ``OperationalSpace``.
@@ -60,6 +61,8 @@ class HybridForceMotion(OperationalSpace):
         force: where the wrench comes from: "observer" or "input", see ``FeltWrench``.
         observer_gain: [1/s].
         delay: control periods from a measurement to the torque that follows from it, for the observer.
+        run_time_selection: whether selection and axes are settings, for tasks that switch from motion to force; else
+            they are constants of kernels, and what is not selected is not computed.
         options: further arguments of ``OperationalSpace``.
     """
 
@@ -88,9 +91,11 @@ class HybridForceMotion(OperationalSpace):
         force: str = "observer",
         observer_gain: float = 50.0,
         delay: int = 0,
+        run_time_selection: bool = False,
         **options: Any,
     ):
         super().__init__(robot, frame, gains, **options)
+        self.structure = () if flag("run_time_selection", run_time_selection) else (SELECTION, AXES)
         check = Numbers()
         chosen = check.each(SELECTION, selection, 6, least=0.0)
         if (chosen > 1.0).any():
@@ -133,6 +138,10 @@ class HybridForceMotion(OperationalSpace):
         force: list[Scalar] = []
         following: list[Scalar] = []
         for k, s in enumerate(gains[SELECTION]):
+            if SELECTION in self.structure and s == 0.0:  # motion for ever: no integral
+                force.append(0.0)
+                following.append(0.0)
+                continue
             wanted = gains[FORCE][k]
             error = wanted - exerted[k]
             most = abs(wanted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linkwise.control.whole_body.mobilities import Halves, flat, support_rows
@@ -11,10 +13,7 @@ from linkwise.scalar import maximum
 from linkwise.solve.factors import solve
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from linkwise.control.whole_body.law import WholeBody
-    from linkwise.robot.robot import Robot
 
 MARGIN = 0.05
 """Of what a mean acceleration gains: left for what the prediction does not know."""
@@ -30,69 +29,85 @@ UNNOTICED = 1e-7
 """Of a bound of acceleration, from 1 on: less than that is not too fast."""
 
 
-class HeldTorques:
-    """Part of ``Sample``, which has the arrays and says what its unknowns are."""
+@dataclass(frozen=True, eq=False)
+class Supports:
+    """What stands during a sample."""
 
-    law: WholeBody
-    given: dict[str, Any]
-    robot: Robot
-    n: int
-    held: int
-    gained: Any
-    factors: Any
-    held_factors: tuple[Any, Any]
     J: Any
-    beyond: Any
-    least: Any
-    most: Any
+    """Rows of the supports, (held, n)."""
+    factors: tuple[Any, Any]
+    """Of their mobility."""
+    wrench: Any
+    """With which they push at the beginning, (held,)."""
+    slip: Any
+    """By how much they are accelerated beside what they should be, (held,)."""
 
-    def _torques(self, x: Any) -> Any:
-        """Torques (n,) of the unknowns."""
-        raise NotImplementedError
 
-    def _moving_places(self) -> Sequence[int]:
-        """Where bounds of joints are among those that the solver moves."""
-        raise NotImplementedError
+class HeldTorques:
+    """The prediction of one sample.
+
+    Args:
+        law: the controller.
+        given: its inputs by name, as arrays.
+        factors: numbers of the mass matrix (``Halves``) and bias torques, in the state of the sample.
+    """
+
+    def __init__(self, law: WholeBody, given: dict[str, Any], factors: Any):
+        self.law, self.given, self.factors = law, given, factors
+        self.robot, self.n = law.robot, law.robot.dof
+        self.gained = zeros(max(1, len(law.bounds.limited)))
+        """What mean accelerations of limited joints gain on those of the beginning; see ``foretell``."""
 
     @property
-    def ahead(self) -> bool:
-        """Whether bounds of joints are kept by mean accelerations: not with supports, whose pyramids would have to be
-        kept by mean forces, too. There ``_too_fast`` says what is not kept."""
-        return self._foretold and not self.held
-
-    @property
-    def _foretold(self) -> bool:
+    def foretold(self) -> bool:
         """Whether it is predicted how accelerations of joints change while torques are held."""
         return self.law.bounds.ahead and bool(self.law.bounds.limited)
 
-    def _changed(self, x: Any) -> tuple[Any, Any]:
+    @property
+    def kept(self) -> bool:
+        """Whether bounds of joints are kept by mean accelerations: not with supports, whose pyramids would have to be
+        kept by mean forces, too. There ``too_fast`` says what is not kept."""
+        return self.foretold and not self.law.supports
+
+    def changed(self, tau: Any, places: Sequence[int]) -> tuple[Any, Any]:
         """How far the middles of bounds of a joint's acceleration at the beginning are moved, and how much narrower the
-        bounds are, so that both this acceleration and the mean one while the torques x are held keep them: then no
-        velocity between the ends of the sample passes what the ends keep."""
-        law = self.law
-        self._foretell(self._torques(x))
-        moved, narrowed = zeros(law.rows.movable), zeros(law.rows.movable)
-        for k, place in enumerate(self._moving_places()):
+        bounds are, so that both this acceleration and the mean one while torques are held keep them: then no velocity
+        between the ends of the sample passes what the ends keep.
+
+        Args:
+            tau: torques, (n,).
+            places: of the bounds of limited joints among those that the solver moves.
+        """
+        self.foretell(tau)
+        moved, narrowed = zeros(self.law.rows.movable), zeros(self.law.rows.movable)
+        for k, place in enumerate(places):
             moved[place] = -0.5 * self.gained[k]
             narrowed[place] = (0.5 + MARGIN) * abs(self.gained[k])
         return moved, narrowed
 
-    def _foretell(self, tau: Any, wrench: Any = None, slip: Any = None) -> None:
+    def foretell(self, tau: Any, supports: Supports | None = None) -> None:
         """What mean accelerations of limited joints gain on those of the beginning (``gained``) while torques are held
         and supports go on as they are, with what they slip by at the beginning: Simpson's rule with accelerations
-        half-way through the sample, found twice, and at its end."""
-        n, held = self.n, self.held
+        half-way through the sample, found twice, and at its end.
+
+        Args:
+            tau: torques, (n,).
+            supports: None: nothing stands.
+        """
+        n = self.n
         first, found, net = empty(n), empty(n), empty(n)
-        pushed, off = ([array(wrench), self.J], empty(held)) if held else ([], None)
-        straight(self._accelerations, [tau, self.factors, *pushed], [first])
+        pushed, off = [], None
+        if supports is not None:
+            pushed, off = [array(supports.wrench), supports.J], empty(supports.slip.shape[0])
+        straight(self.accelerations, [tau, self.factors, *pushed], [first])
         mean, guess, sums = array(first), array(first), elementwise(lambda a: a / 6.0, first)
         table = {name: array(list(column)) for name, column in SIMPSON.items()}
         for stage in span(3):
             time = variable(self.law.bounds.period * table["time"][stage])
             reads = [self.given["q"], self.given["qd"], tau, mean, guess, time]
-            if held:
+            if supports is not None:
                 straight(self._left_over, [*reads, pushed[0]], [net, off])
-                self._push_on(net, off, slip, pushed[0])
+                self._push_on(supports, net, off, pushed[0])
             else:
                 straight(self._left_over, reads, [net])
             straight(self._accelerated, [net, self.factors], [found])
@@ -114,7 +129,7 @@ class HeldTorques:
         qd, qdd = vector([v + t * a for v, a in zip(qd, mean, strict=True)]), vector(guess)
         q = robot.integrate(vector(q), vector([t * (v - 0.5 * t * a) for v, a in zip(qd, mean, strict=True)]))
         net = [t - x for t, x in zip(tau, robot.inverse_dynamics(q, qd, qdd, friction=False), strict=True)]
-        if not self.held:
+        if not law.supports:
             return [net]
         parts = [support_rows(State(robot, q, qd), support, law.damping) for support in law.supports]
         rows, wanted = (flat(part[side] for part in parts) for side in (0, 1))
@@ -122,24 +137,29 @@ class HeldTorques:
             net = [x + w * j for x, j in zip(net, row, strict=True)]
         return [net, [vector(row) @ qdd - x for row, x in zip(rows, wanted, strict=True)]]
 
-    def _push_on(self, net: Any, off: Any, slip: Any, wrench: Any) -> None:
+    def _push_on(self, supports: Supports, net: Any, off: Any, wrench: Any) -> None:
         """Add to wrenches, and to the torques that are left over, what holds the supports."""
-        held, owners, change = self.held, self.law._support_of_rows(), empty(self.n)
+        J, owners, change = supports.J, self.law._support_of_rows(), empty(self.n)
         straight(self._accelerated, [net, self.factors], [change])
-        for k in range(held):
-            off[k] = self.given["stance"][owners[k]] * (slip[k] - dot(self.J[k, :], change, off[k]))
-        more = solve(*self.held_factors, off)
-        for k in span(held):
+        for k, owner in enumerate(owners):
+            off[k] = self.given["stance"][owner] * (supports.slip[k] - dot(J[k, :], change, off[k]))
+        more = solve(*supports.factors, off)
+        for k in span(len(owners)):
             wrench[k] = wrench[k] + more[k]
         for i in span(self.n):
-            net[i] = dot(self.J[:, i], more, net[i])
+            net[i] = dot(J[:, i], more, net[i])
 
     def _accelerated(self, net: Any, factors: Any) -> list[list[Any]]:
         """[M⁻¹ net]."""
         return [Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)]
 
-    def _moved(self, limits: Any, moved: Any, narrowed: Any) -> Any:
-        """Right sides of inequalities with the bounds among them moved and narrowed."""
+    def moved(self, limits: Any, moved: Any, narrowed: Any) -> Any:
+        """Right sides of inequalities with the bounds among them moved and narrowed.
+
+        Args:
+            limits: right sides.
+            moved, narrowed: as ``changed`` gives them.
+        """
         found = array(limits)
         upper = self.law.rows.moving
         lower = upper + self.law.rows.bounds
@@ -148,23 +168,32 @@ class HeldTorques:
             found[lower + k] = limits[lower + k] - moved[k] - narrowed[k]
         return found
 
-    def _too_fast(self, qdd: Any) -> Any:
-        """How much too fast the worst joint is after the sample [rad/s or m/s]; after ``_foretell``."""
+    def too_fast(self, qdd: Any, least: Any, most: Any, beyond: Any) -> Any:
+        """How much too fast the worst joint is after the sample [rad/s or m/s]; after ``foretell``.
+
+        Args:
+            qdd: accelerations at the beginning, (n,).
+            least, most: bounds of those of limited joints.
+            beyond: how much too fast the worst joint is at the beginning.
+        """
         law = self.law
-        most = variable(self.beyond[0])
+        worst = variable(beyond)
         for place, k in enumerate(law.bounds.limited):
             a = qdd[law.motors[k]] + self.gained[place]
-            for excess, bound in (
-                (a - self.most[place], self.most[place]),
-                (self.least[place] - a, self.least[place]),
-            ):
-                most.value = maximum(
-                    most.value, law.bounds.period * (excess - UNNOTICED * (1.0 + abs(bound)))
+            for excess, bound in ((a - most[place], most[place]), (least[place] - a, least[place])):
+                worst.value = maximum(
+                    worst.value, law.bounds.period * (excess - UNNOTICED * (1.0 + abs(bound)))
                 )
-        return most.value
+        return worst.value
 
-    def _accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
-        """[M⁻¹ (Sᵀ τ + Jᵀ w − h)]."""
+    def accelerations(self, tau: Any, factors: Any, wrench: Any = (), J: Any = ()) -> list[list[Any]]:
+        """[M⁻¹ (Sᵀ τ + Jᵀ w − h)].
+
+        Args:
+            tau: torques, (n,).
+            factors: as for the constructor.
+            wrench, J: of the supports.
+        """
         halved, bias = Halves.of_numbers(self.robot, factors[: -self.n]), factors[-self.n :]
         net = [t - b for t, b in zip(tau, bias, strict=True)]
         for k, w in enumerate(wrench):

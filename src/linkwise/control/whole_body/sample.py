@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.control.whole_body.held import HeldTorques
+from linkwise.control.whole_body.held import HeldTorques, Supports
 from linkwise.control.whole_body.limits import UNLIMITED, Bounds, position_of_velocity
 from linkwise.control.whole_body.mobilities import Halves, flat, support_rows
 from linkwise.control.whole_body.sharing import shared_forces
@@ -45,7 +45,7 @@ RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
 
-class Sample(HeldTorques):
+class Sample:
     """The arrays of a sample; a mobility of rows J and K is J M⁻¹ Kᵀ.
 
     Args:
@@ -63,8 +63,8 @@ class Sample(HeldTorques):
         bounds = max(1, len(law.bounds.limited) + len(law.separations))
         self.low, self.high, self.beyond = empty(bounds), empty(bounds), empty(1)
         self.least, self.most = (empty(max(1, len(law.bounds.limited))) for _ in range(2))
-        self.gained = zeros(max(1, len(law.bounds.limited)))
         self.factors = empty(len(Halves.places(law.robot)) + 2 * self.n)
+        self.holding = HeldTorques(law, given, self.factors)
         self.A: dict[str, Any] = {}
         self.b: dict[str, Any] = {}
         self._allocate()
@@ -303,7 +303,7 @@ class Sample(HeldTorques):
         if law.one_level:
             solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
             solver.run(self.given["start"])
-            for steps in MOVES if self.ahead else ():
+            for steps in MOVES if self.holding.kept else ():
                 solver.move_bounds(*self._changed(solver.x), steps)
             return solver
         E, e = None, None
@@ -319,10 +319,14 @@ class Sample(HeldTorques):
             programme.iterate(law.iterations)
             if level != max(task.level for task in law.tasks):
                 E, e = self._kept(own, E, e, programme.x)
-                if self.ahead:
-                    right = self._moved(limits, *self._changed(programme.x))
+                if self.holding.kept:
+                    right = self.holding.moved(limits, *self._changed(programme.x))
         assert programme is not None
         return programme
+
+    def _changed(self, x: Any) -> tuple[Any, Any]:
+        """How bounds of joints change while the torques of x are held, see ``HeldTorques``."""
+        return self.holding.changed(self._torques(x), self._moving_places())
 
     def _torques(self, x: Any) -> Any:
         """Torques (n,) of the unknowns."""
@@ -412,15 +416,15 @@ class Sample(HeldTorques):
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
         report[1] = 0.0
-        wrench, slip = None, None
+        supports = None
         if law.points:
             found["forces"], wrench = self._inside(x)
-            slip = self._slip(x, wrench)
-            report[1] = largest(slip)
-        found["qdd"] = self._moved_by(tau, x, wrench)
-        if self._foretold:
-            self._foretell(tau, wrench, slip)
-        report[2] = self._too_fast(found["qdd"])
+            supports = Supports(self.J, self.held_factors, wrench, self._slip(x, wrench))
+            report[1] = largest(supports.slip)
+        found["qdd"] = self._moved_by(tau, x, supports)
+        if self.holding.foretold:
+            self.holding.foretell(tau, supports)
+        report[2] = self.holding.too_fast(found["qdd"], self.least, self.most, self.beyond[0])
         return {name: found[name] for name in law.output_shapes()}
 
     def _commanded(self, x: Any) -> tuple[Any, Any]:
@@ -431,11 +435,11 @@ class Sample(HeldTorques):
             kept[k] = within(kept[k], -torque, torque)
         return self._torques(kept), kept
 
-    def _moved_by(self, tau: Any, x: Any, wrench: Any) -> Any:
+    def _moved_by(self, tau: Any, x: Any, supports: Supports | None) -> Any:
         """Accelerations (n,)."""
         qdd = empty(self.n)
-        pushes = [] if wrench is None else [wrench, self.J]
-        straight(self._accelerations, [tau, self.factors, *pushes], [qdd])
+        pushes = [] if supports is None else [supports.wrench, supports.J]
+        straight(self.holding.accelerations, [tau, self.factors, *pushes], [qdd])
         return qdd
 
     def _inside(self, x: Any) -> tuple[Any, Any]:

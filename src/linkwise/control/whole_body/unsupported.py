@@ -25,7 +25,7 @@ class UnsupportedSample(Sample):
     def _allocate(self) -> None:
         self.jacobians = empty(max(1, self.task_rows), self.n)
         self.first_bias = len(Halves.places(self.robot)) + self.n
-        self.massive = self._foretold or bool(self.law.rows.firm)
+        self.massive = self.holding.foretold or bool(self.law.rows.firm)
         self.M = empty(self.n, self.n)
 
     def _read_model(self) -> None:
@@ -109,5 +109,5 @@ class UnsupportedSample(Sample):
             tau[k] = within(tau[k], -torque, torque)
         return tau, super()._moved_by(tau, x, None)
 
-    def _moved_by(self, tau: Any, x: Any, wrench: Any) -> Any:
+    def _moved_by(self, tau: Any, x: Any, supports: Any) -> Any:
         return x
