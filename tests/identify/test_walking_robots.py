@@ -534,8 +534,9 @@ def test_the_lag_of_torques_is_found(walker, truth):
     rows = [Rows.of(walker, signals, feet, base, 400)]
     held = [np.concatenate([run["touching"] > 0, np.zeros((len(q), 1), bool)], axis=1)]
     _, scale = fitted(rows, held, first_scale(walker, [signals]))
-    seconds, gain, _ = lag_profile(rows, held, scale)
+    seconds, deviation, gain = lag_profile(rows, held, scale)
     assert seconds == pytest.approx(0.006, abs=5e-4)
+    assert deviation < 5e-4
     assert gain > 0.5
 
 
