@@ -330,9 +330,8 @@ def widened(estimated: Estimate, choice: Choice) -> Estimate:
 def samples_like_one(regression: Regression, estimated: Estimate) -> float:
     """How many samples count like one independent sample, at least 1.
 
-    The prior counts like one sample of each link. Where the model is wrong in the same way for as long as a motion lasts,
-    thousands of samples would outvote it in directions of which they know nothing: mass at the ankles of a robot that
-    stands, which does not move, grew by 25 kg.
+    The prior counts like one sample of each link. Where the model is wrong in the same way for as long as a motion
+    lasts, thousands of samples outvote it even where they know nothing: mass near feet that stand does not move.
 
     Args:
         regression: with independent columns.
