@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix")
+FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "coriolis_matrix")
+FUNCTIONS += ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 LONG = (("inverse_dynamics", "newton_euler"), ("forward_dynamics", "kalman"))
 STEPS = 20
 
@@ -31,8 +32,13 @@ STEPS = 20
 def texts(quick: bool) -> dict[str, dict[str, Any]]:
     """LLVM text of many programs, with what a call must know."""
     import linkwise as lw
-    from linkwise.compiler.runtime import host
-    from linkwise.robot import kernels
+
+    try:
+        from linkwise.compiler.runtime import host
+        from linkwise.robot import kernels
+    except ImportError:  # version 0.2
+        from linkwise import kernels  # type: ignore[attr-defined,no-redef]
+        from linkwise.compiler import host  # type: ignore[attr-defined,no-redef]
 
     found: dict[str, dict[str, Any]] = {}
     robot = lw.load("two_link" if quick else "panda")

@@ -10,7 +10,7 @@ import numpy as np
 import linkwise as lw
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from c_functions import call_c
+from c_functions import c_function
 
 MOMENTS = (1e-3, 1e-3, 1e-3)
 
@@ -38,9 +38,10 @@ def test_steps_of_scenes_in_c_have_the_bits_of_python(tmp_path):
         q, qd, tau = start, 0.1 * rng.normal(size=scene.dof), 0.01 * rng.normal(size=scene.dof)
         folder, touched = tmp_path / name, False  # a library that is loaded is not loaded again from its path
         folder.mkdir()
+        in_c = c_function(kernel, folder)
         for _ in range(2):
             wanted = kernel(q, qd, tau)
-            found = call_c(kernel, folder, q, qd, tau)
+            found = in_c(q, qd, tau)
             for own, other in zip(wanted, found, strict=True):
                 assert np.asarray(own).tobytes() == other.tobytes(), name
             touched |= bool(wanted[2].any())

@@ -7,7 +7,7 @@ import pytest
 from test_contact_pairs import OTHERS, SIZES, geom, met, rotations
 
 import linkwise as lw
-from linkwise.algorithms.contact import pairs
+from linkwise.algorithms.contact import convex, pairs
 from linkwise.algorithms.kinematics import Pose
 from linkwise.model.shapes import CANDIDATES, WORLD_ONLY, Shape
 from linkwise.spatial import Matrix, Vector
@@ -165,3 +165,21 @@ def test_solids_of_every_size_touch_alike():
         for other in (results[0], results[2]):
             for part, right in zip(other, results[1], strict=True):
                 np.testing.assert_allclose(part, right, atol=1e-8, err_msg=f"{first} {second}")
+
+
+def test_the_curvature_of_an_ellipsoid_is_that_of_its_support():
+    """h(n) = √(Σ sᵢ² nᵢ²), by differences of second order along two directions."""
+    rng, step = np.random.default_rng(4), 1e-4
+    for _ in range(20):
+        sizes, (n, t, u) = rng.uniform(0.05, 0.4, 3), np.linalg.qr(rng.normal(size=(3, 3)))[0]
+
+        def support(a, b, sizes=sizes, n=n, t=t, u=u):
+            return np.linalg.norm(sizes * (n + step * (a * t + b * u)))
+
+        expected = (
+            (support(1, 0) - 2 * support(0, 0) + support(-1, 0)) / step**2,
+            (support(1, 1) - support(1, -1) - support(-1, 1) + support(-1, -1)) / (4 * step**2),
+            (support(0, 1) - 2 * support(0, 0) + support(0, -1)) / step**2,
+        )
+        found = convex._curvature(Shape("body", "ellipsoid", tuple(sizes)), tuple(n), tuple(t), tuple(u))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)

@@ -209,7 +209,9 @@ def test_bodies_on_bodies_and_links_against_links_move_as_closed_forms_say():
             q, qd, impulse = scene.contact_step(q, qd, tau, contact_friction=friction)
         expected = max(0.0, GRAVITY * (np.sin(slope) - friction * np.cos(slope)))
         np.testing.assert_allclose(qd, [0, 0, 0, 0.2 * expected, 0, 0], atol=1e-8)
-        axes = scene.contact_frames(q)[:, :3, :3]
+        frames = scene.contact_frames(q)
+        assert (frames[:, 3] == (0.0, 0.0, 0.0, 1.0)).all()
+        axes = frames[:, :3, :3]
         force = np.einsum("kij,kj->i", axes, impulse) / 0.002
         weight = [0.0, 0.0, 0.5 * GRAVITY]
         if friction == 0.5:

@@ -331,6 +331,19 @@ def test_no_more_small_spheres_than_wanted_contain_any_triangles():
         assert radii[1] <= radii[0]
 
 
+def test_triangles_beside_the_chosen_ones_add_few_spheres():
+    """Far more separate triangles than those by which spheres are chosen: the spheres grow instead of becoming many."""
+    rng = np.random.default_rng(0)
+    triangles = rng.uniform(-0.5, 0.5, (1500, 1, 3)) + 0.004 * rng.normal(size=(1500, 3, 3))
+    body = Cover([triangles])
+    found = body.spheres(0.03)
+    count = body.count(0.03)
+    assert len(triangles) > 2 * cover.CHOSEN > 2 * count
+    assert count < len(found.radius) <= 1.5 * count + 2
+    far = np.linalg.norm(body.triangles - found.centre[found.owner][:, None], axis=-1).max(axis=1)
+    assert (far <= found.radius[found.owner] + 1e-12).all()
+
+
 def test_equal_links_are_covered_once(tmp_path, monkeypatch):
     """Two equal fingers and a palm: two coverings, and the fingers have the same spheres."""
     made = []

@@ -335,53 +335,6 @@ def test_tables_of_whole_numbers_on_random_trees(tmp_path, monkeypatch):
             assert kernel.source("python") == family(seed, n)[0].source("python")
 
 
-SHIFTS = (0, 4, 2, 0)
-
-
-def substituted(A, x, turns, sums_of, places):
-    """A row reads places that later turns write: not those of its earlier turns, though loops look so."""
-    for j in turns(len(x), parallel=True):
-        for i in span(4):
-            total = sums_of(x[j])
-            for k in span(i):
-                total += A[j, k + places[i]]
-            A[j, i + places[i]] = total
-    return A
-
-
-def test_turns_whose_places_come_from_tables_are_not_repeated(monkeypatch):
-    """Turns side by side may be computed twice at the end of a loop only if they read nothing that they change: two
-    places that differ by a constant are not the same loop's places where a table stands between them."""
-    monkeypatch.setattr(rolled, "MOST_NODES", 0)
-    monkeypatch.setattr(rolled, "UNROLLED", 0)
-    for n in (5, 7, 11):
-
-        @lw.kernel(A=(n, 5), x=n)
-        def sums(A, x, n=n):
-            B, y, table = lw.empty(n, 5), lw.zeros(n), lw.whole_numbers(range(3))
-            B[:] = A
-            for j in span(n, parallel=True):
-                total = variable(0.0)
-                for k in span(3):
-                    B[j, table[k] + k] = x[j]
-                    total += B[j, table[k] + 2]
-                y[j] = total
-            return y
-
-        A, x = np.random.default_rng(n).normal(size=(n, 5)), np.arange(n) + 0.5
-        np.testing.assert_allclose(sums(A, x), A[:, 2] + A[:, 3] + x, atol=1e-13)
-
-        @lw.kernel(A=(n, 6), x=n)
-        def substitution(A, x, n=n):
-            B = lw.empty(n, 6)
-            B[:] = A
-            return substituted(B, x, span, variable, lw.whole_numbers(SHIFTS))
-
-        A = np.random.default_rng(n).normal(size=(n, 6))
-        wanted = substituted(A.copy(), x, lambda count, parallel: range(count), float, SHIFTS)
-        np.testing.assert_allclose(substitution(A, x), wanted, atol=1e-13)
-
-
 def test_random_programs_are_the_same_with_loops_and_without(monkeypatch):
     """Assignments to rows, columns and single elements in nested loops, in an order that a generator draws."""
     for seed in range(12):
@@ -429,44 +382,6 @@ def test_random_programs_are_the_same_with_loops_and_without(monkeypatch):
         ):
             assert np.allclose(a, b, rtol=1e-12, atol=1e-12)
             assert np.allclose(a, c, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [9, 18, 36])
-def test_turns_that_change_what_they_read_are_counted_once(n):
-    """Lanes of one state take turns side by side; the last vector may not repeat a turn that adds to what is there."""
-
-    def accumulated(A, b):
-        total, kept = empty(n, n), empty(n)
-        for i in span(n):
-            for j in span(n, parallel=True):
-                total[i, j] = A[i, j]
-            kept[i] = 0.0
-        for _ in span(3):
-            for i in span(n):
-                for j in span(n, parallel=True):
-                    total[i, j] = total[i, j] + A[j, i] * b[j]
-            for j in span(n, parallel=True):
-                for i in span(1, n):
-                    total[i, j] = total[i, j] - 0.5 * total[i - 1, j]
-                kept[j] = kept[j] + total[0, j]
-        return {"total": total, "kept": kept}
-
-    traced = TracedFunction(accumulated, {"A": (n, n), "b": (n,)}, "accumulated", longest=1, loops=True)
-    sizes, shapes = {"A": n * n, "b": n}, {"total": (n, n), "kept": (n,)}
-    kernel = Kernel("accumulated", sizes.items(), shapes.items(), "float64", traced.program, None)
-    rng = np.random.default_rng(n)
-    A, b = rng.normal(size=(n, n)), rng.normal(size=n)
-    total, kept = kernel(A.ravel(), b)
-    wanted, sums = A.copy(), np.zeros(n)
-    for _ in range(3):
-        wanted = wanted + A.T * b
-        for i in range(1, n):
-            wanted[i] -= 0.5 * wanted[i - 1]
-        sums += wanted[0]
-    assert np.allclose(total, wanted, rtol=1e-12)
-    assert np.allclose(kept, sums, rtol=1e-12)
-    several = kernel(np.tile(A.ravel(), (3, 1)), np.tile(b, (3, 1)))
-    assert all(a.tobytes() == each[1].tobytes() for a, each in zip((total, kept), several, strict=True))
 
 
 def newton(constant_time=False):

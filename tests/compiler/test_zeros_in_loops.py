@@ -88,8 +88,8 @@ def test_zeros_are_written_by_loops_with_the_same_bits(tmp_path, monkeypatch):
         assert np.allclose(wanted[0], np.asarray(function(states[0]), float), rtol=1e-12)
 
 
-def test_long_blocks_are_divided_with_the_same_bits():
-    """Straight-line code of thousands of operations, alone and in a loop."""
+def test_long_blocks_are_divided_with_the_same_bits(monkeypatch):
+    """Straight-line code of thousands of operations, alone and in a loop; shorter code stays in one block."""
 
     @lw.kernel(x=8)
     def chain(x):
@@ -103,6 +103,9 @@ def test_long_blocks_are_divided_with_the_same_bits():
         return x
 
     states = np.random.default_rng(0).normal(size=(19, 8))
+    whole = NativeProgram(chain.program, None).text(1)
+    assert "further" not in whole
+    monkeypatch.setattr(llvm, "LONG_BODY", whole.count("\n") // 2)
     found = chain(states)
     for k in (0, 7, 18):
         assert chain(states[k]).tobytes() == found[k].tobytes()

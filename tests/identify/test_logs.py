@@ -157,6 +157,8 @@ def test_rows_are_counted_from_one_as_in_an_editor(tmp_path, arm):
 def test_cutting():
     log = Log(T, Q, TAU, QD)
     np.testing.assert_array_equal(log.trim(3, 4).t, T[3:-4])
+    np.testing.assert_array_equal(log.trim(head=3).t, T[3:])
+    np.testing.assert_array_equal(log.trim(tail=4).t, T[:-4])
     np.testing.assert_array_equal(log.between(0.1, 0.2).t, T[10:21])
     first, rest = log.split(0.7)
     assert (len(first), len(rest)) == (35, 15)

@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.kinematics import inverse
+from linkwise.motion.kinematics import closed_form, inverse
 from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
 from linkwise.motion.kinematics.closed_form import branches_kernel, nearest_kernel
 
@@ -211,3 +211,32 @@ def test_the_closest_branch_of_seven_joints_is_nearer_than_the_first():
         assert np.array_equal(
             one.q, motion.inverse_kinematics(robot, poses[:5], start=start[:5], closest=True).q[3]
         )
+
+
+def test_angles_of_a_locked_joint_are_tried_from_the_nearest_on():
+    """All of them, evenly over what the limits allow, first those beside the start."""
+    for begin, low, high in ((0.2, -2.0, 1.5), (-1.9, -2.0, 1.5), (0.0, -9.0, 9.0)):
+        tried: list[float] = []
+
+        def at(angle, tried=tried):
+            tried.append(float(angle))
+            return closed_form.FAR, [0.0, 0.0]
+
+        closed_form._over_angles(0, at, [begin, 0.0], [low, low], [high, high], False)
+        low, high = max(low, begin - np.pi), min(high, begin + np.pi)
+        assert len(tried) == closed_form.ANGLES
+        assert tried[0] == begin
+        assert min(tried) >= low - 1e-12
+        assert max(tried) <= high + 1e-12
+        np.testing.assert_allclose(np.diff(np.sort(tried)), (high - low) / len(tried), rtol=1e-9)
+        round_about = np.abs(np.array(tried) - begin)
+        assert (np.diff(np.minimum(round_about, high - low - round_about)) >= -1e-9).all()
+        found, _ = closed_form._over_angles(
+            0,
+            lambda angle: (np.where(angle > 0.5, 0.1, closed_form.FAR), [angle, 0.0]),
+            [begin, 0.0],
+            [low, low],
+            [high, high],
+            False,
+        )
+        assert found < closed_form.FAR

@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.shortest_time import one_call, turning, verified
+from linkwise.motion.shortest_time import one_call, reachability, turning, verified
 from linkwise.motion.shortest_time.cells import SplineCells, spline_nodes
 from linkwise.motion.shortest_time.path_limits import limits_of
 from linkwise.motion.shortest_time.path_shape import path_cells
@@ -208,3 +208,60 @@ def test_limits_that_no_program_has_go_the_other_way():
     load = robot.with_parameters({"joint0.load_friction": 0.1})
     assert one_call.rows_of(limits_of(load, *given[1:])) is None
     assert one_call.rows_of(limits_of(load, *given[1:-1], False)) is not None
+
+
+def test_joints_that_turn_back_together_divide_a_cell_once():
+    """Three zeros in one cell, two of them at the same place, and one in another cell."""
+    zeros = np.array([[0.3, 0.3, 0.6], [0.5, 2.0, 2.0]])
+    cells = SimpleNamespace(
+        at=lambda cell, rho: SimpleNamespace(qd=np.asarray(rho)[:, np.newaxis] - zeros[cell]),
+        divided_at=lambda cell, rho: (cell, rho),
+    )
+    cell, rho = turning._divided(cells, np.array([0, 0, 0, 1]), np.array([2, 1, 0, 0]))
+    assert cell.tolist() == [0, 0, 1]
+    np.testing.assert_allclose(rho, [0.3, 0.6, 0.5], atol=1e-9)
+
+
+def test_cells_are_judged_alike_in_any_unit():
+    """Peaks between samples that pass a limit: the same cells and shares for newtons, kilonewtons and millinewtons."""
+    rng, high = np.random.default_rng(8), np.array([1.4, 0.9])
+    centre, most = rng.uniform(0.1, 0.9, (60, 2)), rng.uniform(0.5, 1.5, (60, 2)) * high
+
+    def values(cell, points, unit):
+        z = np.linspace(0, 1, points)[np.newaxis, :, np.newaxis]
+        return unit * most[cell][:, None] * np.exp(-(((z - centre[cell][:, None]) / 0.045) ** 2))
+
+    seen = []
+    for unit in (1.0, 1e3, 1e-3):
+        found = verified.exceeded(
+            lambda cell, points, unit=unit: values(cell, points, unit),
+            -unit * high,
+            unit * high,
+            unit * high,
+            np.arange(60),
+        )
+        seen.append([(*each.cell.tolist(), *np.round(each.over, 9).tolist()) for each in found])
+    passed = {int(cell) for each in seen[0] for cell in each[: len(each) // 2]}
+    assert passed >= set(np.flatnonzero((most > 1.01 * high).any(axis=1)))
+    assert seen[1] == seen[0] == seen[2]
+
+
+def test_the_search_for_an_interval_ends_at_its_first_point():
+    """Of random strips around u, from above and from below, with intervals far below 1."""
+    rng, kinds = np.random.default_rng(6), set()
+    for _ in range(60):
+        size, r = 10.0 ** rng.uniform(-4, 2), rng.normal(size=4)
+        middle, half = rng.normal(size=4), rng.uniform(0.0, 1.0, 4)
+        strips = reachability.CellStrips(
+            r.tolist(), (size * (middle - half)).tolist(), (size * (middle + half)).tolist()
+        )
+        cell = reachability._Cell(strips, 0.5, -1e6, 1e6)
+        for start, way in ((4.0 * size, -1.0), (0.0, 1.0)):
+            x, width = cell.outermost(start, way)
+            grid = np.linspace(start, 4.0 * size - start, 401)
+            fits = np.array([cell.width(float(at))[0] >= 0.0 for at in grid])
+            kinds.add((bool(fits.any()), bool(fits[0])))
+            if fits.any():
+                assert width >= 0.0
+                assert x == pytest.approx(grid[np.argmax(fits)], abs=0.011 * size)
+    assert len(kinds) == 3

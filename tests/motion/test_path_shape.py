@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.shortest_time.path_shape import path_cells
+from linkwise.motion.shortest_time.path_shape import _Floor, path_cells
 from linkwise.motion.shortest_time.paths import joint_path
 
 RATES = np.array([1.0, 3.0, 0.5])
@@ -80,3 +80,16 @@ def test_sigma_is_the_arc_length_where_tangents_vanish(arm):
         assert len(resting) == (2 if "both" in name else 1)
         cell, rho = np.meshgrid(resting, np.linspace(0.02, 1.0, 9), indexing="ij")
         np.testing.assert_allclose(np.linalg.norm(cells.at(cell, rho).qd, axis=-1), 1.0, rtol=2e-3)
+
+
+def test_the_slope_of_the_floor_is_its_derivative():
+    """Between points of rest of any order, and jumps."""
+    points, s = np.array([0.0, 1.0, 2.5, 3.0]), np.linspace(0.0, 3.0, 601)
+    orders = np.array([[0, 1], [2, 0], [0, 3], [1, 0]])
+    floor = _Floor(points, orders, np.array([False, True, True, False]), s, 0.05 + np.sin(4 * s) ** 2)
+    floor.size[:] = (1.0, 2.0, 3.0)
+    h, inside = 1e-6, s[np.abs(s[:, np.newaxis] - points).min(axis=1) > 0.01]
+    value, slope = floor.at(inside)
+    assert np.abs(value).min() > 0.0
+    expected = (floor.at(inside + h)[0] - floor.at(inside - h)[0]) / (2 * h)
+    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)

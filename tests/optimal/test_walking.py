@@ -371,6 +371,7 @@ def test_soles_are_level_and_the_law_keeps_the_centre_of_pressure_inside():
         table[:, walk.problem.where(ACTIVE)],
         table[:, walk.problem.where(f"{feet.names[0]}.orientation_weight")],
     )
+    assert np.isfinite(table).all()  # also at the very moment of a lift-off
     lifted = np.flatnonzero(held[:-1, 0] < 0.5)
     assert lifted[0] == 25  # begin + stance
     assert (swings[lifted[1:], 0] > 0.0).all()
@@ -420,3 +421,23 @@ def test_soles_must_have_the_same_number_of_corners():
     other = lw.Contact(second.frame, points=second.points[:3], radius=0.005)
     with pytest.raises(optimal.ProblemError, match="other numbers of contacts"):
         optimal.Walking(robot.with_contacts([first, other]), optimal.Gait([[0], [1]]), stand=stand)
+
+
+def test_the_path_is_never_far_from_the_trunk():
+    """A robot that is carried away and turned by hand: places and heading of the path follow within their leashes."""
+    robot, stand = quadruped(2)
+    walk = optimal.Walking(robot, stand=stand, velocity=(0.0, 0.0, 0.0))
+    still, start = np.zeros(robot.dof), walk.feet.stand
+    first = walk.stages.by_name(walk._orders_at(0.0, 0.0, start, np.r_[start, still]))
+    np.testing.assert_allclose(first["path"], first["trunk"])
+    for heading, way in ((2.0, (0.7, -1.3)), (-2.0, (-0.4, 0.9)), (0.1, (0.0, 0.01))):
+        q = start.copy()
+        q[:2] += way
+        q[3:7] = 0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2)
+        walk._path = (0.0, np.array(first["path"]))
+        orders = walk.stages.by_name(walk._orders_at(0.0, 0.0, q, np.r_[q, still]))
+        np.testing.assert_allclose(orders["trunk"], [q[0], q[1], heading])
+        away = np.array(orders["path"]) - orders["trunk"]
+        far = np.linalg.norm(way)
+        np.testing.assert_allclose(away[:2], -np.array(way) * min(1.0, walk._leash / far), atol=1e-12)
+        assert away[2] == pytest.approx(-np.clip(heading, -0.3, 0.3))

@@ -217,9 +217,12 @@ def test_a_plant_at_fault_is_not_started(robot, options, reason):
 
 @pytest.mark.parametrize(("kind", "blamed"), [("sleep", "the plant's"), ("spin", "ours")])
 def test_missed_deadlines_stop_and_are_attributed(robot, kind, blamed):
-    plant = SimulatedPlant(robot, fault=Fault(kind, 100, 0, 0.006))
-    report = controller(robot, plant=plant, period=2e-3, deadlines=8).run(MOVE, 1.0)
-    assert "deadlines were missed in a row" in report.reason
+    for _ in range(8):  # a busy machine may hold the process up eight times in a row before the fault comes
+        plant = SimulatedPlant(robot, fault=Fault(kind, 100, 0, 0.006))
+        report = controller(robot, plant=plant, period=2e-3, deadlines=8).run(MOVE, 1.0)
+        assert "deadlines were missed in a row" in report.reason
+        if len(report.rows) > 100:
+            break
     assert report.missed[blamed] >= 2
     assert report.missed["ours" if blamed != "ours" else "the plant's"] == 0
 

@@ -11,7 +11,13 @@ from linkwise.compiler.columns import classes, moments
 from linkwise.compiler.ir.interpret import run_nest
 from linkwise.study.engines.native import columns, counter, reducer
 from linkwise.study.reduce import exact, sketch
-from linkwise.study.reduce.reductions import folded_leaves, merged_extremes, merged_leaves, no_extremes
+from linkwise.study.reduce.reductions import (
+    Histograms,
+    folded_leaves,
+    merged_extremes,
+    merged_leaves,
+    no_extremes,
+)
 from linkwise.study.reduce.tree import Tree
 
 
@@ -202,3 +208,17 @@ def test_exact_quantiles_of_many_equal_values(monkeypatch, most):
             expected.append(valid[place])
     assert exact.quantiles(read, targets) == expected
     assert len(passes) == (4 if most == 3 else 1)
+
+
+def test_histograms_of_rows_with_different_numbers_of_bins():
+    bins = [(0.0, 1.0, 3), (-1.0, 1.0, 40), (0.0, 2.0, 7)]
+    values = np.random.default_rng(1).normal(size=(3, 500))
+    values[:, 7] = np.nan
+    histograms = Histograms(0, 3, 1, bins)
+    state = histograms.begin(None)
+    histograms.add(state, 0, 500, values)
+    for row, (low, high, count) in enumerate(bins):
+        x = values[row][~np.isnan(values[row])]
+        inner, _ = np.histogram(x, np.linspace(low, high, count + 1))
+        expected = [(x < low).sum(), *inner, (x >= high).sum(), 1]
+        assert histograms.finish(state)["counts"][row, : count + 3].tolist() == expected

@@ -19,8 +19,9 @@ import numpy as np
 
 from linkwise.collision.checks import are_apart
 from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
-from linkwise.collision.cover import blocks
+from linkwise.collision.cover import BLOCK, blocks
 from linkwise.collision.spheres import SmallSpheres, Spheres
+from linkwise.core.once import once
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.geometry.skeleton import BASE
@@ -63,8 +64,14 @@ class BodyPairs:
         Args:
             sphere: its number.
         """
-        start, stop = np.searchsorted(self.small.parent, [sphere, sphere + 1]).tolist()
-        return range(start, stop)
+        return self._groups.get(sphere, range(0))
+
+    @once
+    def _groups(self) -> dict[int, range]:
+        """Numbers of the groups of each sphere that is divided."""
+        parents, starts, counts = np.unique(self.small.parent, return_index=True, return_counts=True)
+        rows = zip(parents.tolist(), starts.tolist(), counts.tolist(), strict=True)
+        return {parent: range(start, start + count) for parent, start, count in rows}
 
 
 def body_pairs(
@@ -146,20 +153,20 @@ class _Postures:
 
     @staticmethod
     def _placed(poses: np.ndarray, body: np.ndarray, point: np.ndarray) -> np.ndarray:
-        """Points in base axes, (postures, points, 3)."""
+        """Points in base axes in single precision, (3, postures, points)."""
         x, y, z = point.T
-        return np.stack(
-            [a * x + b * y + c * z + d for a, b, c, d in poses[:, body].transpose(2, 3, 0, 1)], axis=-1
-        )
+        rows = poses[:, body].transpose(2, 3, 0, 1)
+        return np.array([a * x + b * y + c * z + d for a, b, c, d in rows], dtype=np.float32)
 
     def touching(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """In which share of the postures spheres touch, for all pairs of two lists, the second running first."""
-        reach = self.spheres.radius[first][:, None] + self.spheres.radius[second]
+        reach = (self.spheres.radius[first][:, None] + self.spheres.radius[second]).astype(np.float32)
         count = np.zeros(reach.shape, int)
         for rows in blocks(POSTURES, reach.size):
-            square = np.zeros(())
+            square = np.float32(0.0)
             for axis in range(3):
-                away = self.centres[rows, first, axis][:, :, None] - self.centres[rows, second, axis][:, None]
+                places = self.centres[axis, rows]
+                away = places[:, first, None] - places[:, None, second]
                 away *= away
                 square = square + away
             count += (square < reach * reach).sum(axis=0)
@@ -168,15 +175,19 @@ class _Postures:
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
         reach = self.spheres.radius[pairs].sum(axis=1)
-        largest = np.zeros(len(pairs))
-        for rows in blocks(POSTURES, len(pairs)):
-            square = np.zeros(())
+        near, start = np.arange(len(pairs)), 0
+        while start < POSTURES and len(near):  # few are left after some postures
+            rows = slice(start, start + max(1, BLOCK // len(near)))
+            square = np.float32(0.0)
             for axis in range(3):
-                away = self.centres[rows, pairs[:, 0], axis] - self.centres[rows, pairs[:, 1], axis]
+                places = self.centres[axis, rows]
+                away = places[:, pairs[near, 0]] - places[:, pairs[near, 1]]
                 away *= away
                 square = square + away
-            np.maximum(largest, square.max(axis=0), out=largest)
-        return np.sqrt(largest) - reach <= NEAR * reach
+            near, start = near[np.sqrt(square.max(axis=0)) <= (1.0 + NEAR) * reach[near]], rows.stop
+        found = np.zeros(len(pairs), bool)
+        found[near] = True
+        return found
 
     def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
         """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
@@ -204,13 +215,13 @@ class _Postures:
             starts.append(edges[:-1] - edges[0] if groups else np.zeros(1, int))
             radii.append(rows[:, 3])
             body = np.full(len(rows), self.spheres.body[sphere])
-            placed.append(self._placed(self.poses[which], body, rows[:, :3]).astype(np.float32))
-        gap = np.zeros((len(placed[0]), len(numbers[0]), len(numbers[1])))
+            placed.append(self._placed(self.poses[which], body, rows[:, :3]))
+        gap = np.zeros((placed[0].shape[1], len(numbers[0]), len(numbers[1])))
         reach = (radii[0][:, None] + radii[1]).astype(np.float32)
         for rows in blocks(len(gap), reach.size):
             gaps = np.zeros((len(gap[rows]), *reach.shape), np.float32)
             for axis in range(3):
-                away = placed[0][rows, :, None, axis] - placed[1][rows, None, :, axis]
+                away = placed[0][axis, rows, :, None] - placed[1][axis, rows, None]
                 away *= away
                 gaps += away
             np.sqrt(gaps, out=gaps)
@@ -222,12 +233,15 @@ class _Postures:
         """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
         count = LOOKED_AT // 8
         reach = self.spheres.radius[pairs].sum(axis=1)
-        way = self.centres[:count, pairs[:, 0]] - self.centres[:count, pairs[:, 1]]
-        gaps = np.sqrt((way * way).sum(axis=-1)) - reach
+        way = self.centres[:, :count, pairs[:, 0]] - self.centres[:, :count, pairs[:, 1]]
+        gaps = np.sqrt((way * way).sum(axis=0)) - reach
         least = np.minimum(gaps.min(axis=1), FAR_APART)
         if float(np.median(least)) < FAR_APART:
             least = np.full(count, FAR_APART)
-            for k in np.argsort(gaps.min(axis=0)).tolist():
+            nearest = gaps.min(axis=0)
+            for k in np.argsort(nearest).tolist():
+                if nearest[k] >= least.max():  # and so are all that follow
+                    break
                 first, second = pairs[k].tolist()
                 rows = np.flatnonzero(gaps[:, k] < least)
                 if not len(rows):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwise.algorithms import coupling, kinematics
 from linkwise.algorithms.contact import distance as apart
 from linkwise.arguments.numbers import Numbers
 from linkwise.collision.bounds import speed_factors
@@ -19,7 +20,9 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.core.once import once
 from linkwise.core.products import times
 from linkwise.errors import ShapeError
+from linkwise.functions.table import mechanism_of
 from linkwise.geometry.skeleton import BASE
+from linkwise.model import Transform
 from linkwise.robot.robot import Robot
 from linkwise.robot.user import kernel
 from linkwise.solve import linear
@@ -442,7 +445,7 @@ def body_poses(robot: Robot) -> Kernel:
 
     @kernel(q=robot.nq)
     def poses(q):
-        return _traced_poses(robot, q)
+        return traced_poses(robot, q)
 
     return poses
 
@@ -453,14 +456,26 @@ def pose_gradient(robot: Robot) -> Kernel:
 
     @kernel(q=robot.nq, factors=12 * len(robot.moving_joints))
     def projected(q, factors):
-        return (_traced_poses(robot, q).reshape(-1) * factors).sum()
+        return (traced_poses(robot, q).reshape(-1) * factors).sum()
 
     return projected.jacobian("q")
 
 
-def _traced_poses(robot: Robot, q: np.ndarray) -> np.ndarray:
-    frames = [joint.child for joint in robot.moving_joints]
-    return np.array([np.asarray(robot.pose(q, frame))[:3] for frame in frames], dtype=object)
+def traced_poses(robot: Robot, q: Sequence[Any]) -> np.ndarray:
+    """Rotations and translations of all moving bodies over scalars, (bodies, 3, 4).
+
+    Args:
+        robot: the robot.
+        q: its positions, of which each is a scalar.
+    """
+    links = mechanism_of(robot)
+    placed = kinematics.link_poses(links, coupling.expanded(links, list(q), positions=True))
+    rows: list[list[Any]] = []
+    for body in range(len(links)):
+        pose = kinematics.frame_pose(links, placed, body, Transform.identity())
+        R, p = pose.rotation, pose.position
+        rows += [[R.xx, R.xy, R.xz, p.x], [R.yx, R.yy, R.yz, p.y], [R.zx, R.zy, R.zz, p.z]]
+    return np.array(rows, dtype=object).reshape(-1, 3, 4)
 
 
 def _columns(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -19,14 +19,15 @@ CELLS = 40  # of the grid along the longest edge of a part
 MOST_TRIANGLES = 12_000  # of a body; corners of more are moved to a grid
 FINEST = 120  # cells of this grid along the longest edge of a body
 CHOSEN = 600  # triangles of a body by which spheres are chosen at first
+PART_CHOSEN = 300  # of a part of a body
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
 _KEPT = 0.15  # part of the excess that is for triangles beside the chosen ones
 _SPARE = 1.3  # times as many spheres are chosen at first; some are not needed once all are
 _FURTHER = 1.5  # times as many spheres cover all triangles, at most, as the chosen ones need
 _LARGER = 1.15  # factor of the excess where it needs too many spheres
-_ADDED = 400  # triangles of those that are not covered yet by which further spheres are chosen
+_ADDED = 200  # triangles of those that are not covered yet by which further spheres are chosen
 _FLAT = 1e-3  # sine of the angle below which points lie in the surface
-_BLOCK = 1 << 15  # numbers of a table that are computed at a time
+BLOCK = 1 << 15  # numbers of a table that are computed at a time
 _LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
 _SURFACE = 1500  # points by which spheres inside are bounded
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
@@ -84,7 +85,9 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        return self._within(triangles, self._candidates(_spread(triangles, CHOSEN), excess), excess, most)
+        return self._within(
+            triangles, self._candidates(_spread(triangles, PART_CHOSEN), excess), excess, most
+        )
 
     def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
         """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
@@ -366,7 +369,7 @@ def blocks(rows: int, width: int) -> list[slice]:
         rows: of the table.
         width: numbers in a row.
     """
-    step = max(1, _BLOCK // max(1, width))
+    step = max(1, BLOCK // max(1, width))
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 

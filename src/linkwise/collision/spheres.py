@@ -37,7 +37,7 @@ ROUNDING = (
     1e-4  # [m] added to every radius: positions in single precision are this exact for robots below 100 m
 )
 FINE = 4e-3  # [m] excess of small spheres in place of one sphere
-FINE_EDGE = 8e-3  # [m] longest edge of triangles that they cover
+FINE_EDGE = 12e-3  # [m] longest edge of triangles that they cover
 MOST_SMALL = 96  # of one sphere
 GROUPED = 8  # of them in a group
 _LEAST_EXCESS = 1e-3  # [m]
@@ -247,7 +247,7 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 8 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 9 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
@@ -279,7 +279,7 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
 
 def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 6 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
+    name = b"small spheres 7 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
     return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
 
 

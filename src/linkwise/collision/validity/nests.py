@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.collision.body_pairs import BodyPairs
+from linkwise.collision.clearance import traced_poses
 from linkwise.collision.spheres import Spheres
 from linkwise.collision.validity import solids
 from linkwise.collision.world import COLUMNS
@@ -63,17 +64,14 @@ class Checked:
     def centres(self, q: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Centres of all spheres, and of the bounding spheres of all bodies, in base axes; poses of ``turned`` bodies:
         numbers in a row."""
-        poses: dict[int, Any] = {BASE: np.eye(4)}
-        for body in self.moving:
-            frame = self.robot.moving_joints[body].child
-            poses[body] = np.asarray(self.robot.pose(np.array(q, dtype=object), frame))
+        poses: dict[int, Any] = {BASE: np.eye(4)[:3], **dict(enumerate(traced_poses(self.robot, q)))}
         centres: list[Any] = []
         for body, point in zip(self.spheres.body.tolist(), self.spheres.centre, strict=True):
             centres += _placed(poses[body], point)
         bounds = [
             x for body in self.spheres.bodies for x in _placed(poses[body], self.spheres.bound(body)[0])
         ]
-        return centres, bounds, [x for body in self.turned for x in poses[body][:3].ravel().tolist()]
+        return centres, bounds, [x for body in self.turned for x in poses[body].ravel().tolist()]
 
     @property
     def small(self) -> _Small:
@@ -114,6 +112,9 @@ class _Small:
             starts = np.append(starts, starts[-1] + 1 + np.arange(len(own)))
             self.groups, self.rows = np.concatenate([self.groups, own]), np.concatenate([self.rows, own])
         self.starts: list[int] = starts.tolist()
+        owner = small.parent.tolist()
+        owners = [[owner[k] if k >= 0 else -1 - k for k in pair] for pair in self.pairs.apart]
+        self.partly = {(one, two) for one, two in owners}  # spheres of which some groups are not compared
 
     def __bool__(self) -> bool:
         return len(self.groups) > 0
@@ -129,8 +130,11 @@ class _Small:
 
     def runs(self, first: int, second: int) -> Iterator[tuple[int, int, int]]:
         """(group of the first, start, stop): ranges of groups of the second that it is compared with."""
-        names = [{self.of(k).start: -1 - k} if not self.pairs.of(k) else {} for k in (first, second)]
         theirs = self.of(second)
+        if (first, second) not in self.partly:
+            yield from ((mine, theirs.start, theirs.stop) for mine in self.of(first))
+            return
+        names = [{self.of(k).start: -1 - k} if not self.pairs.of(k) else {} for k in (first, second)]
         for mine in self.of(first):
             start = theirs.start
             for other in (*theirs, theirs.stop):
@@ -192,23 +196,9 @@ class _Builder:
         with a range of groups of the second one from ``run_starts`` to ``run_stops``. Group g: small spheres from
         ``small_starts[g]`` to ``small_starts[g + 1]``.
         """
-        whole_tables: dict[str, list[int]] = {
-            key: []
-            for key in (
-                *("bound_first", "bound_second", "row_starts", "row_stops", "pose_first", "pose_second"),
-                *(
-                    "firsts",
-                    "row_bounds",
-                    "starts",
-                    "stops",
-                    "ends",
-                    "seconds",
-                    "group_starts",
-                    "group_stops",
-                ),
-                *("groups", "run_starts", "run_stops"),
-            )
-        }
+        names = "bound_first bound_second row_starts row_stops pose_first pose_second firsts row_bounds starts stops"
+        names += " ends seconds group_starts group_stops groups run_starts run_stops"
+        whole_tables: dict[str, list[int]] = {key: [] for key in names.split()}
         reals: dict[str, list[float]] = {"bound_reaches": [], "row_reaches": [], "reaches": []}
         seconds: list[int] = []
         pairs_of, spheres = self.checked.pairs, self.checked.spheres

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.emit import alike, packing, turns
-from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, literal
+from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, table
 from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
 from linkwise.compiler.ir.graph import Loop
@@ -77,7 +77,7 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
     lanes = Lanes(width if nest.lanes == 1 else nest.lanes, nest.dtype)
     widths = {1, *alike.widths(lanes.bits), *turns.widths(lanes.bits)} if lanes.width == 1 else {lanes.width}
     parts = [
-        _tables(nest, lanes),
+        _tables(nest),
         *(intrinsics(Lanes(each, nest.dtype)) for each in sorted(widths)),
         _MINIMUM,
     ]
@@ -115,19 +115,15 @@ def _scalars(array: Array) -> int:
     return array.columns * int(array.rows) if array.kind == "scratch" else 0
 
 
-def _tables(nest: Nest, lanes: Lanes) -> str:
+def _tables(nest: Nest) -> str:
     """Constants and tables of whole numbers, as globals of the module."""
-
-    def table(name: str, kind: str, entries: Sequence[str]) -> str:
-        listed = ", ".join(f"{kind} {entry}" for entry in entries)
-        return f"@{name} = private unnamed_addr constant [{len(entries)} x {kind}] [{listed}]\n"
-
     text = ""
-    for name, values in nest.constants.items():
-        numbers = [literal(float(v), nest.dtype) for v in np.ravel(values)]
-        text += table(name, lanes.scalar, numbers or [literal(0.0, nest.dtype)])
+    with np.errstate(over="ignore"):
+        for name, values in nest.constants.items():
+            numbers = np.ravel(values) if np.size(values) else np.zeros(1)
+            text += table(name, numbers.astype(nest.dtype))
     for name, values in nest.tables.items():
-        text += table(name, "i64", [str(v) for v in values])
+        text += table(name, np.array(values, np.int64))
     return text
 
 

@@ -41,7 +41,8 @@ from linkwise.compiler.ir.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
-LONG_BLOCK = 1000  # lines after which another block begins
+LONG_BODY = 6_000  # items from which a body is divided: values that pass from block to block cost 1 to 5 % of its time
+LONG_BLOCK = 1000  # lines of such a body after which another block begins
 REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
 
@@ -99,8 +100,8 @@ class Arithmetic:
     def announce(self, node: Node) -> None:
         """A value is known."""
 
-    def divide_long_block(self) -> None:
-        """Begin another basic block where this one has become long."""
+    def divide_long_block(self, items: int) -> None:
+        """Begin another basic block where this one has become long, in a body of so many items."""
 
     def operand(self, node: Node) -> str:
         """How a node is spelled as an operand."""
@@ -178,7 +179,7 @@ class Arithmetic:
         writer.start_block(body)
         for item in self._in_order(pending):
             self.item(item)
-            self.divide_long_block()
+            self.divide_long_block(len(region.body))
         following = [self.operand(node) for node in loop.following]
         writer.lines[place:place] = [
             f"  %phi{number}.{k} = phi {types[k]} [ {first}, %{before} ], [ {next_}, %{writer.block} ]"
@@ -397,12 +398,13 @@ class Renderer(Arithmetic):
         self._step, self._here = step, {}
         late = self._expect(step)
         self._store_ready()
-        for item in self._in_order(self._side_by_side(step)):
+        body = self._side_by_side(step)
+        for item in self._in_order(body):
             for node in _inputs_of(item):
                 self.input(node)
             self.item(item)
             self._store_ready()
-            self.divide_long_block()
+            self.divide_long_block(len(body))
         values = [self.operand(node) for _, node in late]
         for (place, _), value in zip(late, values, strict=True):
             if isinstance(place, Register):
@@ -557,12 +559,12 @@ class Renderer(Arithmetic):
                     self._divide()
         self._ready.clear()
 
-    def divide_long_block(self) -> None:
-        if self.writer.block_length > LONG_BLOCK:
+    def divide_long_block(self, items: int) -> None:
+        if items > LONG_BODY and self.writer.block_length > LONG_BLOCK:
             self._divide()
 
     def _divide(self) -> None:
-        """Begin another basic block: after ``STORES`` stores, and after ``LONG_BLOCK`` lines.
+        """Begin another basic block: after ``STORES`` stores, and in a long body after ``LONG_BLOCK`` lines.
 
         LLVM's scheduler compares all stores of a block with each other: with thousands of them it takes ten times
         longer than everything else. Where it moves addresses to their uses it numbers all instructions of the block

@@ -1,0 +1,139 @@
+"""Turns of a loop side by side in the lanes of a vector: the last vector repeats turns only where that is harmless."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.trace import rolled
+from linkwise.compiler.trace.traced_function import TracedFunction
+from linkwise.language import empty, span, variable
+
+SHIFTS = (0, 4, 2, 0)
+
+
+def substituted(A, x, turns, sums_of, places):
+    """A row reads places that later turns write: not those of its earlier turns, though loops look so."""
+    for j in turns(len(x), parallel=True):
+        for i in span(4):
+            total = sums_of(x[j])
+            for k in span(i):
+                total += A[j, k + places[i]]
+            A[j, i + places[i]] = total
+    return A
+
+
+def test_turns_whose_places_come_from_tables_are_not_repeated(monkeypatch):
+    """Turns side by side may be computed twice at the end of a loop only if they read nothing that they change: two
+    places that differ by a constant are not the same loop's places where a table stands between them."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 0)
+    for n in (5, 7, 11):
+
+        @lw.kernel(A=(n, 5), x=n)
+        def sums(A, x, n=n):
+            B, y, table = lw.empty(n, 5), lw.zeros(n), lw.whole_numbers(range(3))
+            B[:] = A
+            for j in span(n, parallel=True):
+                total = variable(0.0)
+                for k in span(3):
+                    B[j, table[k] + k] = x[j]
+                    total += B[j, table[k] + 2]
+                y[j] = total
+            return y
+
+        A, x = np.random.default_rng(n).normal(size=(n, 5)), np.arange(n) + 0.5
+        np.testing.assert_allclose(sums(A, x), A[:, 2] + A[:, 3] + x, atol=1e-13)
+
+        @lw.kernel(A=(n, 6), x=n)
+        def substitution(A, x, n=n):
+            B = lw.empty(n, 6)
+            B[:] = A
+            return substituted(B, x, span, variable, lw.whole_numbers(SHIFTS))
+
+        A = np.random.default_rng(n).normal(size=(n, 6))
+        wanted = substituted(A.copy(), x, lambda count, parallel: range(count), float, SHIFTS)
+        np.testing.assert_allclose(substitution(A, x), wanted, atol=1e-13)
+
+
+SWEEPS = {  # places that the i-th of m turns inside reads: earlier ones alone, or also some that it has not written yet
+    "earlier": lambda m, i, span: span(i),
+    "all": lambda m, i, span: span(m),
+    "itself": lambda m, i, span: span(i + 1),
+    "not the first": lambda m, i, span: span(1, i),
+    "earlier, the last first": lambda m, i, span: span(i - 1, -1, -1),
+    "later": lambda m, i, span: span(i + 1, m),
+    "from itself on": lambda m, i, span: span(i, m),
+}
+
+
+def swept(b, x, of, factor, backward, span, number):
+    """x[j, i] = b[j, i] + 0.3 Σ x[j, factor·k], for m of the columns one after the other."""
+    m = b.shape[1] // 2
+    for j in span(b.shape[0], parallel=True):
+        for i in span(m - 1, -1, -1) if backward else span(m):
+            total = number(0.0)
+            for k in of(m, i, span):
+                total += x[j, factor * k]
+            x[j, i] = b[j, i] + 0.3 * total
+    return x
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_sweeps_over_what_is_there_are_those_of_numpy(name, monkeypatch):
+    """Substitutions may be repeated, a Gauss–Seidel sweep may not: what it reads is what it wrote the first time."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 0)
+    of = SWEEPS[name]
+    for factor, backward in ((1, False), (1, True), (2, False)):
+        for n in (5, 11):
+
+            @lw.kernel(b=(n, 10))
+            def sweep(b, n=n, factor=factor, backward=backward):
+                x = lw.empty(n, 10)
+                x[:] = b
+                return swept(b, x, of, factor, backward, span, variable)
+
+            b = np.random.default_rng(n).normal(size=(n, 10))
+            wanted = swept(
+                b, b.copy(), of, factor, backward, lambda *ends, parallel=False: range(*ends), float
+            )
+            np.testing.assert_allclose(sweep(b), wanted, rtol=1e-12, err_msg=f"{factor} {backward} {n}")
+
+
+@pytest.mark.parametrize("n", [9, 18, 36])
+def test_turns_that_change_what_they_read_are_counted_once(n):
+    """Lanes of one state take turns side by side; the last vector may not repeat a turn that adds to what is there."""
+
+    def accumulated(A, b):
+        total, kept = empty(n, n), empty(n)
+        for i in span(n):
+            for j in span(n, parallel=True):
+                total[i, j] = A[i, j]
+            kept[i] = 0.0
+        for _ in span(3):
+            for i in span(n):
+                for j in span(n, parallel=True):
+                    total[i, j] = total[i, j] + A[j, i] * b[j]
+            for j in span(n, parallel=True):
+                for i in span(1, n):
+                    total[i, j] = total[i, j] - 0.5 * total[i - 1, j]
+                kept[j] = kept[j] + total[0, j]
+        return {"total": total, "kept": kept}
+
+    traced = TracedFunction(accumulated, {"A": (n, n), "b": (n,)}, "accumulated", longest=1, loops=True)
+    sizes, shapes = {"A": n * n, "b": n}, {"total": (n, n), "kept": (n,)}
+    kernel = Kernel("accumulated", sizes.items(), shapes.items(), "float64", traced.program, None)
+    rng = np.random.default_rng(n)
+    A, b = rng.normal(size=(n, n)), rng.normal(size=n)
+    total, kept = kernel(A.ravel(), b)
+    wanted, sums = A.copy(), np.zeros(n)
+    for _ in range(3):
+        wanted = wanted + A.T * b
+        for i in range(1, n):
+            wanted[i] -= 0.5 * wanted[i - 1]
+        sums += wanted[0]
+    assert np.allclose(total, wanted, rtol=1e-12)
+    assert np.allclose(kept, sums, rtol=1e-12)
+    several = kernel(np.tile(A.ravel(), (3, 1)), np.tile(b, (3, 1)))
+    assert all(a.tobytes() == each[1].tobytes() for a, each in zip((total, kept), several, strict=True))
