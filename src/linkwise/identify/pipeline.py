@@ -162,7 +162,6 @@ def _identify(
     robot: Robot,
     log: Log | Sequence[Log],
     validation: Log | Sequence[Log] | None,
-    *,
     cutoff: float | None,
     friction: str | Friction,
     estimator: str | Estimator,
