@@ -58,10 +58,7 @@ def test_velocities_agree_with_others_where_impulses_are_not_unique(built):
         compared = agreed = 0
         for k in np.flatnonzero(ours):
             theirs = problems.solved_by_pinocchio(pin, own, k)
-            if (
-                theirs is None
-                or problems.Problems(own.G[[k]], own.c[[k]], own.friction[[k]]).residual(theirs[None]) > 1e-10
-            ):
+            if theirs is None or own.part([k]).residual(theirs[None]) > 1e-10:
                 continue
             apart = np.abs(own.G[k] @ (impulses[k] - theirs)).max() / own.size[k]
             compared, agreed = compared + 1, agreed + (apart < 1e-8)

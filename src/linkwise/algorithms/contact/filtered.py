@@ -216,9 +216,8 @@ def solve(
     v = list(free if start is None else start[1])
     # gaps of contacts that are far away would be most of the velocities with their bias
     unbiased = problem.velocities(v, biased=False)
-    p: list[Scalar] = (
-        [0.0 * w for w in unbiased] if start is None else list(start[0])
-    )  # a lane for every state
+    # zeros with a lane for every state
+    p: list[Scalar] = [0.0 * w for w in unbiased] if start is None else list(start[0])
     w = problem.velocities(v)
     n, size = len(p), len(v)
     at = _evaluated(problem, stiff, soft, p, w)
@@ -227,7 +226,10 @@ def solve(
         by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
         square = square + dense.dot(by_impulses, by_impulses)
     floor = 100.0 * constraints.round_off()
-    goal, enough = (max(reached, floor) ** 2 * square for reached in (schedule.goal, schedule.enough))
+    goal, enough, hopeless = (
+        max(reached, floor) ** 2 * square
+        for reached in (schedule.goal, schedule.enough, max(schedule.goal, solver.HOPELESS))
+    )
 
     outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
@@ -249,7 +251,10 @@ def solve(
         return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
-        missed, rounded = best > goal, all_of(best <= enough, falls < 0.5)
+        wanted = goal
+        if outward:
+            wanted = where(solver.begins_anew(count, HELD_FROM, outward, goal), hopeless, goal)
+        missed, rounded = best > wanted, all_of(best <= enough, falls < 0.5)
         if schedule.moving > 0.0:
             w = problem.unbiased(_split(state, n, size, n, n)[2])
             missed = all_of(missed, best > schedule.moving**2 * dense.dot(w, w))

@@ -66,6 +66,8 @@ HELD_FROM = 12
 """Rounds of a sweep and a step for states that are not solved, after which what friction holds in the ground stays
 there; few states need any."""
 MOST_ROUNDS = 16
+HOPELESS = 1e-6
+"""Relative residual above which they begin anew: what is nearer to a solution than that has one."""
 UNSOLVED = 1e30
 """[(m/s)²]: the residual of what has not been tried."""
 MOST_CHANGE = 8.0
@@ -180,7 +182,8 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
     """
     n, free = len(at.p), problem.c if problem.free is None else problem.free
     reached = max(effort.goal or 0.0, 100.0 * round_off())
-    goal = (reached * reached) * dense.dot(free, free)
+    square = dense.dot(free, free)
+    goal, hopeless = (reached * reached) * square, max(reached, HOPELESS) ** 2 * square
     near = max(softening(), effort.proximal[-1]) * scales.mean
     outward = [] if problem.lifts else outward_speeds(problem.c, free, len(problem.friction))
 
@@ -199,7 +202,10 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
     def active(count: Scalar, best: Scalar, *_: Scalar) -> Condition:
-        return all_of(best > goal, count < float(MOST_ROUNDS if outward else HELD_FROM))
+        if not outward:
+            return all_of(best > goal, count < float(HELD_FROM))
+        begins = begins_anew(count, float(HELD_FROM), outward, goal)
+        return all_of(best > where(begins, hopeless, goal), count < float(MOST_ROUNDS))
 
     p = [like(x, 0.0) for x in at.p]
     first = (0.0 * at.merit, at.merit, *p, *p)
