@@ -275,3 +275,17 @@ def test_parameters_in_which_no_motion_has_a_share_prove_nothing():
     shares = [(np.full(3, 1.0 / 6.0), np.linalg.qr(rng.normal(size=(3, 3)))[0]) for _ in range(6)]
     equal = clustered.Clusters(np.ones(3), np.eye(3), shares)
     assert 3.0 < equal.freedom(np.ones(3, bool), np.ones(3)) < 18.0
+
+
+def test_samples_that_repeat_each_other_count_like_one(monkeypatch):
+    """The design effect is 1 for independent samples, and the number of copies for samples that are copied."""
+    rng, motions, each = np.random.default_rng(0), 40, 15
+    Y, tau = rng.normal(size=(motions * each, 2, 3)), rng.normal(size=(motions * each, 2))
+    for copies in (1, 4):
+        repeated = [np.repeat(x, copies, axis=0) for x in (Y, tau)]
+        regression = Regression(*repeated, ("a.m", "b.m", "c.m"), 3, (), (), object())
+        numbers = np.repeat(np.arange(motions), each * copies)
+        monkeypatch.setattr(clustered, "motions", lambda _, numbers=numbers: numbers)
+        x = solve(*regression.stacked())
+        found = clustered.clusters(regression, np.ones(2), x)
+        assert found.effect == pytest.approx(copies, rel=0.35)

@@ -209,3 +209,18 @@ def test_a_point_mass_gets_a_size_in_proportion_to_its_mass(mass):
     found = Inertia.from_parameters(prior_module._believable(body, robot, 0, 1.0))
     second = np.linalg.eigvalsh(found.pseudo_inertia[:3, :3])
     np.testing.assert_allclose(second, 1e-4 * mass * prior_module.GUESSED_RADIUS**2)
+
+
+def test_offsets_that_cannot_be_told_apart_stay_small(arm, regression):
+    """Two columns that are the same share their sum by the squares of the sizes that they may have."""
+    k = regression.labels.index("joint1.torque_offset")
+    twice = replace(
+        regression,
+        Y=np.concatenate([regression.Y, regression.Y[..., [k]]], axis=2),
+        tau=regression.tau + 5.0 * regression.Y[..., k],
+        labels=(*regression.labels, "joint1.other"),
+        terms=(*regression.terms, regression.terms[k - regression.links]),
+    )
+    found = physical(twice, WEIGHTS, prior_bodies(arm), small={k: 1.0, len(regression.labels): 3.0})
+    assert found.x[-1] / found.x[k] == pytest.approx(9.0, rel=0.02)
+    assert found.x[-1] + found.x[k] == pytest.approx(5.0, abs=1.0)

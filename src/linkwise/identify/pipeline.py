@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -127,41 +128,34 @@ def identify(
     given, wanted = stages or Stages(), flag("network", network)
     options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
     options |= {"decimation": decimation} if decimation is not None else {}
+    chosen = {"cutoff": cutoff, "friction": friction, "estimator": estimator, "significance": significance}
+    chosen |= {"strength": strength, "band": band, "lag": lag}
     if is_floating(robot):
         if wanted:
             raise ValueError(f"network: for arms; the base of {robot.name} floats")
-        logs = as_logs(log)
-        tests = as_logs(validation) if validation is not None else logs
-        chosen = {
-            "cutoff": cutoff,
-            "friction": friction,
-            "estimator": estimator,
-            "significance": significance,
-        }
-        chosen |= {"strength": strength, "band": band, "lag": lag, "feet": feet}
-        with one_thread():
-            found = identify_walking(robot, logs, tests, **chosen, options=options, stages=given)
-        _as_warnings(found.warnings)
-        return found
+        return _identify_floating(robot, log, validation, chosen | {"feet": feet}, options, given)
     if feet is not None:
         raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
     check_one_axis(robot, "identification")
-    chosen = replace(given, condition=partial(given.condition, **options))
+    given = replace(given, condition=partial(given.condition, **options))
     with one_thread():
-        return _identify(
-            robot,
-            log,
-            validation,
-            cutoff,
-            friction,
-            estimator,
-            significance,
-            strength,
-            band,
-            lag,
-            wanted,
-            chosen,
-        )
+        return _identify(robot, log, validation, **chosen, network=wanted, stages=given)
+
+
+def _identify_floating(
+    robot: Robot,
+    log: Log | Sequence[Log],
+    validation: Log | Sequence[Log] | None,
+    chosen: dict[str, Any],
+    options: dict[str, Any],
+    stages: Stages,
+) -> Identification:
+    logs = as_logs(log)
+    tests = as_logs(validation) if validation is not None else logs
+    with one_thread():
+        found = identify_walking(robot, logs, tests, **chosen, options=options, stages=stages)
+    _as_warnings(found.warnings)
+    return found
 
 
 def _identify(

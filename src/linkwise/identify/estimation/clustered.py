@@ -85,11 +85,15 @@ def kind_of(label: str) -> str:
 @dataclass(frozen=True)
 class Clusters:
     """What the motions of a recording say: standard deviations (p,), the matrix M^½ (p, p), and for every motion the
-    eigenvalues (p,) and eigenvectors (p, p) of B_g, the share that it has in what is known."""
+    eigenvalues (p,) and eigenvectors (p, p) of B_g, the share that it has in what is known.
+
+    ``effect`` is the mean of their variances by those of independent samples, tr(M⁻¹ cov)/p: so many samples count like
+    one (the design effect of Rao and Scott 1981)."""
 
     deviations: np.ndarray
     half: np.ndarray
     shares: list[tuple[np.ndarray, np.ndarray]]
+    effect: float = 1.0
 
     def freedom(self, own: np.ndarray, noise: np.ndarray) -> float:
         """Degrees of freedom of the mean square of deviations by noise.
@@ -132,11 +136,13 @@ def clusters(regression: Regression, weights: np.ndarray, x: np.ndarray) -> Clus
     values, vectors = linear.symmetric_eigen(gram / np.outer(scale, scale))
     values = np.maximum(values, RESOLVED * values.max())
     root = product(vectors / np.sqrt(values), vectors.T)
-    variance, shares = np.zeros(len(x)), []
+    variance, shares, effect = np.zeros(len(x)), [], 0.0
     for own, pull in parts:
         share, axes = linear.symmetric_eigen(product(product(root, own / np.outer(scale, scale)), root))
         share = np.clip(share, 0.0, ALL)
         given_back = product(axes / np.sqrt(1.0 - share), axes.T)
-        variance += product(root, product(given_back, product(root, pull / scale))) ** 2
+        pulled = product(given_back, product(root, pull / scale))
+        variance += product(root, pulled) ** 2
+        effect += linear.dot(pulled, pulled) / len(x)
         shares.append((share, axes))
-    return Clusters(np.sqrt(variance) / scale, root / scale[:, None], shares)
+    return Clusters(np.sqrt(variance) / scale, root / scale[:, None], shares, effect)

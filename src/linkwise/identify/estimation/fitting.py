@@ -79,7 +79,8 @@ def fit(
 ) -> Fit:
     """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
 
-    Friction only brakes: coefficients of terms that dissipate are not negative, nor are rotor inertias.
+    Friction only brakes: coefficients of terms that dissipate are not negative, nor are rotor inertias. Offsets that
+    torques do not tell apart from other parameters are small.
 
     Args:
         observer: the recordings.
@@ -96,11 +97,17 @@ def fit(
     depends = any(term.kind == "load" for terms in friction for term in terms)
     regression = observer.regression(friction, carried)
     never = never_negative(regression)
+    sizes = observer.axis_sizes
+    small = {
+        k: max(float(sizes[axis]), 1e-9)
+        for k, (axis, term) in enumerate(regression.terms, regression.links)
+        if term.kind == "offset"
+    }
     x = np.zeros(len(regression.labels))
     for number in range(passes):
         if depends and number:
             regression = observer.regression(friction, carried)
-        x = physical(regression, weights, prior, strength=strength, nonnegative=never).x
+        x = physical(regression, weights, prior, strength=strength, nonnegative=never, small=small).x
         carried = Carried.of(regression, x)
         before, weights = weights, 1.0 / np.maximum(regression.spread(x), floor)
         if not depends and np.allclose(weights, before, rtol=1e-3):

@@ -11,7 +11,7 @@ stalls (residuals of almost nothing make the objective steep), Newton's method w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,7 @@ def physical(
     *,
     strength: float = STRENGTH,
     nonnegative: Sequence[int] = (),
+    small: Mapping[int, float] | None = None,
 ) -> PhysicalFit:
     """Parameters (p,) of a regression with ten columns per link first, none left out.
 
@@ -58,8 +59,11 @@ def physical(
         prior: positive definite bodies, shape (n, 10).
         strength: γ; zero leaves what torques do not decide to the solver.
         nonnegative: columns whose parameters must not be negative.
+        small: columns whose parameters are zero as far as is known, and how large they may be.
     """
     gram, right = regression.gram(weights)
+    for k, size in (small or {}).items():
+        gram[k, k] += strength / size**2
     return physical_from_gram(gram, right, prior, strength=strength, nonnegative=nonnegative)
 
 

@@ -177,6 +177,12 @@ class Observer:
         return True
 
     @property
+    def axis_sizes(self) -> np.ndarray:
+        """Root mean square of the recorded torque of every axis [N·m or N], (axes,)."""
+        tau = np.concatenate([s.tau for s in self.signals])
+        return product(np.abs(self.axes), np.sqrt((tau**2).mean(axis=0)))
+
+    @property
     def link_columns(self) -> np.ndarray:
         """Filtered columns of the links, shape (N, n, 10 n)."""
         return np.concatenate(self._filtered)

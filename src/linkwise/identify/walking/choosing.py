@@ -149,8 +149,13 @@ def _gram(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scaled_solution(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
-    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    unit = gram / length / length[:, None]
+    return _scaled_solutions(gram, right[:, None])[:, 0]
+
+
+def _scaled_solutions(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """For each column of ``right`` (p, k), (p, k)."""
+    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))[:, None]
+    unit = gram / length / length.T
     return linear.solve(unit + RIDGE * np.eye(len(length)), right / length) / length
 
 
@@ -362,33 +367,47 @@ def _carried_by_others(
 def lag_profile(
     rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray
 ) -> tuple[float, float, float]:
-    """(lag [s], part by which it lowers the squared error, error without) of torques behind the motion."""
-    spline = needed("scipy.interpolate", "identify").CubicSpline
-    splines = [spline(r.signals.t, r.signals.tau, axis=0) for r in rows]
+    """(lag [s], its standard deviation [s], part by which it lowers the squared error of left-out stretches) of torques
+    behind the motion. The deviation is that of the jackknife: the lag is found without each stretch in turn."""
+    lags = np.arange(-round(LATEST / STEP), round(LATEST / STEP) + 1) * STEP
     bases = [r.basis(h, scale) for r, h in zip(rows, held, strict=True)]
     Y = np.concatenate([projected(Q, r.columns / scale[:, None]) for r, Q in zip(rows, bases, strict=True)])
-    W = Y.reshape(-1, Y.shape[2])
-    lags = np.arange(-round(LATEST / STEP), round(LATEST / STEP) + 1) * STEP
-    gram = product(W.T, W)
-    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    inverse = linear.inverse(gram / length / length[:, None] + RIDGE * np.eye(len(length)))
-    errors = []
-    for lag in lags:
-        ys = []
-        for r, s, Q in zip(rows, splines, bases, strict=True):
-            tau = s(np.clip(r.signals.t[r.where] + lag, r.signals.t[0], r.signals.t[-1]))
-            full = np.concatenate([np.zeros((len(tau), BASE)), tau], axis=1)
-            ys.append(projected(Q, full / scale))
-        y = np.concatenate(ys).reshape(-1)
-        right = product(W.T, y) / length
-        errors.append(float((y * y).sum()) - float((right * product(inverse, right)).sum()))
-    values = np.array(errors)
-    best = int(np.argmin(values))
-    none = float(values[len(lags) // 2])
-    if 0 < best < len(lags) - 1:
-        before, here, after = values[best - 1 : best + 2]
-        bend = before - 2 * here + after
-        smooth = min(before, after) < SHARP * here  # else the minimum is where it is
-        shift = 0.5 * (before - after) / bend if bend > 0 and smooth else 0.0
-        return float(lags[best] + STEP * shift), 1.0 - float(here) / max(none, 1e-300), none
-    return float(lags[best]), 1.0 - float(values[best]) / max(none, 1e-300), none
+    y = np.concatenate([_at_lags(r, Q, scale, lags) for r, Q in zip(rows, bases, strict=True)])
+    joined = np.concatenate([Y, y], axis=2)  # columns, then torques by lag
+    fold = np.arange(len(y)) * FOLDS // len(y)
+    parts = [joined[fold == k].reshape(-1, joined.shape[2]) for k in range(FOLDS)]
+    grams = [product(part.T, part) for part in parts]
+    whole, count = np.sum(grams, axis=0), Y.shape[2]
+    fitted_errors, left_out = [], np.zeros(len(lags))
+    for gram in (np.zeros_like(whole), *grams):
+        fit, others = whole - gram, slice(count, None)
+        x = _scaled_solutions(fit[:count, :count], fit[:count, others])
+        errors = np.diag(fit)[others] - (x * fit[:count, others]).sum(axis=0)
+        fitted_errors.append(errors)
+        inside = (x * product(gram[:count, :count], x)).sum(axis=0)
+        left_out += np.diag(gram)[others] - 2.0 * (x * gram[:count, others]).sum(axis=0) + inside
+    seconds, *without = (_minimum(lags, errors) for errors in fitted_errors)
+    spread = np.array(without) - np.mean(without)
+    deviation = float(np.sqrt((FOLDS - 1) / FOLDS * (spread**2).sum()))
+    none, best = needed("scipy.interpolate", "identify").CubicSpline(lags, left_out)([0.0, seconds]).tolist()
+    return seconds, deviation, 1.0 - best / max(none, 1e-300)
+
+
+def _at_lags(rows: Rows, Q: np.ndarray, scale: np.ndarray, lags: np.ndarray) -> np.ndarray:
+    """Torques of rows taken later by each of ``lags`` [s], scaled and without forces, (n, dof, lags)."""
+    t = rows.signals.t
+    spline = needed("scipy.interpolate", "identify").CubicSpline(t, rows.signals.tau, axis=0)
+    tau = np.stack([spline(np.clip(t[rows.where] + lag, t[0], t[-1])) for lag in lags], axis=2)
+    full = np.concatenate([np.zeros((len(tau), BASE, len(lags))), tau], axis=1)
+    return projected(Q, full / scale[:, None])
+
+
+def _minimum(lags: np.ndarray, errors: np.ndarray) -> float:
+    """The lag with the least error, between the steps by a parabola."""
+    best = int(np.argmin(errors))
+    if not 0 < best < len(lags) - 1:
+        return float(lags[best])
+    before, here, after = errors[best - 1 : best + 2]
+    bend = before - 2 * here + after
+    smooth = min(before, after) < SHARP * here  # else the minimum is where it is
+    return float(lags[best] + STEP * (0.5 * (before - after) / bend if bend > 0 and smooth else 0.0))

@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.identify.errors import IdentificationError, LogError
 from linkwise.identify.estimation.base import excitation_of
 from linkwise.identify.estimation.choices import Plain
+from linkwise.identify.estimation.clustered import ENOUGH, clusters
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit
@@ -18,6 +19,7 @@ from linkwise.identify.estimation.friction import Friction, friction_named
 from linkwise.identify.estimation.lag import Lag, as_given
 from linkwise.identify.estimation.prior import prior_bodies
 from linkwise.identify.estimation.reduction import reduce
+from linkwise.identify.estimation.regression import Regression
 from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.significance import Rule, rule_named
 from linkwise.identify.judging.competitors import Competitor
@@ -46,7 +48,8 @@ from linkwise.identify.walking.states import WalkingSignals, condition_walking, 
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
 
-LAG_WORTH = 0.02  # of the squared error, by which a lag must lower it
+LAG_WORTH = 0.02  # of the squared error of left-out stretches, by which a lag must lower it
+LAG_SURE = 2.5  # deviations from zero beyond which a lag is corrected
 LAG_LEAST = 5e-4  # [s] smaller ones are not corrected
 AS_GOOD = 1.5  # times the least error, up to which another cut-off says something about parameters
 PASSES = 2  # in which contacts and errors of rows are decided
@@ -95,7 +98,7 @@ def walking_logs(robot: Robot, logs: Sequence[Log]) -> list[WalkingLog]:
 class Choice:
     """Everything that is decided before the fit: signals, held feet, errors of rows, plain least squares.
 
-    ``moved`` (p,) is how far the parameters of ``base`` move where another cut-off is taken (root mean square).
+    ``moved`` (p,) is how far the parameters of ``base`` move with the cut-off that predicts second best.
     """
 
     robot: Robot
@@ -170,7 +173,7 @@ def choose(
     sources = [s for s in sources_of(robot, logs[0]) if all(s in sources_of(robot, log) for log in logs)]
     if not sources:
         raise LogError("the recordings have no source of the base's acceleration in common")
-    tried: list[tuple[Reading, list[Rows], np.ndarray]] = []
+    tried: list[tuple[Reading, list[Rows]]] = []
     middle = cutoffs[len(cutoffs) // 2]
     for frequency in (middle, *(each for each in cutoffs if each != middle)):
         # the source is chosen at the first cut-off, others are tried with it
@@ -179,21 +182,18 @@ def choose(
             rows = [Rows.of(robot, s, feet, base, most) for s in signals]
             for hanging in _hypotheses(robot, signals, feet):
                 held = [all_held(s, feet, hanging) for s in signals]
-                x, scale = fitted(rows, held, first_scale(robot, signals), 2)
-                tried.append(
-                    (Reading(source, frequency, hanging, left_out_error(rows, held, scale)), rows, x)
-                )
-    reading, rows, own = min(tried, key=lambda each: each[0].error)
-    others = [x - own for each, _, x in tried if each.like(reading)]
+                _, scale = fitted(rows, held, first_scale(robot, signals), 2)
+                tried.append((Reading(source, frequency, hanging, left_out_error(rows, held, scale)), rows))
+    reading, rows = min(tried, key=lambda each: each[0].error)
+    alike = [each for each in tried if each[0].like(reading)]
     signals = [r.signals for r in rows]
     held = [all_held(s, feet, reading.hanging) for s in signals]
     x, scale = fitted(rows, held, first_scale(robot, signals))
     plain = tuple(
         Plain(f"smooth, {each.source}", each.cutoff, Lag(), each.error)
-        for each, _, _ in sorted(tried, key=lambda each: each[0].error)
+        for each, _ in sorted(tried, key=lambda each: each[0].error)
     )
-    moved = np.sqrt(np.mean(np.square(others), axis=0)) if others else np.zeros_like(own)
-    choice = Choice(robot, feet, base, reading, options, Lag(), plain, x, scale, moved)
+    choice = Choice(robot, feet, base, reading, options, Lag(), plain, x, scale, np.zeros_like(x))
     for _ in range(PASSES):
         held = [choice.held(s).held for s in signals]
         choice.x, choice.scale = fitted(rows, held, choice.scale)
@@ -203,7 +203,19 @@ def choose(
         for _ in range(PASSES):
             held = [choice.held(r.signals).held for r in rows]
             choice.x, choice.scale = fitted(rows, held, choice.scale)
+    if alike:
+        choice.moved = _moved(choice, min(alike, key=lambda each: each[0].error)[1])
     return choice
+
+
+def _moved(choice: Choice, others: Sequence[Rows]) -> np.ndarray:
+    """How far plain least squares move with rows of another cut-off, (p,)."""
+    late = [shifted(r.signals, choice.lag.corrected) for r in others]
+    rows = [
+        Rows.of(choice.robot, s, choice.feet, choice.base, len(r.where))
+        for s, r in zip(late, others, strict=True)
+    ]
+    return np.abs(fitted(rows, [choice.held(s).held for s in late], choice.scale)[0] - choice.x)
 
 
 def _hypotheses(robot: Robot, signals: Sequence[WalkingSignals], feet: Sequence[Foot]) -> list[bool]:
@@ -214,11 +226,13 @@ def _hypotheses(robot: Robot, signals: Sequence[WalkingSignals], feet: Sequence[
 
 
 def _lag(rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray) -> Lag:
-    seconds, gain, _ = lag_profile(rows, held, scale)
-    shown = f"lag of the torques: {1e3 * seconds:.2g} ms"
-    if abs(seconds) < LAG_LEAST or gain < LAG_WORTH:
-        return Lag(seconds, None, 0.0, f"{shown}, not corrected: it does not help to predict")
-    return Lag(seconds, None, seconds, f"{shown}, corrected (positive: recorded later than positions)")
+    seconds, deviation, gain = lag_profile(rows, held, scale)
+    shown = f"lag of the torques: {1e3 * seconds:.2g} ± {1e3 * deviation:.2g} ms"
+    if abs(seconds) < max(LAG_LEAST, LAG_SURE * deviation):
+        return Lag(seconds, deviation, 0.0, f"{shown}, not corrected: not distinguishable from none")
+    if gain < LAG_WORTH:
+        return Lag(seconds, deviation, 0.0, f"{shown}, not corrected: it does not help to predict")
+    return Lag(seconds, deviation, seconds, f"{shown}, corrected (positive: recorded later than positions)")
 
 
 def identify_walking(
@@ -263,7 +277,10 @@ def identify_walking(
     base = floating_base_of(robot, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
-    estimated = widened(chosen(independent), choice)
+    estimated = chosen(independent)
+    strength *= samples_like_one(independent, estimated)
+    found = stages.fit(observer, found.friction, prior, strength=strength, start=found)
+    estimated = widened(estimated, choice)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
     reduction = reduce(
@@ -308,6 +325,20 @@ def widened(estimated: Estimate, choice: Choice) -> Estimate:
     moved = dict(zip(choice.base.base.labels, choice.moved.tolist(), strict=True))
     added = np.array([moved.get(label, 0.0) for label in estimated.labels])
     return replace(estimated, covariance=estimated.covariance + np.diag(added**2))
+
+
+def samples_like_one(regression: Regression, estimated: Estimate) -> float:
+    """How many samples count like one independent sample, at least 1.
+
+    The prior counts like one sample of each link. Where the model is wrong in the same way for as long as a motion
+    lasts, thousands of samples outvote it even where they know nothing: mass near feet that stand does not move.
+
+    Args:
+        regression: with independent columns.
+        estimated: from it.
+    """
+    found = clusters(regression, estimated.weights, estimated.x)
+    return 1.0 if found is None or len(found.shares) < ENOUGH else max(1.0, found.effect)
 
 
 def _observer(choice: Choice, logs: Sequence[WalkingLog]) -> WalkingObserver:
