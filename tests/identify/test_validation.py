@@ -7,7 +7,7 @@ import pytest
 from known_arm import RATE, motion
 
 from linkwise.identify import Log, Validation, condition, friction_named, validate
-from linkwise.identify.judging.replay import Replay, replay
+from linkwise.identify.judging.replay import Replay, _step, replay
 from linkwise.identify.judging.validation import AT_REST, by_columns
 from linkwise.identify.recordings.derivatives import low_pass
 
@@ -104,3 +104,19 @@ def test_windows_in_which_a_joint_moves_are_those_above_its_speed_at_rest():
         found = Replay(t, recorded, recorded + 0.5, steps)
         np.testing.assert_allclose(found.moved, [1.02 * distance])
         np.testing.assert_allclose(found.deviation, [0.5])
+
+
+def test_a_step_of_a_replay_is_of_fourth_order(truth):
+    """Torques that change linearly: half the step leaves a sixteenth of the error."""
+    rng = np.random.default_rng(3)
+    q, qd, first, last = rng.uniform(-1.0, 1.0, (4, 5, truth.dof))
+
+    def end(count):
+        at, speed = q, qd
+        for k in range(count):
+            ends = (first + share * (last - first) for share in (k / count, (k + 1) / count))
+            at, speed = _step(truth, at, speed, *ends, 0.1 / count)
+        return np.concatenate([at, speed])
+
+    exact, coarse, fine = end(128), end(4), end(8)
+    assert 12.0 < np.abs(coarse - exact).max() / np.abs(fine - exact).max() < 20.0

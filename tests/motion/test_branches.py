@@ -240,3 +240,24 @@ def test_angles_of_a_locked_joint_are_tried_from_the_nearest_on():
             False,
         )
         assert found < closed_form.FAR
+
+
+def test_a_pose_whose_branches_are_all_outside_the_limits_is_not_solved():
+    """The same poses with wide and with narrow limits: what is found there is one of all branches."""
+    rng, robot = np.random.default_rng(12), lw.load("ur10e")
+    q, near = rng.uniform(-1.5, 1.5, (2, 200, robot.dof))
+    rows = np.ascontiguousarray(np.asarray(robot.pose(q))[:, :3]).reshape(-1, 12)
+    every, missed = branches_kernel(robot, None)(rows, np.zeros((200, 1)))
+    lower, upper = np.full(robot.dof, -1.6), np.full(robot.dof, 1.6)
+    turned = every - 2.0 * np.pi * np.round(every / (2.0 * np.pi))
+    turned[missed > 0.0] = np.inf
+    inside = ((turned > lower) & (turned < upper)).all(axis=-1)
+    _, wide = nearest_kernel(robot, None)(rows, near, np.full(robot.dof, -6.0), np.full(robot.dof, 6.0))
+    assert (np.abs(wide).max(axis=1) < 1e-8).all()
+    narrow = rng.uniform(0.1, 1.6, robot.dof)
+    some = ((turned > -narrow) & (turned < narrow)).all(axis=-1).any(axis=-1)
+    assert inside.any(axis=-1).all()
+    assert 0 < some.sum() < 200
+    found, error = nearest_kernel(robot, None)(rows, np.zeros_like(q), -narrow, narrow)
+    np.testing.assert_array_equal(np.abs(error).max(axis=1) < 1e-8, some)
+    assert (np.abs(found) <= narrow + 1e-9).all()

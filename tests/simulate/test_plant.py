@@ -361,3 +361,23 @@ def test_a_delay_is_a_line(arm, controller):
     sent, line = loop._delayed([7.0, 8.0, 9.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     assert sent == [1.0, 2.0, 3.0]
     assert line == [4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+
+
+def test_differences_of_positions_are_taken_over_a_period_of_the_controller(arm, controller, move):
+    """Four steps long; the filter is that of the same period: v + (1 − exp(−ω T)) (Δq/T − v)."""
+    period, cutoff = 4e-3, 150.0
+    plant = Plant(arm, sensors=Sensors(velocity="difference", cutoff=cutoff))
+    found = simulate(
+        plant,
+        controller,
+        move,
+        duration=0.1,
+        step=1e-3,
+        control_period=period,
+        record=("q_measured", "qd_measured"),
+    )
+    q, qd = found.recorded["q_measured"], found.recorded["qd_measured"]
+    slope = np.diff(q, axis=0) / period
+    expected = qd[:-1] + (1.0 - np.exp(-cutoff * period)) * (slope - qd[:-1])
+    np.testing.assert_allclose(qd[1:], expected, atol=1e-9)
+    assert np.abs(qd).max() > 0.5
