@@ -28,7 +28,7 @@ from linkwise.identify.walking.contacts import feet_of, jacobians, orthonormal, 
 from linkwise.identify.walking.conventions import Readings
 from linkwise.identify.walking.observer import BASE, WalkingObserver, floating_base_of, force_basis
 from linkwise.identify.walking.pipeline import choose, widened
-from linkwise.identify.walking.states import WalkingSignals
+from linkwise.identify.walking.states import WalkingSignals, condition_walking
 
 EXACT = 1e-6  # of the largest parameter, to which exact data give it back
 FIELDS = ("t", "q", "dq", "tau", "base_pos", "base_quat", "base_vel", "imu_gyro", "imu_acc", "contacts")
@@ -534,3 +534,25 @@ def test_samples_that_say_the_same_do_not_outvote_the_prior(walker, logs, monkey
         off.append(max(abs(body.mass / before.mass - 1.0) for body, before in bodies))
     assert off[0] > 0.1
     assert off[1] < 0.01
+
+
+def test_offsets_of_gyroscope_and_accelerometer_are_taken_away(walker):
+    """Orientations and velocities show them: with and without offsets the motion is the same."""
+    run = recording(walker, seconds=4.0)
+    seen = []
+    for gyro, pull in (((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), ((0.02, -0.05, 0.03), (0.3, -0.2, 0.4))):
+        log = identify.WalkingLog(
+            run["t"],
+            run["q"],
+            run["tau"],
+            base_orientation=run["base_quat"],
+            base_velocity=run["base_vel"],
+            gyro=run["imu_gyro"] + gyro,
+            accelerometer=run["imu_acc"] + pull,
+        )
+        seen.append(condition_walking(walker, log, "accelerometer", cutoff=20.0))
+    inside = slice(60, -60)
+    np.testing.assert_allclose(seen[1].velocities[inside], seen[0].velocities[inside], atol=1e-9)
+    np.testing.assert_allclose(seen[1].accelerations[inside], seen[0].accelerations[inside], atol=1e-9)
+    assert any("offset of the gyroscope, 0.062 rad/s, taken away" in note for note in seen[1].record)
+    assert any("offset of the accelerometer, 0.54 m/s²" in note for note in seen[1].record)

@@ -258,6 +258,6 @@ def test_a_pose_whose_branches_are_all_outside_the_limits_is_not_solved():
     some = ((turned > -narrow) & (turned < narrow)).all(axis=-1).any(axis=-1)
     assert inside.any(axis=-1).all()
     assert 0 < some.sum() < 200
-    found, error = nearest_kernel(robot, None)(rows, np.zeros_like(q), -narrow, narrow)
+    found, error = nearest_kernel(robot, None)(rows, np.clip(near, -narrow, narrow), -narrow, narrow)
     np.testing.assert_array_equal(np.abs(error).max(axis=1) < 1e-8, some)
     assert (np.abs(found) <= narrow + 1e-9).all()

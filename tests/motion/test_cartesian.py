@@ -145,8 +145,9 @@ def test_bad_options_are_named(robot, options, message):
 
 
 def test_what_is_not_a_rotation_is_refused(robot):
-    with pytest.raises(ValueError, match="not orthonormal"):
-        motion.line(robot, (0.6, 0.1, 0.2), (0.5, 0.1, 0.2), speed=1.0, rotation=2 * np.eye(3))
+    for wrong in (2 * np.eye(3), -2 * np.eye(3), np.diag([1.0, 1.0, -1.0])):
+        with pytest.raises(ValueError, match="not orthonormal"):
+            motion.line(robot, (0.6, 0.1, 0.2), (0.5, 0.1, 0.2), speed=1.0, rotation=wrong)
 
 
 @pytest.mark.parametrize(("bend", "jumps"), [(0.0045, False), (0.003, True)])

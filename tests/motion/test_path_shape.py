@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.shortest_time.path_shape import _Floor, path_cells
+from linkwise.motion.shortest_time.path_shape import _Floor, _WithoutRests, path_cells
 from linkwise.motion.shortest_time.paths import joint_path
 
 RATES = np.array([1.0, 3.0, 0.5])
@@ -93,3 +93,19 @@ def test_the_slope_of_the_floor_is_its_derivative():
     assert np.abs(value).min() > 0.0
     expected = (floor.at(inside + h)[0] - floor.at(inside - h)[0]) / (2 * h)
     np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_rests_of_a_path_are_left_out(arm):
+    """Three of them, of different lengths: what is left is the path itself, from its beginning to its end."""
+    rests = [(1.0, 1.5), (2.0, 3.0), (3.2, 3.3)]
+
+    def moved(s):  # the same path without rests
+        return s - sum(np.clip(s - first, 0.0, last - first) for first, last in rests)
+
+    path = joint_path(arm, lambda s: [np.sin(moved(4.0 * s)), 0.3 * moved(4.0 * s)])
+    scaled = [(first / 4.0, last / 4.0) for first, last in rests]
+    left = _WithoutRests(path, scaled)
+    assert left.end == pytest.approx((4.0 - 1.6) / 4.0)
+    s = np.linspace(0.0, 2.4, 97)
+    np.testing.assert_allclose(left.at(s / 4.0).q, np.stack([np.sin(s), 0.3 * s], axis=1), atol=1e-6)
+    assert np.isin(np.round([1.0, 1.5, 1.7], 9), np.round(4.0 * left.corners(), 9)).all()

@@ -2,6 +2,7 @@
 keeps them; several first guesses of one problem."""
 
 import numpy as np
+import pytest
 from test_one_iteration import tree
 
 import linkwise as lw
@@ -10,7 +11,7 @@ from linkwise import optimal
 MOST = 300
 
 
-def bounded(seed: int, joints: int) -> optimal.Problem:
+def bounded(seed: int, joints: int, limited: bool = True) -> optimal.Problem:
     """A tree that shall move by half a radian or metre within narrow limits of all three kinds."""
     rng = np.random.default_rng(seed)
     robot = tree(seed, joints, "fixed")
@@ -26,7 +27,7 @@ def bounded(seed: int, joints: int) -> optimal.Problem:
         start=(start, np.zeros(joints)),
         costs=[optimal.Effort(1e-4), optimal.JointTracking(goal, 1.0, velocity=0.0, velocity_weight=1e-3)],
         terminal=[optimal.JointTracking(goal, 10.0, velocity=0.0, velocity_weight=1.0, name="end")],
-        limits=[optimal.StateLimits((near[0], near[1]), 0.8)],
+        limits=[optimal.StateLimits((near[0], near[1]), 0.8)] if limited else [],
         torque_limits=3.0 * hold,
         friction=False,
     )
@@ -62,6 +63,19 @@ def test_solved_problems_keep_all_limits_over_random_trees():
             assert found.message.startswith("not converged: ")
     assert solved >= 30
     assert reached >= 10  # limits do hold back
+
+
+def test_what_limits_add_while_they_are_sought_is_no_part_of_the_cost():
+    """h Σ ½ (w_τ τ² + w_q Δq² + w_v q̇²) + ½ (W_q Δq² + W_v q̇²) of the motion that was found."""
+    problem = bounded(0, 2)
+    found = optimal.solve(problem, iterations=MOST)
+    assert found.converged
+    assert np.abs(found.multipliers[:, :-2]).max() > 1e-3
+    away = found.q - problem.p[0, problem.where("joints.target")]
+    rates = found.qd[:-1]
+    running = 1e-4 * (found.tau**2).sum() + (away[:-1] ** 2).sum() + 1e-3 * (rates**2).sum()
+    final = 10.0 * (away[-1] ** 2).sum() + (found.qd[-1] ** 2).sum()
+    assert found.cost == pytest.approx(0.5 * (0.05 * running + final), rel=1e-9)
 
 
 def test_problems_that_no_motion_solves_are_said_within_bounded_iterations():
