@@ -41,7 +41,7 @@ from linkwise.compiler.ir.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
-LONG_BODY = 6_000  # items from which a body is divided: values that pass from block to block cost 1 to 5 % of its time
+LONG_BODY = 30_000  # items from which a body is divided: values that pass from block to block cost 1 to 8 % of its time
 LONG_BLOCK = 1000  # lines of such a body after which another block begins
 REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
