@@ -1,13 +1,12 @@
 """Large robots: every function is compiled, and a call that is not says so."""
 
-import importlib.metadata
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwise as lw
+from example_robots import loaded, path_of
 from linkwise.algorithms import kalman
 from linkwise.control import Gains, GravityPD
 from linkwise.functions import arrays
@@ -17,20 +16,6 @@ from linkwise.simulate import simulate
 
 LARGE = ["g1_29dof_with_hand_rev_1_0", "icub", "romeo", "talos_full_v2", "tiago"]
 BASES = ["fixed", "floating"]
-
-
-def path_of(name: str) -> Path:
-    try:
-        files = importlib.metadata.distribution("example-robot-data").files or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    return next(Path(str(file.locate())) for file in files if file.name == f"{name}.urdf")
-
-
-def loaded(name: str, base: str) -> lw.Robot:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lw.ModelWarning)
-        return lw.load(path_of(name), base=base)
 
 
 def exists(name: str, base: str) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwise as lw
+from example_robots import loaded
 from four_legs import four_legs, round_feet
 from linkwise import control
 from linkwise.simulate import simulate
@@ -218,13 +217,8 @@ def standing(legs: lw.Robot) -> np.ndarray:
 
 
 def test_go2_stands_for_three_seconds_and_carries_its_weight():
-    try:
-        files = importlib.metadata.distribution("example-robot-data").files or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    path = next(Path(str(file.locate())) for file in files if file.name == "go2.urdf")
     feet = [lw.Contact(f"{leg}_foot", radius=0.022) for leg in ("FL", "FR", "RL", "RR")]
-    robot = lw.load(path, base="floating").with_contacts(feet)
+    robot = loaded("go2").with_contacts(feet)
     stand = np.tile([0.0, 0.9, -1.8], 4)
     q, qd = np.concatenate([[0.0, 0.0, 0.33, 0.0, 0.0, 0.0, 1.0], stand]), np.zeros(18)
     for _ in range(1500):

@@ -7,9 +7,10 @@ import itertools
 
 import numpy as np
 import pytest
-from walking_robot import example, urdf
+from walking_robot import urdf
 
 import linkwise as lw
+from example_robots import loaded
 from four_legs import four_legs
 from linkwise import identify
 from linkwise.identify.excitation.standing import FINE, POINTS, _Search
@@ -26,7 +27,7 @@ def walker(tmp_path_factory) -> lw.Robot:
 
 
 def test_a_motion_on_standing_feet(walker):
-    solo = example("solo12")
+    solo = loaded("solo12")
     found = identify.excite_standing(solo, iterations=4, seed=1)
     again = identify.excite_standing(solo, iterations=4, seed=1)
     assert np.array_equal(found.q, again.q)

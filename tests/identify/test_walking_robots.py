@@ -8,9 +8,10 @@ import warnings
 
 import numpy as np
 import pytest
-from walking_robot import FEET, example, recording, true_robot, urdf, waves
+from walking_robot import FEET, recording, true_robot, urdf, waves
 
 import linkwise as lw
+from example_robots import loaded
 from linkwise import identify
 from linkwise.identify.estimation.estimators import ordinary
 from linkwise.identify.estimation.friction import friction_named
@@ -155,7 +156,7 @@ def test_exact_data_give_back_the_base_parameters(walker):
 
 @pytest.mark.parametrize("name", ["solo12", "anymal"])
 def test_exact_data_of_known_quadrupeds(name):
-    assert base_error(example(name), 1) < EXACT
+    assert base_error(loaded(name), 1) < EXACT
 
 
 def test_exact_data_of_random_trees():

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import warnings
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 import linkwise as lw
 from linkwise.identify.walking import rotations
@@ -143,15 +138,3 @@ def unit_curve(x: np.ndarray, xd: np.ndarray, xdd: np.ndarray) -> tuple[np.ndarr
     nd = (x * xd).sum(axis=1, keepdims=True) / n
     ndd = ((xd**2).sum(axis=1, keepdims=True) + (x * xdd).sum(axis=1, keepdims=True) - nd**2) / n
     return x / n, xd / n - x * nd / n**2, xdd / n - 2 * xd * nd / n**2 - x * ndd / n**2 + 2 * x * nd**2 / n**3
-
-
-def example(name: str) -> lw.Robot:
-    """A robot of example-robot-data, free to move."""
-    try:
-        files = importlib.metadata.distribution("example-robot-data").files or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    path = next(Path(str(file.locate())) for file in files if file.name == f"{name}.urdf")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lw.ModelWarning)
-        return lw.load(path, base="floating")

@@ -1,14 +1,11 @@
 """Optimal motion of robots that the ground holds: equations, derivatives, gaits, limits of forces, bad input."""
 
-import importlib.metadata
-import warnings
-from pathlib import Path
-
 import numpy as np
 import pinocchio
 import pytest
 
 import linkwise as lw
+from example_robots import loaded
 from linkwise import optimal
 from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.bench.peers.built import pinocchio_model
@@ -37,14 +34,7 @@ QUADRUPEDS = {
 
 def quadruped(name):
     """(robot, feet, positions in which it stands)."""
-    try:
-        files = importlib.metadata.distribution("example-robot-data").files or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    path = next(Path(str(file.locate())) for file in files if file.name == f"{name}.urdf")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lw.ModelWarning)
-        robot = lw.load(path, base="floating")
+    robot = loaded(name)
     feet, legs = QUADRUPEDS[name]
     q = np.array(robot.neutral)
     q[7:] = legs

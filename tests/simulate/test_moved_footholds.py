@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import linkwise as lw
+from example_robots import loaded
 from linkwise import control
 from linkwise.compiler.ir import program
 from linkwise.control.named import CONTROLLERS
@@ -19,17 +17,6 @@ from linkwise.functions.table import FUNCTIONS, Setting
 from linkwise.simulate import loop, simulate
 
 MOVED = np.array([0.1, 0.0, 0.0])  # [m]
-
-
-def quadruped() -> lw.Robot:
-    try:
-        files = importlib.metadata.distribution("example-robot-data").files or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lw.ModelWarning)
-        path = next(Path(str(file.locate())) for file in files if file.name == "solo12.urdf")
-        return lw.load(path, base="floating")
 
 
 def table() -> lw.Robot:
@@ -63,7 +50,7 @@ def refuse(*_, **__):
 @pytest.mark.parametrize("stepped", ["in one kernel", "one kernel a step", "kernels of parts"])
 def test_moving_four_feet_compiles_nothing(stepped, monkeypatch):
     """With the base moved as well, the motion is the same, 0.1 m further; nothing is traced for it."""
-    robot = quadruped() if stepped == "kernels of parts" else table()
+    robot = loaded("solo12") if stepped == "kernels of parts" else table()
 
     def run(shift):
         held, q = standing(robot, shift)
