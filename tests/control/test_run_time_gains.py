@@ -174,6 +174,33 @@ def test_selection_and_axes_are_constants_unless_they_are_to_be_settings():
         np.testing.assert_allclose(tau, own, rtol=1e-9, atol=1e-9 * np.abs(own).max())
 
 
+def test_every_joint_may_have_its_own_gain_of_the_observer():
+    """The torque after a sample with another one depends on each of them; equal ones are one gain."""
+    rng, robot = np.random.default_rng(5), lw.load("puma560")
+    states, gains = [drawn(robot, rng) for _ in range(2)], np.linspace(10.0, 60.0, robot.dof)
+    alike = np.full(robot.dof, 30.0)
+    changed = [np.where(np.arange(robot.dof) == k, 2.0 * gains, gains) for k in range(robot.dof)]
+    for kind, options in (
+        (control.HybridForceMotion, {"selection": [1.0] * 6, "force_target": 5.0, "force_gain": 0.5}),
+        (control.CartesianAdmittance, {}),
+    ):
+        torques = []
+        for gain in (30.0, alike, gains, *changed):
+            law = kind(robot, observer_gain=gain, **options)
+            own = law.settings()["observer_gain"]
+            np.testing.assert_array_equal(own, gain if np.ptp(gain) else [30.0])
+            found = []
+            for tunable in (False, True):
+                settings, memory = law.settings().values() if tunable else (), np.zeros(law.memory_size)
+                for state in states:
+                    tau, memory = law.kernel(PERIOD, tunable=tunable)(*state, memory, *settings)[:2]
+                found.append(tau)
+            np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
+            torques.append(found[0])
+        np.testing.assert_array_equal(torques[1], torques[0])
+        assert all(np.abs(tau - torques[2]).max() > 1e-9 for tau in torques[3:]), kind
+
+
 def test_packages_take_the_selection_at_run_time_unless_it_is_given():
     robot = lw.load("two_link")
     for gains, fixed in (({}, False), ({"selection": [0, 0, 0, 1, 0, 0]}, True)):

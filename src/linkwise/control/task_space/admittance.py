@@ -55,7 +55,7 @@ class CartesianAdmittance(OperationalSpace):
             virtual body's default, 30 rad/s.
         force: where the wrench comes from: "observer" (errors of the model count as wrenches) or "input", see
             ``FeltWrench``.
-        observer_gain: [1/s].
+        observer_gain: [1/s], one number or (n,).
         delay: control periods from a measurement to the torque that follows from it, for the observer.
         options: further arguments of ``OperationalSpace``.
     """
@@ -77,7 +77,7 @@ class CartesianAdmittance(OperationalSpace):
         *,
         gains: Gains | None = None,
         force: str = "observer",
-        observer_gain: float = 50.0,
+        observer_gain: Any = 50.0,
         delay: int = 0,
         **options: Any,
     ):

@@ -26,11 +26,11 @@ class FeltWrench:
         frame: the tool.
         force: "observer": a momentum observer, for which errors of the model are wrenches; "input": the gain
             ``wrench``, (moment, force) [N·m, N] on the tool at its origin in its axes, which is an input of kernels.
-        observer_gain: of the observer [1/s].
+        observer_gain: of the observer [1/s], one number or (n,).
         delay: control periods from a measurement to the torque that follows from it, for the observer.
     """
 
-    def __init__(self, robot: Robot, frame: str, force: str, observer_gain: float, delay: int):
+    def __init__(self, robot: Robot, frame: str, force: str, observer_gain: Any, delay: int):
         check = Numbers()
         if force not in SOURCES:
             raise check.error(f"force: expected one of {', '.join(SOURCES)}, got {force!r}")
@@ -43,15 +43,17 @@ class FeltWrench:
         return 0 if self.observer is None else self.observer.memory_size + (self.delay + 1) * self.dof
 
     def numbers(self) -> dict[str, np.ndarray]:
-        """Gains by name: one of the observer for all joints, so that there is one rate of decay to compute. A law asks
-        for no collisions, so thresholds are none of its gains."""
+        """Gains by name: that of the observer once where it is the same for all joints, so that there is one rate of
+        decay to compute. A law asks for no collisions, so thresholds are none of its gains."""
         if self.observer is None:
             return {WRENCH: np.zeros(6)}
-        return {GAIN: self.observer.gain[:1]}
+        gain = self.observer.gain
+        return {GAIN: gain[:1] if (gain == gain[0]).all() else gain}
 
     def options(self) -> tuple[Any, ...]:
         """What decides the code."""
-        return (self.force, self.delay, None if self.observer is None else self.observer.options())
+        sizes = [len(values) for values in self.numbers().values()]
+        return (self.force, self.delay, None if self.observer is None else self.observer.options(), *sizes)
 
     def felt(
         self,
@@ -71,7 +73,7 @@ class FeltWrench:
             return list(gains[WRENCH]), []
         size = self.observer.memory_size
         watched, line = memory[:size], memory[size:]
-        each = self.dof // len(gains[GAIN])  # 1 where the law is in a ``Guarded``, whose observer has n gains
+        each = self.dof // len(gains[GAIN])  # 1 where joints have their own, as in a ``Guarded``
         numbers = {GAIN: [*gains[GAIN]] * each, THRESHOLD: self.observer.threshold.tolist()}
         seen, following = self.observer.observe(links, numbers, q, qd, line[: self.dof], watched, period)
         started = abs(memory[0]) > 0.0

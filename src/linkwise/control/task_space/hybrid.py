@@ -59,7 +59,7 @@ class HybridForceMotion(OperationalSpace):
         force_rate: k_i [1/s], one number or six.
         force_damping: d [N·m·s/rad and N·s/m], one number or six; None: 40/s times the usual inertia.
         force: where the wrench comes from: "observer" or "input", see ``FeltWrench``.
-        observer_gain: [1/s].
+        observer_gain: [1/s], one number or (n,).
         delay: control periods from a measurement to the torque that follows from it, for the observer.
         run_time_selection: whether selection and axes are settings, for tasks that switch from motion to force; else
             they are constants of kernels, and what is not selected is not computed.
@@ -89,7 +89,7 @@ class HybridForceMotion(OperationalSpace):
         force_rate: Any = 5.0,
         force_damping: Any = None,
         force: str = "observer",
-        observer_gain: float = 50.0,
+        observer_gain: Any = 50.0,
         delay: int = 0,
         run_time_selection: bool = False,
         **options: Any,
