@@ -265,6 +265,38 @@ def test_gaits_converge_hold_the_feet_and_keep_cones_and_torques(name, gait):
     assert travelled == pytest.approx(wanted, abs=0.05 + 0.25 * abs(wanted))
 
 
+@pytest.mark.parametrize("gait", ["walk", "trot", "pace", "bound", "jump"])
+def test_forward_is_where_the_robot_heads(gait):
+    """A start elsewhere and with another heading gives the same problem there: places, feet, orientations. The
+    velocities are those of the trunk, and its places are their integral."""
+    robot, rng = lw.quadruped(), np.random.default_rng(3)
+    q, velocity, step = np.array(robot.neutral), (0.4, -0.2, 0.7), 0.01
+    plain = getattr(gaits, gait)(robot, velocity, start=q, step=step)
+    for _ in range(4):
+        heading, place = rng.uniform(-np.pi, np.pi), rng.uniform(-2.0, 2.0, 3)
+        c, s = np.cos(heading), np.sin(heading)
+        R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        there = q.copy()
+        there[:3] = place
+        there[3:7] = 0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2)
+        problem = getattr(gaits, gait)(robot, velocity, start=there, step=step)
+        trunk, moved = plain.costs[0], problem.costs[0]
+        assert np.allclose(moved.target[:, :3], trunk.target[:, :3] @ R.T + place, atol=1e-12)
+        assert np.array_equal(moved.velocity, trunk.velocity)
+        assert np.array_equal(problem.p[:, problem.where(ACTIVE)], plain.p[:, plain.where(ACTIVE)])
+        for k, target in enumerate(moved.target):
+            turned = np.asarray(robot.pose(target, frame="body"))[:3, :3]
+            assert np.allclose(turned, R @ np.asarray(robot.pose(trunk.target[k], frame="body"))[:3, :3])
+            going = turned @ moved.velocity[k, 3:6]
+            if k:
+                mean = (moved.target[k, :3] - moved.target[k - 1, :3]) / step
+                assert np.allclose(mean, 0.5 * (before + going), atol=1e-4)
+            before = going
+        for before_foot, foot in zip(plain.costs[2:], problem.costs[2:], strict=True):
+            assert before_foot.name == foot.name
+            assert np.allclose(foot.target, before_foot.target @ R.T + place, atol=1e-12)
+
+
 def test_many_starts_and_schedules_give_the_results_of_single_ones():
     robot, feet, q = quadruped("go2")
     problem = gaits.trot(robot, feet=feet, start=q, swing=0.12, stance=0.08)
