@@ -1,5 +1,7 @@
 """Optimal motion of robots that the ground holds: equations, derivatives, gaits, limits of forces, bad input."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pinocchio
 import pytest
@@ -295,6 +297,39 @@ def test_forward_is_where_the_robot_heads(gait):
         for before_foot, foot in zip(plain.costs[2:], problem.costs[2:], strict=True):
             assert before_foot.name == foot.name
             assert np.allclose(foot.target, before_foot.target @ R.T + place, atol=1e-12)
+
+
+def test_the_limits_of_a_sole_are_those_of_forces_inside_its_area():
+    """Forces at random points: each limit is missed where the point, the direction or the turn is beyond it, alone."""
+    rng, friction, (length, width) = np.random.default_rng(0), 0.6, (0.12, 0.05)
+    contacts = optimal.ContactSchedule(["a", "b"], 1.0, surface=True)
+    cone = optimal.FrictionCone(friction, area=(length, width))
+    names = [what for what, _ in cone.frame_words(contacts)]
+    for _ in range(200):
+        forces, missed = [], []
+        for frame in contacts.frames:
+            x, y = rng.uniform(-1.6, 1.6, 2) * (length, width)
+            z = rng.uniform(50.0, 300.0)
+            along, turn = rng.uniform(0.0, 1.4) * friction * z, rng.uniform(-1.4, 1.4) * friction * width * z
+            angle = rng.uniform(0.0, 2.0 * np.pi)
+            force = np.array([along * np.cos(angle), along * np.sin(angle), z])
+            moment = np.array([y * z, -x * z, turn])  # of a force that presses there, and a turn
+            forces += [*force, *moment]
+            facts = {
+                "friction cone": along > friction * z,
+                "pressure beyond the front": x > length,
+                "pressure beyond the back": x < -length,
+                "pressure beyond the left": y > width,
+                "pressure beyond the right": y < -width,
+                "moment about the normal": turn > friction * width * z,
+                "opposite moment about the normal": -turn > friction * width * z,
+            }
+            missed += [f"{frame}: {what}" for what, yes in facts.items() if yes]
+        point = SimpleNamespace(forces=forces, dynamics=SimpleNamespace(active=None, contacts=contacts))
+        found = cone.functions(point, {"friction": [friction], "unit": [1.0 / 400.0]})
+        assert [name for name, value in zip(names, found, strict=True) if value > 0.0] == missed
+        point.dynamics.active = [0.0, 1.0]  # what is not held has no limits
+        assert all(float(c) <= 0.0 for c in cone.functions(point, {"friction": [0.6], "unit": [0.0025]})[:7])
 
 
 def test_many_starts_and_schedules_give_the_results_of_single_ones():
