@@ -51,16 +51,12 @@ def test_accelerations_are_those_of_points_that_move_on():
             )
             gradient, least = limit.row(State(robot, q, qd), 0.002)
 
-            def apart(t):
-                at = robot.integrate(q, t * qd + 0.5 * t * t * qdd)  # noqa: B023
-                return np.subtract(
-                    *(
-                        robot.pose(at, frame)[:3] @ [*p, 1.0]
-                        for frame, p in zip((first, second), points, strict=True)  # noqa: B023
-                    )
-                )
-
-            before, now, after = apart(-h), apart(0.0), apart(h)
+            at = [robot.integrate(q, t * qd + 0.5 * t * t * qdd) for t in (-h, 0.0, h)]
+            one, two = (
+                robot.pose(np.array(at), frame)[:, :3] @ [*p, 1.0]
+                for frame, p in zip((first, second), points, strict=True)
+            )
+            before, now, after = one - two
             n = now / np.linalg.norm(now)
             rate = n @ (after - before) / (2 * h)
             bound = -largest_acceleration(np.linalg.norm(now) - 0.03, -rate, np.inf, 5.0, 0.002)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,29 @@ def test_a_nonic_begins_and_ends_at_rest_to_the_fourth_derivative():
         np.testing.assert_allclose(slope, middle[k + 1], atol=1e-3)
 
 
+def paced(factor):
+    """``PLAN`` in two pieces, the second in ``factor`` times its time."""
+    middle = np.array(motion.elastic.derivatives(PLAN, np.array(0.5)))
+    rows = PLAN.coefficients[0]
+    later = [
+        sum(math.comb(j, k) * 0.5 ** (j - k) * rows[j] for j in range(k, 10)) / factor**k for k in range(10)
+    ]
+    assert np.allclose(later[0], middle[0])
+    return motion.PiecewisePolynomial([0.0, 0.5, 0.5 + 0.5 * factor], np.array([rows, later]))
+
+
+PACED = paced(2.0)
+
+
+def test_a_plan_may_have_several_pieces():
+    """Divided at a point it is the same motion."""
+    t = np.linspace(0.0, 1.0, 101)
+    for one, two in zip(
+        motion.ElasticMotion(arm(), PLAN).at(t), motion.ElasticMotion(arm(), paced(1.0)).at(t), strict=True
+    ):
+        assert np.allclose(one, two, rtol=1e-9, atol=1e-9 * np.abs(one).max())
+
+
 @pytest.mark.parametrize(
     ("robot", "plan", "message"),
     [
@@ -74,6 +99,7 @@ def test_a_nonic_begins_and_ends_at_rest_to_the_fourth_derivative():
             motion.quintic([0.0, 0.0], [1.0, 1.0], 1.0),
             "its derivative of order 3 does not vanish at an end",
         ),
+        (arm(), PACED, "its derivative of order 1 jumps at 0.5 s"),
         (arm(), motion.nonic([0.0], [1.0], 1.0), "expected a motion of the 2 joints joint1, joint2"),
         (lw.planar_chain(2), PLAN, "has no elastic joints"),
     ],

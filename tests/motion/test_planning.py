@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -172,7 +173,7 @@ def test_way_points_without_repeats_have_all_corners():
             way = np.sign(np.diff(corners[:, 0]))
             corners = corners[[0, *(np.flatnonzero(way[1:] != way[:-1]) + 1), len(corners) - 1]]
         points = [corners[0]]
-        for a, b in zip(corners[:-1], corners[1:], strict=True):
+        for a, b in pairwise(corners):
             share = np.sort(
                 np.r_[rng.uniform(size=int(rng.integers(0, 4))), np.ones(int(rng.integers(1, 3)))]
             )

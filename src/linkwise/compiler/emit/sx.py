@@ -41,9 +41,7 @@ def to_casadi(program: Program, name: str | None = None, options: Mapping[str, A
     for (_, shape), output in zip(program.outputs, outputs, strict=True):
         column = ca.vertcat(*(values[node.index] for node in output))
         rows = shape[0] if shape else 1
-        made.append(
-            ca.reshape(column, math.prod(shape) // max(rows, 1), rows).T if len(shape) > 1 else column
-        )
+        made.append(ca.reshape(column, math.prod(shape) // max(rows, 1), rows).T)
     return ca.Function(
         casadi_name(name or program.name),
         list(symbols.values()),
