@@ -64,6 +64,7 @@ def _values(ca: Any, nodes: Sequence[Node], symbols: Mapping[str, Any]) -> dict[
         "abs": ca.fabs,
         "sin": ca.sin,
         "cos": ca.cos,
+        "rint": lambda x: _rounded(ca, x),
         "sign": ca.sign,
         "atan2": ca.atan2,
         "lt": operator.lt,
@@ -83,6 +84,14 @@ def _values(ca: Any, nodes: Sequence[Node], symbols: Mapping[str, Any]) -> dict[
         else:
             values[node.index] = functions[node.op](*(values[a.index] for a in node.args))
     return values
+
+
+def _rounded(ca: Any, x: Any) -> Any:
+    """The nearest whole number, the even one of two: CasADi has no such function."""
+    below = ca.floor(x)
+    rest = x - below
+    up = ca.logic_or(rest > 0.5, ca.logic_and(rest == 0.5, ca.fmod(below, 2) != 0))
+    return below + ca.if_else(up, 1.0, 0.0)
 
 
 def _quotient(a: Any, b: Any) -> Any:
