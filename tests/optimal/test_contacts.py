@@ -193,7 +193,8 @@ def test_slopes_and_gradients_of_stages_are_those_of_differences(hold):
 def test_accelerations_and_forces_are_those_of_pinocchio(name):
     rng = np.random.default_rng(5)
     robot, feet, q = quadruped(name)
-    problem = held(robot, q, rng, feet, hold="acceleration", damping=0.0)
+    damping = 30.0 if name == "anymal" else 0.0  # [1/s] at which velocities of feet decay
+    problem = held(robot, q, rng, feet, hold="acceleration", damping=damping)
     model = pinocchio_model(pinocchio, robot)
     model.gravity.linear = np.array(robot.gravity)
     model.armature = np.array([j.rotor_inertia for j in robot.coordinate_joints for _ in range(j.dof)])
@@ -219,7 +220,9 @@ def test_accelerations_and_forces_are_those_of_pinocchio(name):
                 frame = model.getFrameId(foot)
                 axes = pinocchio.LOCAL_WORLD_ALIGNED
                 rows.append(pinocchio.computeFrameJacobian(model, data, at, frame, axes)[:3])
-                drift.append(pinocchio.getFrameClassicalAcceleration(model, data, frame, axes).linear)
+                speed = pinocchio.getFrameVelocity(model, data, frame, axes).linear
+                bend = pinocchio.getFrameClassicalAcceleration(model, data, frame, axes).linear
+                drift.append(bend + damping * speed)
         M = data.M
         M = np.triu(M) + np.triu(M, 1).T
         bias = pinocchio.nonLinearEffects(model, data, at, rates)
@@ -294,6 +297,22 @@ def test_forward_is_where_the_robot_heads(gait):
         for before, foot in zip(plain.costs[2:], problem.costs[2:], strict=True):
             assert before.name == foot.name
             assert np.allclose(foot.target, before.target @ R.T + place, atol=1e-12)
+
+
+@pytest.mark.parametrize("gait", ["walk", "trot", "pace", "bound"])
+def test_feet_stand_below_their_hips_in_the_middle_of_a_stance(gait):
+    robot, step = lw.quadruped(), 0.01
+    problem = getattr(gaits, gait)(robot, (0.5, -0.2, 0.0), cycles=3, step=step)
+    active = problem.p[:, problem.where(ACTIVE)] > 0.5
+    trunk = problem.costs[0].target[:, :2]
+    for k, foot in enumerate(problem.costs[2:]):
+        beside = robot.pose(robot.neutral, frame=foot.name)[:2, 3]
+        ends = np.flatnonzero(np.diff(active[:, k])) + 1  # swings and stances in turn
+        for first, stop in zip(ends[1:-1:2], ends[2::2], strict=True):
+            assert active[first:stop, k].all()
+            middle = 0.5 * (trunk[(first + stop) // 2] + trunk[(first + stop + 1) // 2])
+            assert np.allclose(foot.target[first, :2], middle + beside, atol=1e-9)
+            assert abs(foot.target[first : stop + 1, 2] - foot.target[0, 2]).max() < 1e-12
 
 
 def test_the_limits_of_a_sole_are_those_of_forces_inside_its_area():
