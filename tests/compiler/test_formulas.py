@@ -68,6 +68,19 @@ def test_sympy(kernel):
             assert np.allclose(got, wanted[:, k], rtol=1e-14, atol=1e-15, equal_nan=True), entry
 
 
+def test_entries_are_numbered_from_one():
+    """Rows and columns; with commas where a number has two digits."""
+    pytest.importorskip("sympy")
+    for robot, labels in ((lw.load("two_link"), ("M_{11}", "M_{12}", "M_{21}", "M_{22}")),):
+        text = robot.kernel("mass_matrix").latex()
+        assert [line.split(" &=")[0].strip() for line in text.splitlines() if "&=" in line] == list(labels)
+    table = lw.kernel(x=1)(lambda x: {"table": [[x[0] + k + 10.0 * j for j in range(12)] for k in range(2)]})
+    lines = table.latex(simplify=False).splitlines()
+    assert [line.split(" &=")[0].strip() for line in lines if "&=" in line] == [
+        rf"\mathrm{{table}}_{{{k},{j}}}" for k in (1, 2) for j in range(1, 13)
+    ]
+
+
 def test_latex_has_a_line_for_every_entry_that_is_not_zero(kernel):
     pytest.importorskip("sympy")
     text = kernel.latex()

@@ -35,6 +35,17 @@ def test_links_follow_the_plan(damping, most):
     np.testing.assert_allclose(planned.torques(found.t), found.tau, atol=1e-9)
 
 
+def test_springs_and_dampers_carry_the_torque_of_the_links():
+    """−K δ − D δ̇ = τ of the rigid robot, and the same of its derivative by time."""
+    t, h, stiffness = np.linspace(0.2, 0.8, 7), 1e-5, np.array([2000.0, 800.0])
+    rigid = [lw.planar_chain(2).inverse_dynamics(*PLAN.at(t + dt)) for dt in (-h, 0.0, h)]
+    for damping in (4.0, 0.5):
+        springs = [part[:, [1, 3]] for part in motion.ElasticMotion(arm(damping), PLAN).at(t)]
+        assert np.allclose(-stiffness * springs[0] - damping * springs[1], rigid[1], rtol=0, atol=1e-11)
+        slopes = (rigid[2] - rigid[0]) / (2 * h)
+        assert np.allclose(-stiffness * springs[1] - damping * springs[2], slopes, rtol=0, atol=1e-4)
+
+
 def test_motions_of_motors_are_derivatives_of_each_other():
     planned = motion.ElasticMotion(arm(), PLAN)
     t, h = np.linspace(0.1, 0.9, 7), 1e-5
