@@ -154,9 +154,8 @@ def _made(
         q[:3],
     )
     horizon = len(plan.active)
-    n = robot.dof
-    target, moving = _trunk(q, going, horizon, step), np.zeros((horizon + 1, n))
-    moving[:, 2], moving[:, 3:5] = rates[2], rates[:2]
+    n, target = robot.dof, _trunk(q, going, horizon, step)
+    moving = np.tile([0.0, 0.0, rates[2], *rates[:2], *[0.0] * (n - 5)], (horizon + 1, 1))
     weight = np.concatenate([[20.0] * 3, [5.0, 5.0, 40.0], np.full(n - 6, 1.0)])
     speeds = np.concatenate([[1.0] * 6, np.full(n - 6, 0.02)])
     costs: list[Any] = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.emit.formulas import refuse_loops, simplified
@@ -64,7 +65,7 @@ def _values(ca: Any, nodes: Sequence[Node], symbols: Mapping[str, Any]) -> dict[
         "abs": ca.fabs,
         "sin": ca.sin,
         "cos": ca.cos,
-        "rint": lambda x: _rounded(ca, x),
+        "rint": partial(_rounded, ca),
         "sign": ca.sign,
         "atan2": ca.atan2,
         "lt": operator.lt,
