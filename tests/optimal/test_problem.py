@@ -191,6 +191,35 @@ def test_costs_are_their_formulas():
                 assert np.isclose(float(problem.terminal_cost(given[0], given[2])), 0.5 * twice), cost
 
 
+def test_limits_are_their_formulas():
+    """Must not be positive: positions, speeds, a box for the tip, a sphere that spheres of links must not enter."""
+    rng = np.random.default_rng(8)
+    for robot in (lw.load("panda"), lw.random_robot(2, 4), floating_arm()):
+        q, qd = robot.random(rng), rng.normal(size=robot.dof)
+        p, point, low = robot.pose(q)[:3, 3], rng.normal(size=3), rng.normal(size=3)
+        first = 7 if robot.nq != robot.dof else 0  # of the coordinates that have limits
+        least, most = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
+        least[first:], most[first:-1] = -1.0, rng.uniform(0.1, 2.0, robot.nq - first - 1)
+        link = robot.link_names[-1]
+        T, centre = robot.pose(q, link), rng.normal(size=3)
+        sides = [[a - x, x - b] for a, x, b in zip(least, q, most, strict=True)]
+        formulas = [
+            (optimal.StateLimits((least, most), None), [x for pair in sides for x in pair if np.isfinite(x)]),
+            (optimal.StateLimits(None, 0.7), [x for v in qd for x in (-0.7 - v, v - 0.7)]),
+            (optimal.TipLimits([low[0], -np.inf, low[2]], 5.0), [*(low - p)[[0, 2]], *(p - 5.0)]),
+            (optimal.KeepOut(point, 0.2), [0.25 - np.linalg.norm(p - point)]),
+            (
+                optimal.KeepOut(point, 0.2, on=[(link, centre, 0.07)]),
+                [0.27 - np.linalg.norm(T[:3, :3] @ centre + T[:3, 3] - point)],
+            ),
+        ]
+        for limit, wanted in formulas:
+            problem = optimal.Problem(robot, costs=[optimal.Effort(1.0)], limits=[limit])
+            at = problem._point(problem.state(q, qd).tolist(), None, problem.p[0].tolist())
+            assert np.allclose(np.array(problem._limits(at, False), float), wanted), limit
+            assert len(problem.limit_words) == len(wanted)
+
+
 def test_hessians_of_own_functions_are_exact():
     problem = own_problem()
     slopes = slopes_of(problem)
