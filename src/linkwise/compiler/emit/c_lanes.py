@@ -7,8 +7,9 @@ some, else calls for every lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.compiler.emit.clike import Dialect, Printer
 from linkwise.compiler.ir.graph import WORDS
@@ -183,7 +184,7 @@ class LanePrinter(Printer):
         lanes: number of states, a power of two.
     """
 
-    def __init__(self, nest: Nest, name: str, lanes: int, reserved: frozenset[str]):
+    def __init__(self, nest: Nest, name: str, lanes: Any, reserved: frozenset[str]):
         size = 8 if nest.dtype == "float64" else 4
         most = MOST_BYTES // size
         if not isinstance(lanes, int) or lanes not in (2, 4, 8, 16) or lanes > most:
@@ -275,7 +276,9 @@ def helpers(name: str, dtype: str, lanes: int) -> str:
     return text.replace("static inline", "static inline __attribute__((unused, always_inline))")
 
 
-def _function(words: dict, function: str, instruction: str, arguments: str, one: Callable[..., str]) -> str:
+def _function(
+    words: Mapping[str, Any], function: str, instruction: str, arguments: str, one: Callable[..., str]
+) -> str:
     """A function of vectors that has no operator."""
     name, lanes, width, d, s = words["name"], words["lanes"], words["bytes"], words["d"], words["s"]
     pieces = max(width // 32, 1)

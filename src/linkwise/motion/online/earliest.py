@@ -183,17 +183,7 @@ def _in_bracket(
     """The root between two times, between which the slope only rises or only falls."""
     goal = furthest.task.distance
     (begin, at_begin), (end, at_end) = low, high
-    length = end - begin
-    # the cubic with the distances and slopes at both ends, in shares of the length
-    rate, wanted = at_begin.slope * length, goal - at_begin.distance
-    bend = at_end.distance - at_begin.distance - rate
-    third = (at_end.slope - at_begin.slope) * length - 2.0 * bend
-    second = bend - third
-    divisor = rate + sqrt(maximum(rate * rate + 4.0 * bend * wanted, 0.0))
-    x = _within((wanted + wanted) / where(divisor > 0.0, divisor, 1.0), 0.0, 1.0)
-    value = ((third * x + second) * x + rate) * x - wanted
-    slope = (3.0 * third * x + 2.0 * second) * x + rate
-    x = _within(x - value / where(slope > 0.0, slope, INFINITE), 0.0, 1.0)
+    x = _share(end - begin, goal - at_begin.distance, at_begin, at_end)
 
     def going(count: Scalar, t: Scalar, low: Scalar, high: Scalar, *others: Scalar) -> Condition:
         return (others[-1] > 0.0) & (count < MOST_STEPS)
@@ -226,7 +216,7 @@ def _in_bracket(
     on = where(active, 1.0, 0.0)
     at_end_first = x < 0.5
     start = (
-        begin + x * length,
+        begin + x * (end - begin),
         begin,
         end,
         where(at_end_first, end, begin),
@@ -235,6 +225,20 @@ def _in_bracket(
         on,
     )
     return while_loop(going, body, (0.0 * begin, *start))[1]
+
+
+def _share(length: Scalar, wanted: Scalar, begin: Reached, end: Reached) -> Scalar:
+    """The share of a length of time in which the cubic with the distances and slopes at both ends has the wanted
+    distance, about: a step of Newton's method from the root of a parabola."""
+    rate = begin.slope * length
+    bend = end.distance - begin.distance - rate
+    third = (end.slope - begin.slope) * length - 2.0 * bend
+    second = bend - third
+    divisor = rate + sqrt(maximum(rate * rate + 4.0 * bend * wanted, 0.0))
+    x = _within((wanted + wanted) / where(divisor > 0.0, divisor, 1.0), 0.0, 1.0)
+    value = ((third * x + second) * x + rate) * x - wanted
+    slope = (3.0 * third * x + 2.0 * second) * x + rate
+    return _within(x - value / where(slope > 0.0, slope, INFINITE), 0.0, 1.0)
 
 
 def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:

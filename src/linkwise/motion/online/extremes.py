@@ -16,7 +16,7 @@ so peak and valley follow from T without an iteration; one hold makes the equati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, where
@@ -37,7 +37,9 @@ class Task:
     highest_acceleration: Scalar
     lowest_acceleration: Scalar
     jerk: Scalar
-    reciprocals: tuple[Scalar, ...] = ()  # of the jerk, the highest and the lowest acceleration
+    reciprocals: tuple[Scalar, ...] = field(
+        default=(), kw_only=True
+    )  # of the jerk, the highest and the lowest acceleration
 
     def __post_init__(self) -> None:
         if not self.reciprocals:
@@ -63,7 +65,11 @@ class Task:
             where(mirror, -self.lowest_acceleration, self.highest_acceleration),
             where(mirror, -self.highest_acceleration, self.lowest_acceleration),
             self.jerk,
-            (per_jerk, where(mirror, -per_lowest, per_highest), where(mirror, -per_highest, per_lowest)),
+            reciprocals=(
+                per_jerk,
+                where(mirror, -per_lowest, per_highest),
+                where(mirror, -per_highest, per_lowest),
+            ),
         )
 
 
