@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from linkwise.algorithms import centroidal, coordinates, coupling, kinematics
 from linkwise.control.controller import Reference
 from linkwise.control.task_space import law as laws
 from linkwise.control.task_space.avoidance import manipulability_gradient
+from linkwise.control.task_space.hand_guiding import compensation
 from linkwise.control.task_space.matrices import critical_damping, inverse_square_root
 from linkwise.control.task_space.rotation_error import RotationError
 from linkwise.control.task_space.tool import Tool, acceleration_without_torques
@@ -358,6 +361,26 @@ def test_a_law_says_what_cannot_be_right():
         control.HybridForceMotion(arm, selection=2.0)
     with pytest.raises(ValueError, match="walls: expected"):
         control.HandGuiding(arm, walls=[1.0, 2.0])
+
+
+def test_guiding_compensates_the_friction_of_the_direction():
+    """Far above the speed over which it turns round it is the friction of inverse dynamics, forward and backward, also
+    where that of the two differs; at rest it is nothing. Never does it drive a joint."""
+    rng = np.random.default_rng(0)
+    for name in ("puma560", "panda", "stanford"):
+        robot = lw.load(name)
+        joints = [replace(j, coulomb_friction=tuple(rng.uniform(1, 5, 2).tolist())) for j in robot.joints]
+        robot = lw.Robot(name, robot.links, joints, gravity=robot.gravity)
+        links, n = mechanism_of(robot, base_parameters=True), robot.dof
+        for share in (0.3, 1.0):
+            q, qd = robot.random(rng), rng.choice([-1.0, 1.0], n) * rng.uniform(1.0, 3.0, n)
+            zero, weight = np.zeros(n), list(robot.gravity_torques(q))
+            rubbed = robot.inverse_dynamics(q, qd, zero) - robot.inverse_dynamics(q, qd, zero, friction=False)
+            eased = np.array(compensation(links, weight, list(q), list(qd), share, 1e-3), float)
+            assert np.allclose(eased, share * rubbed, rtol=1e-5)
+            slow = np.array(compensation(links, weight, list(q), list(1e-2 * qd), share, 1e-3), float)
+            assert (slow * qd >= 0.0).all()
+            assert not np.any(compensation(links, weight, list(q), [0.0] * n, share, 1e-3))
 
 
 def test_a_wall_is_where_its_numbers_say():

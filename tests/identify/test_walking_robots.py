@@ -279,6 +279,12 @@ def test_arrays_of_all_coordinates_are_divided(walker, truth, tmp_path):
     assert np.array_equal(log.tau, tau)
     assert np.array_equal(log.contacts, run["touching"])
     assert np.allclose(log.base_velocity, run["base_vel"], atol=1e-9)
+    # a velocity of six columns has the angular one
+    six = {"q": run["q"], "tau": tau, "base_quat": run["base_quat"], "base_pos": run["base_pos"]}
+    np.savez(tmp_path / "six.npz", t=t, **six, base_velocity=np.c_[run["base_vel"], run["imu_gyro"]])
+    six_columns = identify.read_log(tmp_path / "six.npz", walker)
+    assert np.allclose(six_columns.base_velocity, run["base_vel"], atol=1e-9)
+    assert np.allclose(six_columns.base_angular_velocity, run["imu_gyro"], atol=1e-9)
     # the same as text, axes and feet by name
     columns = (
         {"t": t}
