@@ -66,8 +66,9 @@ class GravityPD(Controller):
     def control(self, links, gains, q, qd, reference, memory, period):
         e, ed = errors(links, q, qd, reference)
         gravity = coordinates.gravity_torques(links, q)
-        spring, damping = product(gains["kp"], e), product(gains["kd"], ed)
-        return [g - s - d for g, s, d in zip(gravity, spring, damping, strict=True)], []
+        spring = product(gains["kp"], [-x for x in e])
+        damping = product(gains["kd"], [-x for x in ed])
+        return [g + (s + d) for g, s, d in zip(gravity, spring, damping, strict=True)], []
 
 
 def not_too_fast(inertia: np.ndarray, M: np.ndarray) -> np.ndarray:
