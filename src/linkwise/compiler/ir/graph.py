@@ -45,7 +45,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -291,16 +290,16 @@ class Graph:
         self._count = 0
         self._opened = 0
         self.loops = weakref.WeakValueDictionary()
-        self.const(0.0)  # the first nodes: ``zero`` and ``one``
-        self.const(1.0)
+        self.zero = self.const(0.0)
+        self.one = self.const(1.0)
 
-    @cached_property
-    def zero(self) -> Node:
-        return self.const(0.0)
-
-    @cached_property
-    def one(self) -> Node:
-        return self.const(1.0)
+    def __getattr__(self, name: str) -> Node:
+        """``zero`` and ``one`` of a finished graph, which does not refer to nodes."""
+        if name == "zero":
+            return self.const(0.0)
+        if name == "one":
+            return self.const(1.0)
+        raise AttributeError(f"a graph has no {name!r}")
 
     # -- making nodes ---------------------------------------------------------------------------------------------
 
@@ -323,7 +322,7 @@ class Graph:
         self._nodes = _Alive(
             {key: ref(node) for key, node in self._nodes.items() if key[0] in ("const", "input", "word")}
         )
-        self.__dict__.pop("zero", None)
+        self.__dict__.pop("zero", None)  # from now on ``__getattr__`` finds them
         self.__dict__.pop("one", None)
 
     @property
