@@ -30,7 +30,7 @@ import numpy as np
 import linkwise as lw
 from linkwise import motion
 from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
-from linkwise.motion.kinematics.closed_form import nearest_kernel
+from linkwise.motion.kinematics.closed_form import SPREAD, nearest_kernel
 from linkwise.motion.kinematics.restarts import fresh_state, restarting
 from linkwise.motion.kinematics.starts import sampling_range
 
@@ -180,7 +180,7 @@ def on_gpu(name: str, poses: int, seed: int) -> None:
     middle = np.broadcast_to(low / 2 + high / 2 + 0.1, q.shape)
     rows, near, lower, upper = (cupy.asarray(np.ascontiguousarray(a)) for a in (target, middle, low, high))
     if isinstance(known_arm(robot, frame), Arm):
-        kernel, method = nearest_kernel(robot, frame), "closed form"
+        kernel, method = nearest_kernel(robot, frame, search=SPREAD), "closed form"
         given = (rows, near, lower, upper)
     else:
         kernel, method = restarting(robot, frame, "pose"), "iteration with restarts"

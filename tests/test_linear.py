@@ -59,6 +59,22 @@ def test_factors_against_numpy():
         )
 
 
+def test_eigenvalues_at_the_bound_of_their_rows():
+    """The smallest eigenvalue is the opposite of the largest sum of a row, once or several times."""
+    rng = np.random.default_rng(0)
+    for size in range(1, 8):
+        for S in (
+            -np.ones((size, size)),
+            np.diag(np.r_[-3.0, rng.uniform(-2, 2, size - 1)]),
+            np.diag(np.r_[rng.uniform(-2, 2, size // 2), np.full(size - size // 2, -3.0)]),
+            np.zeros((size, size)),
+        ):
+            values, vectors = linear.symmetric_eigen(S)
+            assert np.allclose(values, np.linalg.eigvalsh(S), rtol=0, atol=1e-12)
+            assert np.allclose(vectors.T @ vectors, np.eye(size), rtol=0, atol=1e-12)
+            assert np.allclose((vectors * values) @ vectors.T, S, rtol=0, atol=1e-12)
+
+
 def test_equations_against_numpy():
     rng = np.random.default_rng(1)
     for A in matrices():

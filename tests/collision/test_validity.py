@@ -78,6 +78,7 @@ def test_spheres_cover_the_meshes(tmp_path, seed):
             away = np.linalg.norm(points[:, None] - spheres.centre[mine], axis=-1) - spheres.radius[mine]
             assert away.min(axis=1).max() <= 0.0
     assert spheres_of(robot, count=60).excess < spheres_of(robot, count=8).excess
+    assert np.array_equal(spheres_of(robot).centre, spheres_of(robot, count=7 * 3).centre)
 
 
 def test_small_spheres_cover_what_the_meshes_have_in_larger_ones(arm):

@@ -164,6 +164,22 @@ def test_distances_that_do_not_fit_are_refused():
             relocate(code, kind, 0, target)
 
 
+def test_addresses_are_where_the_processor_reads_them():
+    """ADR: bits 29 and 30, then 5 to 23 (Arm Architecture Reference Manual, C6.2.10); other bits stay."""
+    rng, relocate = np.random.default_rng(0), relocations.PROCESSORS[183].relocate
+    for kind, shift in ((274, 0), (275, 12)):
+        for _ in range(50):
+            here, distance = 8 * int(rng.integers(1, 8)), int(rng.integers(-(1 << 20), 1 << 20))
+            before = int(rng.integers(0, 1 << 32))
+            code = bytearray(72)
+            struct.pack_into("<I", code, here, before)
+            relocate(code, kind, here, (distance << shift) + (here if shift == 0 else 0))
+            (word,) = struct.unpack_from("<I", code, here)
+            value = (word >> 29 & 3) + 4 * (word >> 5 & 0x7FFFF)
+            assert value - (1 << 21) * (value >> 20) == distance
+            assert (word ^ before) & ~0x60FFFFE0 == 0
+
+
 def test_vector_widths_on_aarch64(monkeypatch):
     monkeypatch.delenv("LINKWISE_VECTOR_BITS", raising=False)
     for length, bits in ((0, 128), (128, 128), (256, 256), (384, 256), (2048, 512)):

@@ -185,6 +185,38 @@ def test_firm_rows_are_kept_and_boxes_give_way():
             assert missed < least * (1.0 + 1e-3) + 1e-9, (seed, missed, least)
 
 
+def test_the_interior_point_method_has_the_same_solutions():
+    """Boxes, facets and bounds on both sides; with equations, too: the gradient is a combination of normals."""
+    bounds_seen, rng = set(), np.random.default_rng(2)
+    for seed in range(8):
+        rows, P, p, S, limits = given = programme(seed)
+        limits[rows.moving :] *= 0.3  # bounds are active as often as the rest
+        x, _, residual = solved(*given, 30)
+        assert residual < 1e-7
+        for E in (None, rng.normal(size=(2, rows.unknowns))):
+            e = None if E is None else 0.05 * rng.normal(size=2)
+            copies = [np.array(each.tolist(), object) for each in (P, p)]
+            method = Programme(rows, *copies, E, e, S, limits)
+            method.begin(np.zeros(rows.count))
+            method.iterate(25)
+            found, z = np.array(method.x, float), np.array(method.z, float)
+            G = inequalities(rows, S, limits)
+            assert (G @ found <= limits + 1e-5).all()
+            active = G @ found > limits - 1e-4
+            bounds_seen |= set((np.flatnonzero(active[rows.moving :]) // rows.bounds).tolist())
+            normals = G[active] if E is None else np.vstack([G[active], E, -E])
+            _, left = (
+                nnls(normals.T, -(P @ found + p)) if len(normals) else (0, np.linalg.norm(P @ found + p))
+            )
+            assert left < 1e-4 * (1.0 + np.linalg.norm(p)), (seed, left)
+            if E is None:
+                assert np.allclose(found, x, atol=1e-5)
+            else:
+                assert np.allclose(E @ found, e, atol=1e-6)
+            assert (z > -1e-12).all()
+    assert bounds_seen == {0, 1}
+
+
 def test_the_residual_is_the_largest_of_all_conditions():
     """Of the interior-point method after few iterations: stationarity, inequalities and s∘z, by NumPy."""
     rng = np.random.default_rng(4)

@@ -5,6 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import control
+from linkwise.control.whole_body.limits import largest_acceleration
 from linkwise.control.whole_body.tasks import State, TaskError
 
 POST = ((0.55, 0.25, -0.3), (0.55, 0.25, 1.2))
@@ -34,6 +35,35 @@ def test_the_gradient_is_that_of_the_distance():
         h = 1e-4
         each = [distance(robot, state.q + h * e) - distance(robot, state.q - h * e) for e in np.eye(7)]
         assert np.abs(np.array(each) / (2 * h) - np.array(gradient, float)).max() < 1e-3
+
+
+def test_accelerations_are_those_of_points_that_move_on():
+    """Points of two links, one of them may be the base: n·(difference of their accelerations) by differences."""
+    rng, h = np.random.default_rng(1), 1e-4
+    robots = [lw.quadruped(), lw.load("panda"), lw.random_robot(3, 5, tree=True), lw.random_robot(4, 4)]
+    for robot in robots:
+        leaves = robot.link_names[-1], robot.link_names[len(robot.link_names) // 2]
+        for first, second in (leaves, (leaves[0], robot.base)):
+            q, qd, qdd = robot.random(rng), rng.normal(size=robot.dof), rng.normal(size=robot.dof)
+            points = rng.uniform(-0.2, 0.2, (2, 3))
+            limit = control.Separation(
+                first, points[[0, 0]], second, points[[1, 1]], radius=0.02, margin=0.01
+            )
+            gradient, least = limit.row(State(robot, q, qd), 0.002)
+
+            at = [robot.integrate(q, t * qd + 0.5 * t * t * qdd) for t in (-h, 0.0, h)]
+            one, two = (
+                robot.pose(np.array(at), frame)[:, :3] @ [*p, 1.0]
+                for frame, p in zip((first, second), points, strict=True)
+            )
+            before, now, after = one - two
+            n = now / np.linalg.norm(now)
+            rate = n @ (after - before) / (2 * h)
+            bound = -largest_acceleration(np.linalg.norm(now) - 0.03, -rate, np.inf, 5.0, 0.002)
+            acceleration = n @ (after - 2 * now + before) / h**2
+            size = 1.0 + abs(acceleration) + abs(bound)
+            bias = acceleration - np.array(gradient, float) @ qdd
+            assert abs(float(least) + bias - bound) < 1e-4 * size, (robot.name, first, second)
 
 
 def test_a_tool_that_is_sent_through_a_post_stops_before_it():

@@ -1,6 +1,8 @@
 """Whole-body control: optimal by an independent check of the full problem, limits kept, levels strict, the same in a
 kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
@@ -8,8 +10,9 @@ from scipy.optimize import lsq_linear
 import linkwise as lw
 from linkwise import control
 from linkwise.control.whole_body.limits import largest_acceleration
-from linkwise.control.whole_body.mobilities import support_rows
+from linkwise.control.whole_body.mobilities import Halves, support_rows
 from linkwise.control.whole_body.tasks import State, quaternion_of, turn_error
+from linkwise.model.joint import Mimic
 
 ROUND_OFF = 1e-7
 
@@ -328,6 +331,31 @@ def test_kernel_warm_start_and_c():
     assert len(solution.names) == solution.active.shape[1]
     assert "malloc" not in law.kernel().source("c")
     assert law.targets(q[0]).shape == targets[0].shape
+
+
+def test_half_solutions_are_those_of_the_inverse_mass_matrix():
+    """Products, solutions and copies from numbers, of trees, floating ones and robots with followers."""
+    rng = np.random.default_rng(5)
+    for robot in [legged(0), lw.random_robot(2, 6, tree=True), *(follower(seed) for seed in range(3))]:
+        q, rows = robot.random(rng), rng.normal(size=(4, robot.dof))
+        W = np.linalg.inv(robot.mass_matrix(q))
+        halves = Halves.at(robot, q)
+        for each in (halves, Halves.of_numbers(robot, halves.numbers())):
+            half = [each.row(list(row)) for row in rows]
+            assert np.allclose(np.reshape(each.symmetric(half), (4, 4)), rows @ W @ rows.T, rtol=1e-9)
+            assert np.allclose(
+                np.reshape(each.products(half[:1], half), (1, 4)), rows[:1] @ W @ rows.T, rtol=1e-9
+            )
+            assert np.allclose(each.solved(list(rows[0])), W @ rows[0], rtol=1e-9)
+
+
+def follower(seed):
+    """A tree of seven joints, two of which follow another."""
+    robot = lw.random_robot(seed, 7, tree=True)
+    names = [joint.name for joint in robot.moving_joints]
+    relations = {names[-1]: Mimic(names[2], 1.7, 0.2, True), names[3]: Mimic(names[0], -0.6, -0.1, True)}
+    joints = [replace(joint, mimic=relations.get(joint.name)) for joint in robot.joints]
+    return lw.Robot(robot.name, robot.links, joints, gravity=robot.gravity)
 
 
 def test_wrong_arguments():

@@ -111,6 +111,28 @@ def test_other_robots_and_functions_of_users(panda):
         assert same(switched.casadi()(q), switched(np.array(q)))
 
 
+def test_every_operation_of_a_formula():
+    from linkwise import scalar
+
+    @lw.kernel(x=2)
+    def some(x):
+        a, b = x
+        kinked = [
+            abs(a),
+            scalar.sign(b),
+            scalar.rint(a),
+            scalar.rint(-b),
+            scalar.minimum(a, b),
+            scalar.atan2(a, b),
+        ]
+        return {"kinked": kinked, "chosen": [scalar.where((a < b) | ~(b > 0.0), a, np.inf)]}
+
+    function = some.casadi()
+    for x in [*np.random.default_rng(0).normal(size=(20, 2)), *([k / 2, 1 - k / 2] for k in range(-5, 6))]:
+        for got, wanted in zip(function(x), some(np.array(x)), strict=True):
+            assert np.allclose(got.full()[:, 0], wanted, rtol=ULPS), x
+
+
 def test_what_cannot_be_a_formula_says_so(panda):
     iterated = panda.kernel("forward_dynamics", algorithm="conjugate_gradient")
     with pytest.raises(lw.LinkwiseError, match="loop"):

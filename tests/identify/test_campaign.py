@@ -154,6 +154,23 @@ def test_covariance_of_coloured_errors():
     assert 0.5 < relative / (2.0 / np.mean(free)) < 2.0
 
 
+def test_the_order_of_recordings_does_not_matter():
+    """Covariance and degrees of freedom of two recordings of other lengths, one after the other and the other way."""
+    rng = np.random.default_rng(1)
+    parts = [(rng.normal(size=(n, 2, 4)), np.cumsum(rng.normal(size=(n, 2)), axis=0)) for n in (150, 90, 220)]
+    found = []
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        Y, e = (np.concatenate([parts[k][what] for k in order]) for what in (0, 1))
+        ends = np.cumsum([len(parts[k][1]) for k in order])
+        G = np.linalg.inv(np.einsum("tjp,tjr->pr", Y, Y))
+        x = G @ np.einsum("tjp,tj->p", Y, e)
+        regression = Regression(Y, e, tuple("abcd"), 0, (), edges=tuple(ends[:-1].tolist()))
+        found.append(uncertainty(regression, np.ones(2), x, G))
+    for covariance, freedom in found[1:]:
+        assert np.allclose(covariance, found[0][0], rtol=1e-9)
+        assert np.allclose(freedom, found[0][1], rtol=1e-9)
+
+
 def test_deviations_are_narrowed_only_where_motions_prove_it():
     """White errors in ten motions, columns that depend on one another: known deviations, and how much those of motions
     scatter."""

@@ -99,6 +99,9 @@ def test_a_resonance_is_seen_in_what_a_rigid_model_leaves(arm, recorded):
     swings = np.linalg.eigvals(np.linalg.solve(arm.mass_matrix(q), np.diag([2000.0, 800.0])))
     assert seen.frequency == pytest.approx(np.sqrt(swings.min()) / (2 * np.pi), rel=0.25)
     assert seen.stiffness < SPRINGS[seen.name].stiffness  # the other joint gives way as well
+    j = arm.joint_names.index(seen.name)
+    swinging = rigid.robot.mass_matrix(q)[j, j] - rigid.robot.coordinate_joints[j].rotor_inertia
+    assert seen.stiffness == pytest.approx((2 * np.pi * seen.frequency) ** 2 * swinging)
     assert "oscillates at" in seen.words()
 
 

@@ -152,7 +152,8 @@ def test_senseless_settings(options):
 def test_a_few_samples_are_no_recording():
     t, q, *_ = motion(3)
     with pytest.raises(LogError, match="at least 20"):
-        condition(Log(t[:10], q[:10], q[:10]))
+        condition(Log(t[:19], q[:19], q[:19]))
+    assert len(condition(Log(t[:20], q[:20], q[:20]), cutoff=20.0).q)
 
 
 @pytest.mark.parametrize("recorded", ["positions", "positions and velocities"])

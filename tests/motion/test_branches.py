@@ -222,7 +222,7 @@ def test_angles_of_a_locked_joint_are_tried_from_the_nearest_on():
             tried.append(float(angle))
             return closed_form.FAR, [0.0, 0.0]
 
-        closed_form._over_angles(0, at, [begin, 0.0], [low, low], [high, high], False)
+        closed_form._over_angles(at, 2, begin, low, high, closed_form.OUTWARD)
         low, high = max(low, begin - np.pi), min(high, begin + np.pi)
         assert len(tried) == closed_form.ANGLES
         assert tried[0] == begin
@@ -231,15 +231,62 @@ def test_angles_of_a_locked_joint_are_tried_from_the_nearest_on():
         np.testing.assert_allclose(np.diff(np.sort(tried)), (high - low) / len(tried), rtol=1e-9)
         round_about = np.abs(np.array(tried) - begin)
         assert (np.diff(np.minimum(round_about, high - low - round_about)) >= -1e-9).all()
-        found, _ = closed_form._over_angles(
-            0,
-            lambda angle: (np.where(angle > 0.5, 0.1, closed_form.FAR), [angle, 0.0]),
-            [begin, 0.0],
-            [low, low],
-            [high, high],
-            False,
+        for search in (closed_form.OUTWARD, closed_form.SPREAD, closed_form.CLOSEST):
+            found, (angle, _) = closed_form._over_angles(
+                lambda angle: (np.where(angle > 0.5, 0.1, closed_form.FAR), [angle, 0.0]),
+                2,
+                begin,
+                low,
+                high,
+                search,
+            )
+            assert found < closed_form.FAR
+            assert 0.5 < angle <= high + 1e-12
+
+
+def test_spread_angles_leave_no_gap():
+    """After n tries no part of the range that is wider than 2.7/n of it is without one."""
+    for begin, low, high in ((0.2, -2.0, 1.5), (-1.9, -2.0, 1.5), (0.0, -9.0, 9.0)):
+        tried: list[float] = []
+
+        def at(angle, tried=tried):
+            tried.append(float(angle))
+            return closed_form.FAR, []
+
+        closed_form._over_angles(at, 0, begin, low, high, closed_form.SPREAD)
+        low, high = max(low, begin - np.pi), min(high, begin + np.pi)
+        assert len(tried) == closed_form.SPREAD_ANGLES
+        assert tried[0] == begin
+        for n in range(1, len(tried) + 1):
+            some = np.sort(tried[:n])
+            gaps = np.diff([*some, some[0] + high - low])
+            assert gaps.max() <= 2.7 / n * (high - low)
+            assert some[0] >= low - 1e-12
+            assert some[-1] <= high + 1e-12
+
+
+def test_ways_within_limits_are_those_of_the_angles():
+    """Ranges of any width, without ends too: the shorter way that stays inside, by its own formula over angles."""
+    rng = np.random.default_rng(3)
+    turn = 2.0 * np.pi
+    kinds = set()
+    for _ in range(4000):
+        here = rng.uniform(-4.0, 4.0)
+        lower = here - rng.choice([0.01, 1.0, 4.0, 9.0, np.inf]) * rng.uniform()
+        upper = here + rng.choice([0.01, 1.0, 4.0, 9.0, np.inf]) * rng.uniform()
+        x = rng.uniform(-np.pi, np.pi)
+        ways = [abs(x + k * turn - here) for k in range(-4, 5) if lower <= x + k * turn <= upper]
+        way = closed_form.Range.about(here, lower, upper).way((np.cos(x), np.sin(x)))
+        if not ways:
+            kinds.add("none")
+            assert way == closed_form.FAR
+            continue
+        wanted = min(ways)
+        kinds.add("long" if wanted > np.pi else "short")
+        assert way == pytest.approx(
+            3.0 + np.cos(wanted) if wanted > np.pi else 1.0 - np.cos(wanted), abs=1e-12
         )
-        assert found < closed_form.FAR
+    assert kinds == {"none", "long", "short"}
 
 
 def test_a_pose_whose_branches_are_all_outside_the_limits_is_not_solved():

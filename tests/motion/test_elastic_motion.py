@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,17 @@ def test_links_follow_the_plan(damping, most):
     assert np.abs(found.q[:, [1, 3]]).max() > 1e-2  # what the springs give way
     assert not found.tau[:, [1, 3]].any()
     np.testing.assert_allclose(planned.torques(found.t), found.tau, atol=1e-9)
+
+
+def test_springs_and_dampers_carry_the_torque_of_the_links():
+    """−K δ − D δ̇ = τ of the rigid robot, and the same of its derivative by time."""
+    t, h, stiffness = np.linspace(0.2, 0.8, 7), 1e-5, np.array([2000.0, 800.0])
+    rigid = [lw.planar_chain(2).inverse_dynamics(*PLAN.at(t + dt)) for dt in (-h, 0.0, h)]
+    for damping in (4.0, 0.5):
+        springs = [part[:, [1, 3]] for part in motion.ElasticMotion(arm(damping), PLAN).at(t)]
+        assert np.allclose(-stiffness * springs[0] - damping * springs[1], rigid[1], rtol=0, atol=1e-11)
+        slopes = (rigid[2] - rigid[0]) / (2 * h)
+        assert np.allclose(-stiffness * springs[1] - damping * springs[2], slopes, rtol=0, atol=1e-4)
 
 
 def test_motions_of_motors_are_derivatives_of_each_other():
@@ -66,6 +79,29 @@ def test_a_nonic_begins_and_ends_at_rest_to_the_fourth_derivative():
         np.testing.assert_allclose(slope, middle[k + 1], atol=1e-3)
 
 
+def paced(factor):
+    """``PLAN`` in two pieces, the second in ``factor`` times its time."""
+    middle = np.array(motion.elastic.derivatives(PLAN, np.array(0.5)))
+    rows = PLAN.coefficients[0]
+    later = [
+        sum(math.comb(j, k) * 0.5 ** (j - k) * rows[j] for j in range(k, 10)) / factor**k for k in range(10)
+    ]
+    assert np.allclose(later[0], middle[0])
+    return motion.PiecewisePolynomial([0.0, 0.5, 0.5 + 0.5 * factor], np.array([rows, later]))
+
+
+PACED = paced(2.0)
+
+
+def test_a_plan_may_have_several_pieces():
+    """Divided at a point it is the same motion."""
+    t = np.linspace(0.0, 1.0, 101)
+    for one, two in zip(
+        motion.ElasticMotion(arm(), PLAN).at(t), motion.ElasticMotion(arm(), paced(1.0)).at(t), strict=True
+    ):
+        assert np.allclose(one, two, rtol=1e-9, atol=1e-9 * np.abs(one).max())
+
+
 @pytest.mark.parametrize(
     ("robot", "plan", "message"),
     [
@@ -74,6 +110,7 @@ def test_a_nonic_begins_and_ends_at_rest_to_the_fourth_derivative():
             motion.quintic([0.0, 0.0], [1.0, 1.0], 1.0),
             "its derivative of order 3 does not vanish at an end",
         ),
+        (arm(), PACED, "its derivative of order 1 jumps at 0.5 s"),
         (arm(), motion.nonic([0.0], [1.0], 1.0), "expected a motion of the 2 joints joint1, joint2"),
         (lw.planar_chain(2), PLAN, "has no elastic joints"),
     ],

@@ -37,6 +37,26 @@ def test_joint_limit_and_time_of_a_position(panda):
         motion.require(move, panda, torque=False)
 
 
+def test_every_side_of_every_limit_is_crossed_when_it_is(panda):
+    """Sines about the middle of each range: times and worst values in closed form, above and below."""
+    robot = panda.lock({name: 0.0 for name in panda.joint_names[2:]})
+    limits = [joint.limits for joint in robot.coordinate_joints]
+    middle = np.array([0.5 * (each.lower + each.upper) for each in limits])
+    half = np.array([0.5 * (each.upper - each.lower) for each in limits])
+    move = motion.FourierSeries(middle, [1.5 * half], [np.zeros(2)], 40.0)
+    found = motion.check(move, robot, torque=False)
+    position = {(v.joint, v.limit > m): v for v in found for m in middle if v.quantity == "position"}
+    assert len([v for v in found if v.quantity == "position"]) == 4
+    first = np.arcsin(1 / 1.5) / (2 * np.pi) * 40.0
+    for k, name in enumerate(robot.joint_names):
+        for v in (v for v in position.values() if v.joint == name):
+            above = v.limit == limits[k].upper
+            assert v.limit == (limits[k].upper if above else limits[k].lower)
+            assert v.time == pytest.approx(first if above else 20.0 + first, abs=1e-6)
+            assert v.worst == pytest.approx(middle[k] + (1.5 if above else -1.5) * half[k], rel=1e-3)
+            assert v.worst_time == pytest.approx(10.0 if above else 30.0, abs=0.2)
+
+
 def test_velocity_acceleration_and_torque_are_found(panda):
     move = motion.quintic(HOME, HOME + [2.0, 0, 0, 0, 0, 0, 0], 0.22)
     found = motion.check(move, panda, acceleration=20.0)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from linkwise.collision import Box, Cuboid, HalfSpace, Sphere, World, validity_o
 from linkwise.motion import Keep, MotionPlan, plan
 from linkwise.motion.planning import planner
 from linkwise.motion.planning.proof import LOOKED_FOR, Prover
-from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path
+from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
 from linkwise.motion.planning.search import Search
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "collision"))
@@ -161,6 +162,24 @@ def test_only_the_parabola_that_is_in_the_way_becomes_smaller():
 def corners_of(pieces: np.ndarray) -> list[np.ndarray]:
     """Control points (n, 3) of the parabolas."""
     return [piece.T for piece in pieces if np.abs(piece[0] - 2 * piece[1] + piece[2]).max() > 1e-9]
+
+
+def test_way_points_without_repeats_have_all_corners():
+    """Corners of random paths that come back to earlier points; points that repeat or divide a line are left out."""
+    rng = np.random.default_rng(0)
+    for dof in (1, 2, 6):
+        corners = rng.normal(size=(5, dof))[[0, 1, 0, 2, 3, 1, 4, 0]]
+        if dof == 1:  # on a line only the places where it turns back are corners
+            way = np.sign(np.diff(corners[:, 0]))
+            corners = corners[[0, *(np.flatnonzero(way[1:] != way[:-1]) + 1), len(corners) - 1]]
+        points = [corners[0]]
+        for a, b in pairwise(corners):
+            share = np.sort(
+                np.r_[rng.uniform(size=int(rng.integers(0, 4))), np.ones(int(rng.integers(1, 3)))]
+            )
+            points += [a + s * (b - a) if s < 1.0 else b for s in share]
+        assert np.array_equal(without_repeats(np.array(points)), corners)
+    assert np.array_equal(without_repeats(np.ones((4, 2))), np.ones((1, 2)))
 
 
 def test_clearances_that_are_looked_for_are_exact(arm):

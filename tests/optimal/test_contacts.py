@@ -1,5 +1,7 @@
 """Optimal motion of robots that the ground holds: equations, derivatives, gaits, limits of forces, bad input."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pinocchio
 import pytest
@@ -191,7 +193,8 @@ def test_slopes_and_gradients_of_stages_are_those_of_differences(hold):
 def test_accelerations_and_forces_are_those_of_pinocchio(name):
     rng = np.random.default_rng(5)
     robot, feet, q = quadruped(name)
-    problem = held(robot, q, rng, feet, hold="acceleration", damping=0.0)
+    damping = 30.0 if name == "anymal" else 0.0  # [1/s] at which velocities of feet decay
+    problem = held(robot, q, rng, feet, hold="acceleration", damping=damping)
     model = pinocchio_model(pinocchio, robot)
     model.gravity.linear = np.array(robot.gravity)
     model.armature = np.array([j.rotor_inertia for j in robot.coordinate_joints for _ in range(j.dof)])
@@ -217,7 +220,9 @@ def test_accelerations_and_forces_are_those_of_pinocchio(name):
                 frame = model.getFrameId(foot)
                 axes = pinocchio.LOCAL_WORLD_ALIGNED
                 rows.append(pinocchio.computeFrameJacobian(model, data, at, frame, axes)[:3])
-                drift.append(pinocchio.getFrameClassicalAcceleration(model, data, frame, axes).linear)
+                speed = pinocchio.getFrameVelocity(model, data, frame, axes).linear
+                bend = pinocchio.getFrameClassicalAcceleration(model, data, frame, axes).linear
+                drift.append(bend + damping * speed)
         M = data.M
         M = np.triu(M) + np.triu(M, 1).T
         bias = pinocchio.nonLinearEffects(model, data, at, rates)
@@ -263,6 +268,84 @@ def test_gaits_converge_hold_the_feet_and_keep_cones_and_torques(name, gait):
     travelled = solution.q[-1, 0] - q[0]
     wanted = problem.p[-1, problem.where("end.target")][0] - q[0]
     assert travelled == pytest.approx(wanted, abs=0.05 + 0.25 * abs(wanted))
+
+
+@pytest.mark.parametrize("gait", ["walk", "trot", "pace", "bound", "jump"])
+def test_forward_is_where_the_robot_heads(gait):
+    """A start elsewhere and with another heading gives the same problem there: places, feet, orientations. The
+    velocities are those of the trunk, and its places are their integral."""
+    robot, rng = lw.quadruped(), np.random.default_rng(3)
+    q, velocity, step = np.array(robot.neutral), (0.4, -0.2, 0.7), 0.01
+    plain = getattr(gaits, gait)(robot, velocity, start=q, step=step)
+    for _ in range(4):
+        heading, place = rng.uniform(-np.pi, np.pi), rng.uniform(-2.0, 2.0, 3)
+        c, s = np.cos(heading), np.sin(heading)
+        R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        there = q.copy()
+        there[:3] = place
+        there[3:7] = 0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2)
+        problem = getattr(gaits, gait)(robot, velocity, start=there, step=step)
+        trunk, moved = plain.costs[0], problem.costs[0]
+        assert np.allclose(moved.target[:, :3], trunk.target[:, :3] @ R.T + place, atol=1e-12)
+        assert np.array_equal(moved.velocity, trunk.velocity)
+        assert np.array_equal(problem.p[:, problem.where(ACTIVE)], plain.p[:, plain.where(ACTIVE)])
+        turned = robot.pose(moved.target, frame="body")[:, :3, :3]
+        assert np.allclose(turned, R @ robot.pose(trunk.target, frame="body")[:, :3, :3])
+        going = (turned @ moved.velocity[:, 3:6, None])[..., 0]
+        rates = np.diff(moved.target[:, :3], axis=0) / step
+        assert np.allclose(rates, 0.5 * (going[1:] + going[:-1]), atol=1e-4)
+        for before, foot in zip(plain.costs[2:], problem.costs[2:], strict=True):
+            assert before.name == foot.name
+            assert np.allclose(foot.target, before.target @ R.T + place, atol=1e-12)
+
+
+@pytest.mark.parametrize("gait", ["walk", "trot", "pace", "bound"])
+def test_feet_stand_below_their_hips_in_the_middle_of_a_stance(gait):
+    robot, step = lw.quadruped(), 0.01
+    problem = getattr(gaits, gait)(robot, (0.5, -0.2, 0.0), cycles=3, step=step)
+    active = problem.p[:, problem.where(ACTIVE)] > 0.5
+    trunk = problem.costs[0].target[:, :2]
+    for k, foot in enumerate(problem.costs[2:]):
+        beside = robot.pose(robot.neutral, frame=foot.name)[:2, 3]
+        ends = np.flatnonzero(np.diff(active[:, k])) + 1  # swings and stances in turn
+        for first, stop in zip(ends[1:-1:2], ends[2::2], strict=True):
+            assert active[first:stop, k].all()
+            middle = 0.5 * (trunk[(first + stop) // 2] + trunk[(first + stop + 1) // 2])
+            assert np.allclose(foot.target[first, :2], middle + beside, atol=1e-9)
+            assert abs(foot.target[first : stop + 1, 2] - foot.target[0, 2]).max() < 1e-12
+
+
+def test_the_limits_of_a_sole_are_those_of_forces_inside_its_area():
+    """Forces at random points: each limit is missed where the point, the direction or the turn is beyond it, alone."""
+    rng, friction, (length, width) = np.random.default_rng(0), 0.6, (0.12, 0.05)
+    contacts = optimal.ContactSchedule(["a", "b"], 1.0, surface=True)
+    cone = optimal.FrictionCone(friction, area=(length, width))
+    names = [what for what, _ in cone.frame_words(contacts)]
+    for _ in range(200):
+        forces, missed = [], []
+        for frame in contacts.frames:
+            x, y = rng.uniform(-1.6, 1.6, 2) * (length, width)
+            z = rng.uniform(50.0, 300.0)
+            along, turn = rng.uniform(0.0, 1.4) * friction * z, rng.uniform(-1.4, 1.4) * friction * width * z
+            angle = rng.uniform(0.0, 2.0 * np.pi)
+            force = np.array([along * np.cos(angle), along * np.sin(angle), z])
+            moment = np.array([y * z, -x * z, turn])  # of a force that presses there, and a turn
+            forces += [*force, *moment]
+            facts = {
+                "friction cone": along > friction * z,
+                "pressure beyond the front": x > length,
+                "pressure beyond the back": x < -length,
+                "pressure beyond the left": y > width,
+                "pressure beyond the right": y < -width,
+                "moment about the normal": turn > friction * width * z,
+                "opposite moment about the normal": -turn > friction * width * z,
+            }
+            missed += [f"{frame}: {what}" for what, yes in facts.items() if yes]
+        point = SimpleNamespace(forces=forces, dynamics=SimpleNamespace(active=None, contacts=contacts))
+        found = cone.functions(point, {"friction": [friction], "unit": [1.0 / 400.0]})
+        assert [name for name, value in zip(names, found, strict=True) if value > 0.0] == missed
+        point.dynamics.active = [0.0, 1.0]  # what is not held has no limits
+        assert all(float(c) <= 0.0 for c in cone.functions(point, {"friction": [0.6], "unit": [0.0025]})[:7])
 
 
 def test_many_starts_and_schedules_give_the_results_of_single_ones():

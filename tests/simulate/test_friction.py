@@ -4,6 +4,8 @@ should.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,8 +15,9 @@ import linkwise as lw
 from linkwise import control
 from linkwise.formats.toml.reader import read_toml
 from linkwise.functions.table import mechanism_of
+from linkwise.model.joint import Mimic
 from linkwise.simulate import Plant, simulate, simulate_adaptive
-from linkwise.simulate.friction import dry_friction
+from linkwise.simulate.friction import dry_friction, dry_friction_impulses
 
 Q = np.array([0.1, 0.3, -0.2, 0.1, 0.4, 0.2])
 
@@ -275,6 +278,56 @@ def test_gradual_friction_creeps_at_any_step(held):
     assert (found.qd[:, 1] == 0.0).all() or held  # the other joint jumps, and sticks
     np.testing.assert_allclose(law[-5:, 0], tau[0], atol=1e-3 if held else 1e-5)  # of 0.4 N·m
     np.testing.assert_allclose(found.final_qd[0], 1e-4 / np.sqrt(3), rtol=1e-2)
+
+
+@pytest.mark.parametrize("steep", [0, 1])
+def test_one_steep_joint_is_enough_for_long_steps(steep):
+    """The friction of one joint could be evaluated at every stage, that of the other one is too steep for it."""
+    robot, q = gradual(1e-4, (steep,)), np.array([0.3, -0.4])
+    robot = robot.with_parameters({f"{robot.joint_names[1 - steep]}.friction_speed": 5.0})
+    load = np.zeros(2)
+    load[steep] = 0.2  # half of what it can carry
+    tau = robot.gravity_torques(q) + load
+    found = simulate(robot, control.ConstantTorque(robot, tau), duration=0.02, step=2e-3, q=q)
+    law = robot.inverse_dynamics(found.q, found.qd, np.zeros_like(q))
+    np.testing.assert_allclose(law[-3:, steep], tau[steep], atol=2e-3)
+    np.testing.assert_allclose(found.final_qd[steep], 1e-4 / np.sqrt(3), rtol=2e-2)
+
+
+def test_impulses_of_robots_with_followers_keep_the_law():
+    """Friction that differs by direction: a joint that moves has that of its direction, one at rest no more than both
+    allow."""
+    h, rng = 1e-3, np.random.default_rng(0)
+    for seed in range(6):
+        robot = lw.random_robot(seed, 6, tree=True)
+        names = [joint.name for joint in robot.moving_joints]
+        relation = {names[-1]: Mimic(names[1], -0.7, 0.1, True)}
+        joints = [
+            replace(
+                joint,
+                mimic=relation.get(joint.name),
+                coulomb_friction=(0.0, 0.0) if joint.name == names[-1] else tuple(rng.uniform(0.5, 3.0, 2)),
+            )
+            for joint in robot.joints
+        ]
+        robot = lw.Robot("coupled", robot.links, joints)
+        n, links = robot.dof, mechanism_of(robot, base_parameters=True)
+        forward, backward = np.array([joint.coulomb_friction for joint in robot.coordinate_joints]).T
+        moving = at_rest = 0
+        for _ in range(20):
+            M, (v, free) = robot.mass_matrix(robot.random(rng)), 5e-3 * rng.normal(size=(2, n))
+            W = np.linalg.inv(M)
+            rule = dry_friction_impulses(
+                links, lambda row, W=W: list(W @ row), None, list(v), list(free), h, 1.0
+            )
+            torques = np.array(rule.torques, float)
+            new = free + h * W @ torques
+            slides = np.abs(new) > 1e-6
+            assert np.allclose(torques[slides], np.where(new > 0, -forward, backward)[slides])
+            assert (torques > -forward - 1e-9).all()
+            assert (torques < backward + 1e-9).all()
+            moving, at_rest = moving + slides.sum(), at_rest + (~slides).sum()
+        assert min(moving, at_rest) > 10
 
 
 def test_a_joint_that_breaks_away_moves_as_the_law_says():

@@ -26,7 +26,7 @@ def speed_factors(robot: Model, checks: Checks, lower: np.ndarray, upper: np.nda
         upper: positions, shape (n,).
     """
     levers = Levers(robot, lower, upper)
-    ends = [max(length(c.start), length(c.end)) if c.body != BASE else 0.0 for c in checks.capsules]
+    ends = [max(length(c.start), length(c.end)) for c in checks.capsules]
     rows: list[np.ndarray] = []
     for first, second in checks.pairs.tolist():
         one, two = checks.capsules[first].body, checks.capsules[second].body

@@ -74,6 +74,15 @@ class ElasticMotion(Trajectory):
                     f"plan: its derivative of order {k} does not vanish at an end, so that motors would have to jump; "
                     "motion.nonic(start, end, duration) begins and ends at rest to the fourth"
                 )
+        knots = self.plan.times[1:-1]
+        left, right = derivatives(self.plan, np.nextafter(knots, -np.inf)), derivatives(self.plan, knots)
+        for k in range(ORDER):
+            jump = np.abs(left[k] - right[k]).max(axis=-1)
+            if (jump > 1e-6 * max(1e-300, np.abs(within[k]).max())).any():
+                raise ElasticMotionError(
+                    f"plan: its derivative of order {k} jumps at {knots[int(np.argmax(jump))]:.4g} s, so that motors "
+                    "would have to jump"
+                )
 
     def torques(self, t) -> np.ndarray:
         """The motor torques [N·m or N] at the times t, shape (..., n): zero at the springs."""

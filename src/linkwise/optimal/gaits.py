@@ -142,10 +142,11 @@ def _made(
     rates = arguments.numbers("velocity", velocity, (3,))
     q = arguments.numbers("start", robot.neutral if start is None else start, (robot.nq,))
     names = _named(robot, feet, q)
+    going = _in_base_axes(robot, q, rates)
     plan = _planned(
         gait,
         np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names]),
-        rates,
+        going,
         arguments.whole("cycles", cycles, 1),
         (_stages("swing", swing, step), _stages("stance", stance, step)),
         arguments.number("height", height, least=0.0),
@@ -153,8 +154,8 @@ def _made(
         q[:3],
     )
     horizon = len(plan.active)
-    target, moving = _trunk(robot, q, rates, horizon, step)
-    n = robot.dof
+    n, target = robot.dof, _trunk(q, going, horizon, step)
+    moving = np.tile([0.0, 0.0, rates[2], *rates[:2], *[0.0] * (n - 5)], (horizon + 1, 1))
     weight = np.concatenate([[20.0] * 3, [5.0, 5.0, 40.0], np.full(n - 6, 1.0)])
     speeds = np.concatenate([[1.0] * 6, np.full(n - 6, 0.02)])
     costs: list[Any] = [
@@ -281,20 +282,23 @@ def _travelled(rates: np.ndarray, time: float) -> np.ndarray:
     return np.array([c * x - s * y, s * x + c * y])
 
 
-def _trunk(
-    robot: Robot, q: np.ndarray, rates: np.ndarray, horizon: int, step: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Targets of positions (horizon + 1, nq) and velocities (horizon + 1, n)."""
+def _in_base_axes(robot: Robot, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Forward and to the left of a trunk at positions q, in the axes of the base; and the rate of its turn."""
+    x, y = np.asarray(robot.pose(q, frame=robot.coordinate_joints[0].child))[:2, 0]
+    size = max(math.hypot(x, y), 1e-300)
+    c, s = x / size, y / size
+    return np.array([c * rates[0] - s * rates[1], s * rates[0] + c * rates[1], rates[2]])
+
+
+def _trunk(q: np.ndarray, going: np.ndarray, horizon: int, step: float) -> np.ndarray:
+    """Targets of positions (horizon + 1, nq)."""
     target = np.tile(q, (horizon + 1, 1))
-    moving = np.zeros((horizon + 1, robot.dof))
     for k in range(horizon + 1):
         time = k * step
-        target[k, :2] += _travelled(rates, time)
-        half = 0.5 * rates[2] * time
+        target[k, :2] += _travelled(going, time)
+        half = 0.5 * going[2] * time
         target[k, 3:7] = _turned(math.sin(half), math.cos(half), q[3:7])
-    moving[:, 2] = rates[2]
-    moving[:, 3:5] = rates[:2]
-    return target, moving
+    return target
 
 
 def _turned(s: float, c: float, q: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ _PYTHON = {
     "abs": "np.abs({0})",
     "sin": "np.sin({0})",
     "cos": "np.cos({0})",
+    "rint": "np.rint({0})",
     "sign": "np.sign({0})",
     "atan2": "np.arctan2({0}, {1})",
     "lt": "{0} < {1}",
@@ -89,7 +90,10 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
     lines: list[str] = []
     for node in nodes:
         if node.op == "const":
-            texts[node.index] = "np.nan" if math.isnan(node.value) else repr(node.value)
+            known = {math.inf: "np.inf", -math.inf: "-np.inf"}
+            texts[node.index] = (
+                "np.nan" if math.isnan(node.value) else known.get(node.value, repr(node.value))
+            )
         elif node.op == "input":
             texts[node.index] = f"{_identifier(node.value[0])}[..., {node.value[1]}]"
         else:
@@ -155,6 +159,7 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
         "abs": sympy.Abs,
         "sin": sympy.sin,
         "cos": sympy.cos,
+        "rint": sympy.Function("round"),
         "sign": sympy.sign,
         "atan2": sympy.atan2,
         "lt": sympy.Lt,
@@ -190,6 +195,8 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
 def _constant(sympy: Any, value: float, digits: int | None) -> Any:
     if math.isnan(value):
         return sympy.nan
+    if math.isinf(value):
+        return sympy.oo if value > 0 else -sympy.oo
     if value == int(value) and abs(value) < 1e9:
         return sympy.Integer(int(value))
     return sympy.Rational(value) if digits is None else sympy.Float(value, digits)

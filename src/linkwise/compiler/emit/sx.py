@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.emit.formulas import refuse_loops, simplified
@@ -41,9 +42,7 @@ def to_casadi(program: Program, name: str | None = None, options: Mapping[str, A
     for (_, shape), output in zip(program.outputs, outputs, strict=True):
         column = ca.vertcat(*(values[node.index] for node in output))
         rows = shape[0] if shape else 1
-        made.append(
-            ca.reshape(column, math.prod(shape) // max(rows, 1), rows).T if len(shape) > 1 else column
-        )
+        made.append(ca.reshape(column, math.prod(shape) // max(rows, 1), rows).T)
     return ca.Function(
         casadi_name(name or program.name),
         list(symbols.values()),
@@ -66,6 +65,7 @@ def _values(ca: Any, nodes: Sequence[Node], symbols: Mapping[str, Any]) -> dict[
         "abs": ca.fabs,
         "sin": ca.sin,
         "cos": ca.cos,
+        "rint": partial(_rounded, ca),
         "sign": ca.sign,
         "atan2": ca.atan2,
         "lt": operator.lt,
@@ -85,6 +85,14 @@ def _values(ca: Any, nodes: Sequence[Node], symbols: Mapping[str, Any]) -> dict[
         else:
             values[node.index] = functions[node.op](*(values[a.index] for a in node.args))
     return values
+
+
+def _rounded(ca: Any, x: Any) -> Any:
+    """The nearest whole number, the even one of two: CasADi has no such function."""
+    below = ca.floor(x)
+    rest = x - below
+    up = ca.logic_or(rest > 0.5, ca.logic_and(rest == 0.5, ca.fmod(below, 2) != 0))
+    return below + ca.if_else(up, 1.0, 0.0)
 
 
 def _quotient(a: Any, b: Any) -> Any:

@@ -6,8 +6,10 @@ where it is told; the search over many targets tries several positions of it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,31 @@ from linkwise.motion.kinematics import arm_geometry
 from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
 from linkwise.motion.kinematics.damped_least_squares import residual
 from linkwise.motion.kinematics.rotations import check_poses
-from linkwise.motion.kinematics.subproblems import Branch, Vector, add, applied, minus, solutions, turned
+from linkwise.motion.kinematics.subproblems import (
+    Branch,
+    Turn,
+    Vector,
+    add,
+    applied,
+    minus,
+    solutions,
+    turned,
+)
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Condition, Scalar, atan2, cos, maximum, rint, sin, where, while_loop
+from linkwise.scalar import Condition, Scalar, atan2, cos, maximum, minimum, rint, sin, where, while_loop
 
 TURN = 2.0 * np.pi
 SLACK = 1e-9  # [rad]: a solution on a limit may lie beyond it by round-off
 FAR = 1e9
-ANGLES = 24.0  # positions of the locked joint that are tried, over its range
+ALMOST = 1e-12  # of ρ: branches on a limit count; what an arctangent says decides in the end
+OUTWARD, SPREAD, CLOSEST = (
+    "nearest",
+    "spread",
+    "closest",
+)  # positions of the locked joint, see ``nearest_kernel``
+ANGLES = 24.0  # that are tried, over its range
+SPREAD_ANGLES = 64.0
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # multiples of it, without their whole parts, lie apart from each other
 REFERENCE = 0.37  # [rad]: position of the locked joint at which meeting points are computed
 
 
@@ -104,32 +123,36 @@ def branches_kernel(robot: Robot, frame: str | None) -> Kernel:
     return _kept(robot, frame, "closed_form_branches", function, sizes, shapes)
 
 
-def nearest_kernel(robot: Robot, frame: str | None, *, closest: bool = False) -> Kernel:
+def nearest_kernel(robot: Robot, frame: str | None, *, search: str = OUTWARD) -> Kernel:
     """(target, near, lower, upper) -> (q, error): of all branches within the limits the one nearest to a position.
 
-    An arm of seven joints gets the first position of its locked joint that has one, from the nearest on; ``closest``:
-    the best of all that are tried. ``error``: (angular, linear) that is left, as the robot's own kinematics have it;
-    large where there is no branch.
+    An arm of seven joints gets the first position of its locked joint that has one (``search``: OUTWARD, from the
+    nearest on, or SPREAD, which finds one sooner), or the best of all that are tried (CLOSEST). ``error``: (angular,
+    linear) that is left, as the robot's own kinematics have it; large where there is no branch.
     """
     arm = _arm(robot, frame)
     n = robot.dof
 
     def function(target: list[Scalar], near: list[Scalar], lower: list[Scalar], upper: list[Scalar]) -> Any:
         middle = [_clipped(x, a, b) for x, a, b in zip(near, lower, upper, strict=True)]
+        ranges = [Range.about(middle[k], lower[k], upper[k]) for k in arm.coordinates]
 
         def at(angle: Scalar) -> tuple[Scalar, list[Scalar]]:
-            return _nearest(arm, target, angle, middle, lower, upper)
+            return _nearest(ranges, _all_turns(arm, target, angle))
 
         if arm.locked is None:
-            away, q = at(0.0)
+            away, values = at(0.0)
         else:
-            away, q = _over_angles(arm.coordinates[arm.locked], at, middle, lower, upper, closest)
+            place = arm.coordinates[arm.locked]
+            away, values = _over_angles(
+                at, 2 * len(ranges), middle[place], lower[place], upper[place], search
+            )
+        q, inside = _placed(arm, values, middle, lower, upper)
         error = residual(robot.pose(np.array(q, dtype=object), frame), target)
-        return q, [where(away < FAR, e, FAR) for e in error]
+        return q, [where((away < FAR) & inside, e, FAR) for e in error]
 
     sizes = {"target": 12, "near": n, "lower": n, "upper": n}
-    name = "closed_form_closest" if closest else "closed_form_nearest"
-    return _kept(robot, frame, name, function, sizes, {"q": (n,), "error": (6,)})
+    return _kept(robot, frame, f"closed_form_{search}", function, sizes, {"q": (n,), "error": (6,)})
 
 
 def _kept(
@@ -152,65 +175,119 @@ def _kept(
     return known[frame, name]
 
 
+@dataclass(frozen=True)
+class Range:
+    """The limits of a joint as seen from a position.
+
+    Angles t from there are compared by ρ(t) = 1 − cos t, from half a turn on 3 + cos t: it grows with t, and of a
+    cosine and a sine it needs no arctangent.
+    """
+
+    here: Turn
+    above: Scalar
+    """ρ of the way to the upper limit."""
+    below: Scalar
+    """ρ of the way to the lower limit."""
+
+    @classmethod
+    def about(cls, here: Scalar, lower: Scalar, upper: Scalar) -> Range:
+        return cls((cos(here), sin(here)), _grown(upper - here) + ALMOST, _grown(here - lower) + ALMOST)
+
+    def way(self, turn: Turn) -> Scalar:
+        """ρ of the shorter way to a turn that stays within the limits; FAR where both leave them."""
+        (c, s), (c0, s0) = turn, self.here
+        short = 1.0 - (c * c0 + s * s0)
+        long = 4.0 - short
+        upwards = s * c0 - c * s0 >= 0.0
+        ahead, behind = where(upwards, self.above, self.below), where(upwards, self.below, self.above)
+        return where(short <= ahead, short, where(long <= behind, long, FAR))
+
+
+def _grown(t: Scalar) -> Scalar:
+    """ρ(t)."""
+    t = minimum(t, TURN)
+    c = cos(t)
+    return where(t > np.pi, 3.0 + c, 1.0 - c)
+
+
 def _over_angles(
-    place: int,
     at: Callable[[Scalar], tuple[Scalar, list[Scalar]]],
-    near: list[Scalar],
-    lower: list[Scalar],
-    upper: list[Scalar],
-    closest: bool,
+    size: int,
+    begin: Scalar,
+    lower: Scalar,
+    upper: Scalar,
+    search: str,
 ) -> tuple[Scalar, list[Scalar]]:
-    """The first angle of the locked joint that has a branch within the limits, from the nearest on to both sides, or
-    the best of all angles."""
-    begin = near[place]
-    low, high = maximum(lower[place], begin - np.pi), -maximum(-upper[place], -begin - np.pi)
-    step = (high - low) * (1.0 / ANGLES)
+    """``at`` the first angle of the locked joint that has a branch within the limits, or at the best of all angles.
 
-    def active(count: Scalar, side: Scalar, away: Scalar, *q: Scalar) -> Condition:
-        return count < ANGLES if closest else (count < ANGLES) & (away >= FAR)
+    Args:
+        at: an angle -> (way to its nearest branch, FAR where there is none; the branch, ``size`` numbers).
+        size: of a branch.
+        begin: the angle that is tried first.
+        lower: limit of the angle.
+        upper: limit of the angle.
+        search: OUTWARD to both sides, SPREAD over the whole range, or CLOSEST: all of OUTWARD's, the best one.
+    """
+    low, high = maximum(lower, begin - np.pi), minimum(upper, begin + np.pi)
+    width = high - low
+    most = SPREAD_ANGLES if search == SPREAD else ANGLES
 
-    def body(count: Scalar, side: Scalar, away: Scalar, *q: Scalar) -> tuple[Scalar, ...]:
-        steps = 0.5 * (count + where(side > 0.0, 1.0, 0.0))
-        angle = begin + where(side > 0.0, steps, -steps) * step
-        angle = where(angle > high, angle - (high - low), where(angle < low, angle + (high - low), angle))
-        distance, found = at(angle)
-        if closest:
-            better = distance < away
-            distance = where(better, distance, away)
-            found = [where(better, new, old) for new, old in zip(found, q, strict=True)]
-        return count + 1.0, -side, distance, *found
+    def active(count: Scalar, away: Scalar, *branch: Scalar) -> Condition:
+        return count < most if search == CLOSEST else (count < most) & (away >= FAR)
+
+    def body(count: Scalar, away: Scalar, *branch: Scalar) -> tuple[Scalar, ...]:
+        if search == SPREAD:
+            part = GOLDEN * count
+            part = part - rint(part)
+        else:
+            half = 0.5 * count
+            ahead = rint(half) - half  # 0 for even numbers
+            steps = where(abs(ahead) > 0.25, half + 0.5, -half)
+            part = steps * (1.0 / ANGLES)
+        angle = begin + part * width
+        angle = where(angle > high, angle - width, where(angle < low, angle + width, angle))
+        way, other = at(angle)
+        if search == CLOSEST:
+            better = way < away
+            way = where(better, way, away)
+            other = [where(better, new, old) for new, old in zip(other, branch, strict=True)]
+        return count + 1.0, way, *other
 
     zero = 0.0 * begin
-    _, _, away, *q = while_loop(active, body, (zero, zero - 1.0, zero + FAR, *near))
-    return away, q
+    start = (zero, zero + FAR, *[zero] * size)
+    _, away, *branch = while_loop(active, body, start, uneven=search != CLOSEST)
+    return away, branch
 
 
-def _nearest(
-    arm: Arm,
-    target: list[Scalar],
-    angle: Scalar,
-    near: list[Scalar],
-    lower: list[Scalar],
-    upper: list[Scalar],
-) -> tuple[Scalar, list[Scalar]]:
-    """(distance, q) of the branch within the limits that is nearest to a position; FAR where there is none."""
-    best: Scalar = 0.0 * near[0] + FAR
-    q = list(near)
-    for branch in _branches(arm, target, angle):
-        angles = _angles(arm, branch, angle)
-        away, placed = 0.0 * near[0], list(near)
-        for place, x in zip(arm.coordinates, angles, strict=True):
-            a, b = lower[place], upper[place]
-            x = x + TURN * rint((near[place] - x) * (1.0 / TURN))
-            x = where(x > b + SLACK, x - TURN, where(x < a - SLACK, x + TURN, x))
-            inside = (x >= a - SLACK) & (x <= b + SLACK)
-            away = maximum(away, where(inside, abs(x - near[place]), FAR))
-            placed[place] = _clipped(x, a, b)
-        away = where(branch.missed <= 0.0, away, FAR)
-        better = away < best
-        best = where(better, away, best)
-        q = [where(better, new, old) for new, old in zip(placed, q, strict=True)]
-    return best, q
+def _nearest(ranges: list[Range], branches: list[tuple[Scalar, list[Turn]]]) -> tuple[Scalar, list[Scalar]]:
+    """(way, turns) of the branch within the limits whose longest way is the shortest; FAR where there is none."""
+    best: Scalar = 0.0 * ranges[0].above + FAR
+    chosen: list[Scalar] = [0.0] * (2 * len(ranges))
+    for missed, turns in branches:
+        ways = [of.way(turn) for of, turn in zip(ranges, turns, strict=True)]
+        longest = where(missed <= 0.0, functools.reduce(maximum, ways), FAR)
+        better = longest < best
+        best = where(better, longest, best)
+        values = [value for turn in turns for value in turn]
+        chosen = [where(better, new, old) for new, old in zip(values, chosen, strict=True)]
+    return best, chosen
+
+
+def _placed(
+    arm: Arm, values: list[Scalar], near: list[Scalar], lower: list[Scalar], upper: list[Scalar]
+) -> tuple[list[Scalar], Condition]:
+    """(q, whether it is within the limits) of turns, as near to a position as limits allow."""
+    q, inside = list(near), None
+    for k, place in enumerate(arm.coordinates):
+        a, b = lower[place], upper[place]
+        x = atan2(values[2 * k + 1], values[2 * k])
+        x = x + TURN * rint((near[place] - x) * (1.0 / TURN))
+        x = where(x > b + SLACK, x - TURN, where(x < a - SLACK, x + TURN, x))
+        within = (x >= a - SLACK) & (x <= b + SLACK)
+        inside = within if inside is None else inside & within
+        q[place] = _clipped(x, a, b)
+    assert inside is not None
+    return q, inside
 
 
 def _clipped(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
@@ -261,17 +338,25 @@ def arm_points(arm: Arm) -> tuple[list[Vector], list[Vector]]:
     return axes.tolist(), points.tolist()
 
 
-def _angles(arm: Arm, branch: Branch, angle: Scalar) -> list[Scalar]:
-    """One angle for each axis of the arm, the locked one among them [rad]."""
-    turns = branch.turns[::-1] if arm.reversed else branch.turns
-    angles: list[Scalar] = [atan2(s, c) for c, s in turns]
-    return angles if arm.locked is None else [*angles[: arm.locked], angle, *angles[arm.locked :]]
+def _turns(arm: Arm, branch: Branch, angle: Scalar) -> list[Turn]:
+    """One turn for each axis of the arm, the locked one among them."""
+    turns = [*(branch.turns[::-1] if arm.reversed else branch.turns)]
+    return (
+        turns
+        if arm.locked is None
+        else [*turns[: arm.locked], (cos(angle), sin(angle)), *turns[arm.locked :]]
+    )
+
+
+def _all_turns(arm: Arm, target: list[Scalar], angle: Scalar) -> list[tuple[Scalar, list[Turn]]]:
+    """(missed, turns) of all branches."""
+    return [(branch.missed, _turns(arm, branch, angle)) for branch in _branches(arm, target, angle)]
 
 
 def _all_coordinates(arm: Arm, n: int, branch: Branch, angle: Scalar) -> list[Scalar]:
     q: list[Scalar] = [0.0] * n
-    for place, x in zip(arm.coordinates, _angles(arm, branch, angle), strict=True):
-        q[place] = x
+    for axis, (place, (c, s)) in enumerate(zip(arm.coordinates, _turns(arm, branch, angle), strict=True)):
+        q[place] = angle if axis == arm.locked else atan2(s, c)
     return q
 
 

@@ -19,7 +19,7 @@ from linkwise.errors import LinkwiseError, ModelError, ShapeError
 from linkwise.model.checks import check_moves
 from linkwise.motion import arguments
 from linkwise.motion.kinematics import starts as starting
-from linkwise.motion.kinematics.closed_form import FAR, has_closed_form, nearest_kernel
+from linkwise.motion.kinematics.closed_form import CLOSEST, FAR, SPREAD, has_closed_form, nearest_kernel
 from linkwise.motion.kinematics.damped_least_squares import iteration
 from linkwise.motion.kinematics.restarts import PATIENCE, restarted, restarting
 from linkwise.motion.kinematics.rotations import check_poses
@@ -172,7 +172,7 @@ def _one(
         near = _usual_start(lower, upper) if start is None else arguments.matrices("start", start, lower.size)
         if near.ndim != 1:
             return None
-        kernel = nearest_kernel(robot, frame, closest=closest)
+        kernel = nearest_kernel(robot, frame, search=CLOSEST if closest else SPREAD)
         q, error = kernel(target[:3].ravel(), near, lower, upper)
         linear, angular = (float(np.sqrt((part * part).sum())) for part in (error[3:], error[:3]))
         if not (linear <= tolerance and angular <= tolerance):
@@ -276,7 +276,7 @@ class _Problem:
         self, near: np.ndarray, rows: np.ndarray, iterations: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """(q, error) of the closed form for the targets ``rows``; the few that round-off leaves apart are improved."""
-        kernel = nearest_kernel(self.robot, self.frame, closest=self.closest)
+        kernel = nearest_kernel(self.robot, self.frame, search=CLOSEST if self.closest else SPREAD)
         q, error = kernel(self.rows[rows], near, self.lower, self.upper)
         apart = np.flatnonzero(~self.arrived(error) & (error[:, 0] < FAR))
         if apart.size:

@@ -174,8 +174,8 @@ def _shared_out(once: Body, repeated: Body, results: Iterable[Node]) -> tuple[Bo
     for item in reversed(once):
         if not isinstance(item, Node) or item.index not in wanted:
             continue
-        if item.op in CONDITIONS or item.op == "neg":
-            moved += [item] if item.op in CONDITIONS else []
+        if item.op in CONDITIONS:
+            moved.append(item)
             wanted |= {(a.args[0] if a.op == "neg" else a).index for a in item.args}
         else:
             kept.append(item.index)
