@@ -5,7 +5,8 @@
 Every state, target and limit is drawn at random; states may be beyond the limits (the joints brake first). A third of
 the targets has a velocity and an acceleration. "Equal": durations differ by at most 1e-9 of the larger one. Limits
 are checked at 100 times of every move after braking. Times in C are processor time of the generated functions, compiled
-by gcc -O2 -march=native, called for one joint after the other; those of Ruckig are what it measures inside its call.
+by gcc -O2 -march=native, called for one joint after the other, and with eight joints as lanes of a vector (source("c",
+lanes=8)); those of Ruckig are what it measures inside its call.
 Without Ruckig (pip install ruckig) its columns are empty.
 """
 
@@ -35,7 +36,9 @@ class Row:
     beyond_limits: float  # largest relative excess over a limit after braking
     missed: float  # largest relative distance from a target at the end
     batch: float  # [s] per target, one thread: durations and plan
-    c_code: float  # [s] per target in C: durations and plan
+    c_code: float  # [s] per target in C: durations and plan, one joint after the other
+    c_lanes: float  # [s] per target in C with joints as lanes
+    c_again: float  # [s] per plan in C with joints as lanes for a duration that is known, as in the cycles that follow
     peer: float = np.nan  # [s] per target, mean
     peer_median: float = np.nan  # [s]
     peer_compared: int = 0
@@ -108,18 +111,27 @@ def excess(given: dict[str, np.ndarray], T: np.ndarray, plan: tuple[np.ndarray, 
     return worst, float(missed.max())
 
 
+_CLOCK = """
+#include <stdio.h>
+#include <time.h>
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+"""
+_LANES = 8
+
+
 def time_in_c(given: dict[str, np.ndarray], repeats: int = 5) -> float:
-    """Time of durations and plan of one target in C [s]; NaN without gcc."""
-    if shutil.which("gcc") is None:
-        return float("nan")
+    """Time of durations and plan of one target in C, one joint after the other [s]; NaN without gcc."""
     count, joints = given["q"].shape
     count = min(count, 2000)
     values = np.stack([a[:count] for a in given.values()], axis=-1)  # (count, joints, 11)
     arguments = ", ".join(f"x + {k}" for k in range(len(NAMES)))
     main = f"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 static double data[{count}][{joints}][{len(NAMES)}];
 int main(void)
 {{
@@ -127,8 +139,7 @@ int main(void)
     if (f == NULL || fread(data, sizeof data, 1, f) != 1) return 1;
     double best = 1e30, sum = 0.0, durations[20], jerks[20], weight[1], new[1];
     for (int repeat = 0; repeat < {repeats}; ++repeat) {{
-        struct timespec a, b;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+        const double begin = seconds();
         for (int k = 0; k < {count}; ++k) {{
             double T = 0.0, last;
             int again;
@@ -147,22 +158,88 @@ int main(void)
                 }}
             }} while (again && T > last);
         }}
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
-        double t = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        const double t = seconds() - begin;
         if (t < best) best = t;
     }}
     printf("%.17g %g\\n", best / {count}, sum);
     return 0;
 }}
 """
+    return _run_c(main, values, {})[0]
+
+
+def time_in_lanes(given: dict[str, np.ndarray], repeats: int = 5) -> tuple[float, float]:
+    """Times of durations and plan, and of a plan alone, with joints as lanes [s]; NaN without gcc."""
+    count, joints = given["q"].shape
+    count, groups = min(count, 2000), -(-joints // _LANES)
+    values = np.stack([a[:count] for a in given.values()], axis=1)  # (count, 11, joints)
+    values = np.pad(values, ((0, 0), (0, 0), (0, groups * _LANES - joints)), mode="edge")
+    values = values.reshape(count, len(NAMES), groups, _LANES).swapaxes(1, 2)
+    arguments = ", ".join(f"data[k][group][{k}]" for k in range(len(NAMES)))
+    plan = f"online_plan({arguments}, all, durations, jerks, weight, fault);"
+    main = f"""
+static double data[{count}][{groups}][{len(NAMES)}][{_LANES}];
+static double slowest[{count}];
+int main(void)
+{{
+    FILE *f = fopen("data.bin", "rb");
+    if (f == NULL || fread(data, sizeof data, 1, f) != 1) return 1;
+    double best = 1e30, best_again = 1e30, sum = 0.0, durations[160], jerks[160], weight[8], fault[8], new[8], all[8];
+    for (int repeat = 0; repeat < {repeats}; ++repeat) {{
+        double begin = seconds();
+        for (int k = 0; k < {count}; ++k) {{
+            double T = 0.0, last;
+            int again;
+            do {{
+                last = T;
+                again = 0;
+                for (int group = 0; group < {groups}; ++group) {{
+                    for (int lane = 0; lane < {_LANES}; ++lane) all[lane] = T;
+                    online_earliest({arguments}, all, new);
+                    for (int lane = 0; lane < {_LANES}; ++lane) T = new[lane] > T ? new[lane] : T;
+                }}
+                for (int lane = 0; lane < {_LANES}; ++lane) all[lane] = T;
+                for (int group = 0; group < {groups}; ++group) {{
+                    {plan}
+                    for (int lane = 0; lane < {_LANES}; ++lane) again |= fault[lane] > 0.0;
+                    sum += weight[0];
+                }}
+            }} while (again && T > last);
+            slowest[k] = T;
+        }}
+        double t = seconds() - begin;
+        if (t < best) best = t;
+        begin = seconds();
+        for (int k = 0; k < {count}; ++k) {{
+            for (int lane = 0; lane < {_LANES}; ++lane) all[lane] = slowest[k];
+            for (int group = 0; group < {groups}; ++group) {{
+                {plan}
+                sum += weight[0];
+            }}
+        }}
+        t = seconds() - begin;
+        if (t < best_again) best_again = t;
+    }}
+    printf("%.17g %.17g %g\\n", best / {count}, best_again / {count}, sum);
+    return 0;
+}}
+"""
+    both, again, *_ = _run_c(main, values, {"lanes": _LANES})
+    return both, again
+
+
+def _run_c(main: str, values: np.ndarray, options: dict[str, int]) -> list[float]:
+    """What a program prints that calls both functions; NaN without gcc."""
+    if shutil.which("gcc") is None:
+        return [float("nan")] * 3
+    made = [kernel.source("c", **options) for kernel in (kernels.earliest_kernel(), kernels.plan_kernel())]
     with tempfile.TemporaryDirectory() as folder:
-        source = kernels.earliest_kernel().source("c") + kernels.plan_kernel().source("c") + main
-        Path(folder, "main.c").write_text(source)
+        Path(folder, "main.c").write_text("".join(made) + _CLOCK + main)
         values.tofile(Path(folder, "data.bin"))
         compile_ = ["gcc", "-O2", "-march=native", "-o", "main", "main.c", "-lm"]
         subprocess.run(compile_, cwd=folder, check=True, capture_output=True)
         out = subprocess.run(["./main"], cwd=folder, check=True, capture_output=True, text=True).stdout
-    return float(out.split()[0])
+    return [float(word) for word in out.split()]
 
 
 def beside(given: dict[str, np.ndarray], T: np.ndarray) -> dict[str, float]:
@@ -213,7 +290,7 @@ def measure(joints: int, targets: int, seed: int) -> Row:
     worst, missed = excess(given, T, plan)
     faults = int(plan[3].sum())
     return Row(
-        joints, targets, faults, worst, missed, batch, time_in_c(given), **beside(given, T)  # type: ignore[arg-type]
+        joints, targets, faults, worst, missed, batch, time_in_c(given), *time_in_lanes(given), **beside(given, T)  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -236,7 +313,8 @@ def main(arguments: list[str] | None = None) -> None:
             f"{row.beyond_limits:.1e}, from the target {row.missed:.1e} (relative)"
         )
         print(
-            f"  time of a plan: {1e6 * row.c_code:.2f} µs in C, {1e6 * row.batch:.2f} µs in a batch, one core"
+            f"  time of a plan: {1e6 * row.c_code:.2f} µs in C, {1e6 * row.c_lanes:.2f} µs with joints as lanes "
+            f"({1e6 * row.c_again:.2f} µs where the duration is known), {1e6 * row.batch:.2f} µs in a batch, one core"
         )
         if row.peer_compared:
             print(

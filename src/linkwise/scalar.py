@@ -116,12 +116,21 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
 
 def minimum(a: Scalar, b: Scalar) -> Scalar:
     """The smaller one; NaN if either is NaN."""
+    if _is_number(b):  # one comparison tells all
+        return where(b <= a, b, a)
     return where(a < b, a, where(b <= a, b, a + b))
 
 
 def maximum(a: Scalar, b: Scalar) -> Scalar:
     """The larger one; NaN if either is NaN."""
+    if _is_number(b):
+        return where(b >= a, b, a)
     return where(a > b, a, where(b >= a, b, a + b))
+
+
+def _is_number(x: Scalar) -> bool:
+    """Whether x is a constant that is not NaN."""
+    return isinstance(x, (float, int)) and not math.isnan(x)
 
 
 def all_of(first: Condition, second: Condition) -> Condition:

@@ -323,3 +323,27 @@ def test_what_is_refused(puma, smooth_arm):
         )
     with pytest.raises(lw.LinkwiseError, match="a torque or a wrench"):
         Push()
+
+
+def test_friction_is_known_only_of_joints_that_keep_their_direction():
+    """Of a joint that is slow, or turns back between two samples, it lies between both limits: what is left of the
+    external torque is the least that any of these explains."""
+    rng, robot = np.random.default_rng(0), lw.load("puma560")
+    observer = control.MomentumObserver(robot, rest_speed=0.05)
+    forward, backward = np.array([joint.coulomb_friction for joint in robot.moving_joints]).T
+    n, links, kinds = robot.dof, observer.links(), set()
+    for _ in range(60):
+        qd, old = (rng.choice([-1.0, 1.0], n) * rng.choice([0.01, 0.5], n) for _ in range(2))
+        balance, tau = 10.0 * rng.normal(size=(2, n))
+        zero = [0.0] * n
+        found = observer._external(
+            links, list(balance), list(tau), zero, list(robot.random(rng)), list(qd), list(old)
+        )
+        for k in range(n):
+            ahead, back = min(qd[k], old[k]) > 0.05, max(qd[k], old[k]) < -0.05
+            lowest = forward[k] if ahead else -backward[k]
+            highest = -backward[k] if back else forward[k]
+            free = balance[k] - tau[k]
+            assert found[k] == pytest.approx(min(max(0.0, free + lowest), free + highest)), (qd[k], old[k])
+            kinds.add((ahead, back, found[k] == 0.0))
+    assert len(kinds) >= 4

@@ -132,6 +132,9 @@ def test_matrices_of_gains():
     np.testing.assert_allclose(found, robot.inverse_dynamics(q, qd, v, friction=False), rtol=1e-9, atol=1e-9)
     fixed = control.Tracking(robot, full, torque_limits=False).kernel(PERIOD)(*state)
     np.testing.assert_array_equal(found, fixed)
+    for size in range(1, 7):  # stiff along one direction alone: other eigenvalues are zero but for rounding
+        along = np.random.default_rng(size).normal(size=(6, 1))
+        Gains(1e4 * along @ along.T, 1.0)
     for bad, message in ((-K, "negative eigenvalues"), (K[:3], "square"), (K * np.nan, "finite")):
         with pytest.raises(ValueError, match=message):
             Gains(bad, 1.0)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 import linkwise as lw
 from linkwise import control
 from linkwise.algorithms import centroidal, coordinates, coupling, kinematics
 from linkwise.control.controller import Reference
 from linkwise.control.task_space import law as laws
+from linkwise.control.task_space.admittance import rotation_of, turned_further
 from linkwise.control.task_space.avoidance import manipulability_gradient
 from linkwise.control.task_space.hand_guiding import compensation
+from linkwise.control.task_space.impedance import spring_wrench
 from linkwise.control.task_space.matrices import critical_damping, inverse_square_root
 from linkwise.control.task_space.rotation_error import RotationError
 from linkwise.control.task_space.tool import Tool, acceleration_without_torques
@@ -361,6 +365,57 @@ def test_a_law_says_what_cannot_be_right():
         control.HybridForceMotion(arm, selection=2.0)
     with pytest.raises(ValueError, match="walls: expected"):
         control.HandGuiding(arm, walls=[1.0, 2.0])
+
+
+def test_a_spring_gives_no_energy_along_a_closed_path():
+    """Any stiffness, also one that couples turns with shifts: the work around a loop of poses is zero."""
+    rng, count = np.random.default_rng(0), 4000
+    s = 2.0 * np.pi * np.arange(count) / count
+    for seed in range(4):
+        K = stiffnesses(rng)
+        K[:3, 3:] = 0.2 * np.abs(K).max() * rng.normal(size=(3, 3))
+        K[3:, :3] = K[:3, 3:].T
+        a, b, c, d = rng.normal(size=(4, 3))
+        p = np.outer(np.cos(s), a) + np.outer(np.sin(s), b)
+        R = Rotation.from_rotvec(0.6 * (np.outer(np.sin(s), c) + np.outer(np.cos(2 * s), d)))
+        R_d, p_d = Rotation.from_rotvec(rng.normal(size=3)).as_matrix(), rng.normal(size=3)
+        after = Rotation.concatenate([R[1:], R[:1]])
+        twist = np.column_stack([(after * R.inv()).as_rotvec(), np.roll(p, -1, axis=0) - p])
+        for in_tool in (False, True):
+            lanes = [[R.as_matrix()[:, i, j] for j in range(3)] for i in range(3)]
+            felt: Any = spring_wrench(K.tolist(), lanes, list(p.T), R_d.tolist(), p_d.tolist(), in_tool)
+            rows = np.stack(felt, axis=-1).reshape(-1, 2, 3)
+            rows = (rows @ R_d.T if in_tool else rows).reshape(-1, 6)
+            power = (0.5 * (rows + np.roll(rows, -1, axis=0)) * twist).sum(axis=1)
+            assert abs(power.sum()) < 1e-5 * np.abs(power).sum(), (seed, in_tool)
+
+
+@given(robots(min_dof=2, max_dof=7, friction=False, rotor=True))
+@FEW
+def test_axes_of_the_tool_mean_a_stiffness_that_turns_with_the_target(robot):
+    """The same torques as in the axes of the base with the matrix turned, with the damping that the law chooses."""
+    rng = np.random.default_rng(robot.dof)
+    K = np.kron(np.eye(2), np.ones((3, 3))) * stiffnesses(rng)
+    q, qd = states_of(robot, 1, 2).q
+    target = np.eye(4)
+    target[:3, :3], target[:3, 3] = Rotation.from_rotvec(rng.normal(size=3)).as_matrix(), rng.normal(size=3)
+    T = np.kron(np.eye(2), target[:3, :3])
+    rest = {"target": target, "posture": 0.0, "posture_damping": 0.0, "torque_limits": False}
+    own = control.CartesianImpedance(robot, "tool", K, axes="tool", **rest)
+    turned = control.CartesianImpedance(robot, "tool", T @ K @ T.T, axes="base", **rest)
+    one, two = torques(own, q, qd), torques(turned, q, qd)
+    np.testing.assert_allclose(one, two, atol=1e-6 * (1.0 + np.abs(two).max()))
+
+
+def test_the_virtual_body_turns_about_the_axes_of_the_base():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        first, step = Rotation.from_rotvec(rng.normal(size=3)), 1e-3 * rng.normal(size=3)
+        x, y, z, w = first.as_quat()
+        turn = turned_further([w, x, y, z], step.tolist())
+        assert np.isclose(np.dot(turn, turn), 1.0)
+        wanted = (Rotation.from_rotvec(step) * first).as_matrix()
+        assert np.allclose(np.array(rotation_of(turn)), wanted, atol=1e-8)
 
 
 def test_guiding_compensates_the_friction_of_the_direction():

@@ -338,6 +338,7 @@ def test_a_table_is_the_motion_at_all_times(spline, dtype, fma, constant_time, t
         np.testing.assert_array_equal(position, f.entry.kernel(np.full((1, 1), end))[0])
         np.testing.assert_array_equal(rest, 0.0)
     assert ("halves" in f.text) != constant_time
+    assert ("fma" in f.text.split("{", 1)[1]) == fma
     made.write(tmp_path / "arm")
     said = run("make", "check", "CFLAGS=-O1 -march=native", f"WARNINGS={WARNINGS}", cwd=tmp_path / "arm")
     assert "16 states, all bits equal" in said
@@ -486,6 +487,15 @@ def test_only_an_unchanged_package_is_replaced(tmp_path):
     made.write(folder, force=True)
     assert source.read_text() != "mine"
     assert (folder / "notes.txt").read_text() == "mine, too"
+    (folder / "notes.txt").unlink()
+    made.write(folder)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "more").symlink_to(elsewhere, target_is_directory=True)
+    with pytest.raises(OutputError, match="more"):
+        made.write(folder)
+    (folder / "more").unlink()
+    elsewhere.rmdir()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["arm"]
 
 

@@ -34,7 +34,7 @@ def reference():
 @pytest.fixture(scope="module")
 def controller(arm):
     """A loose one, whose model is the robot as given: the real one is behind its reference."""
-    return GravityPD(arm, GravityPD.gains_for(arm, 25.0), torque_limits=False)
+    return GravityPD(arm, GravityPD.gains_for(arm, 25.0, q=arm.neutral), torque_limits=False)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,16 @@ def test_gauss_newton_finds_the_same_parameters(known, by_didim, by_cloe):
     assert (np.abs(by_cloe.estimate.x - known[0]) < SURE * spread).all()
     assert (np.abs(by_cloe.estimate.x - by_didim.estimate.x) < spread).all()
     np.testing.assert_allclose(by_cloe.relative, by_didim.relative, rtol=0.05)
+
+
+def test_what_is_left_is_that_of_the_torques_shown(by_didim, by_cloe):
+    for found in (by_didim, by_cloe):
+        assert [each.number for each in found.history] == list(range(1, len(found.history) + 1))
+        away, size = (np.linalg.norm(x, axis=0) for x in (found.measured - found.simulated, found.measured))
+        shown = 100.0 * away / size  # with the noise that filters take away
+        assert (found.relative < shown).all()
+        assert (found.relative > 0.2 * shown).all()
+        assert 0.99 * min(found.relative) < found.history[-1].residual < 1.01 * max(found.relative)
 
 
 def test_the_robots_need_the_torques_of_the_true_one(truth, arm, by_didim, by_cloe):

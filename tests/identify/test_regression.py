@@ -251,6 +251,27 @@ def test_friction_does_not_drive(kind, direction):
     assert power.min() > (-0.2 if direction.get("width") else -0.02) * power.max()
 
 
+def test_what_axes_carry_is_the_torque_without_friction(arm):
+    """Links, rotors and offsets, of a model with every number at random."""
+    t, q, qd, qdd = motion(2)
+    rng = np.random.default_rng(0)
+    robot = arm.with_parameters(TRUE_FRICTION | {f"{name}.rotor_inertia": 0.3 for name in arm.joint_names})
+    tau = robot.inverse_dynamics(q, qd, qdd)
+    observer = Observer(robot, [condition(Log(t, q, tau, qd), cutoff=20.0)])
+    regression = observer.regression(friction_named("coulomb", 2))
+    kinds = {term.kind for _, term in regression.terms}
+    assert {"coulomb", "viscous", "rotor_inertia"} <= kinds
+    known = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    x = np.array([known.get(label, 0.0) for label in regression.labels])
+    x[[k for k, label in enumerate(regression.labels) if label.endswith("friction")]] = rng.uniform(1, 2)
+    signals = AxisSignals.of(q, qd, qdd, np.zeros_like(q), np.eye(2))
+    Y = robot.regressor(q, qd, qdd)[..., : 10 * 2]
+    found = Carried.of(regression, x).torques(Y, signals, np.eye(2))
+    np.testing.assert_allclose(
+        found, robot.inverse_dynamics(q, qd, qdd, friction=False), rtol=1e-9, atol=1e-9
+    )
+
+
 def test_rotor_and_friction_labels_are_the_robots(arm):
     labels = arm.with_parameters(TRUE_FRICTION).parameter_labels
     names = [f"joint1.{term.label}" for term in friction_named("coulomb", 1)[0] if term.kind != "offset"]

@@ -292,6 +292,10 @@ def test_motion_through_points_passes_them_and_does_not_stop():
     for point in points[:-1]:
         assert np.abs(q - point).max(axis=1).min() <= 0.05 + 1e-3
     assert np.abs(q[-1] - points[-1]).max() < 1e-10
+    for left, point in zip(
+        path.times[1:-1], points[:-1], strict=True
+    ):  # a point is left as soon as it is near
+        assert np.abs(path.at(left).q - point).max() == pytest.approx(0.05, abs=1e-9)
     assert (np.abs(qd) <= online.limits[0] + 1e-9).all()
     assert (np.abs(qdd) <= 6.0 + 1e-9).all()
     assert (np.abs(np.diff(qdd, axis=0)) <= 60.0 * np.diff(t)[:, np.newaxis] + 1e-9).all()

@@ -195,3 +195,18 @@ def test_joints_without_limits_have_none():
     assert (numbers["lowest"] < -1e6).all()
     assert (numbers["highest"] > 1e6).all()
     assert all(np.isfinite(each).all() for each in numbers.values())
+
+
+def test_the_distance_to_a_target_is_that_to_what_can_be_reached_of_it():
+    """Of targets beyond the range the end of the range counts; the joint that is furthest away decides."""
+    rng = np.random.default_rng(0)
+    for name in ("panda", "two_link", "stanford"):
+        robot = lw.load(name)
+        n, guard = robot.dof, Guard(reaching(robot, horizon=2).dynamics, robot)
+        low, high = -rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n)
+        for _ in range(20):
+            q, qd, target = (3.0 * rng.normal(size=n) for _ in range(3))
+            given = {"believed": [*q, *qd], "period": [0.01], "speed": np.full(n, 2.0), "target": target}
+            given |= {"lowest": low, "highest": high, "memory": np.zeros(4)}
+            verdict, _ = guard.progress(*(np.array(given[key], float) for key, _ in guard.progress.inputs))
+            assert np.isclose(verdict[2], np.abs(np.clip(target, low, high) - q).max())

@@ -16,6 +16,7 @@ from linkwise.optimal import (
     Problem,
     StateLimits,
     TipTracking,
+    acceptance,
     iteration,
     solve,
     solve_many,
@@ -255,3 +256,15 @@ def test_step_sizes_that_are_left_out_change_no_bit():
     for k in (0, 4, 11):
         for a, b in zip(whole, some(*(array[k] for array in given)), strict=True):
             assert np.asarray(a)[k].tobytes() == np.asarray(b).tobytes()
+
+
+def test_a_step_that_closes_gaps_may_cost_what_the_docstring_says():
+    """Twice what the quadratic model says and half of what the torques promise; more is refused."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        cost, gap, expected = 10.0 * rng.normal(), rng.uniform(0.1, 5.0), -rng.uniform(0.0, 5.0)
+        closing = 5.0 * rng.normal()
+        weight = acceptance.weight(gap, expected, closing, 1e-12)
+        most = cost + 2.0 * max(closing + 0.5 * expected, 0.0) + 0.5 * abs(expected)
+        before = acceptance.merit(cost, gap, weight)
+        assert acceptance.merit(most, 0.0, weight) == pytest.approx(before, abs=1e-9)

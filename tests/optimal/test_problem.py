@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import linkwise as lw
 from linkwise import optimal
@@ -55,8 +56,16 @@ def own_problem():
 def floating_problem():
     robot = floating_arm()
     target = robot.random(np.random.default_rng(3))
-    costs = [optimal.JointTracking(target, 0.3, velocity=0.1), optimal.Effort(1e-2)]
-    return optimal.Problem(robot, costs=costs, terminal=[optimal.JointTracking(target, 2.0)])
+    costs = [
+        optimal.JointTracking(target, 0.3, velocity=0.1),
+        optimal.Effort(1e-2),
+        optimal.CenterOfMass([0.1, 0.2, 0.3], [1.0, 2.0, 3.0]),
+        optimal.TipTracking(POSE, 0.7, 0.4),
+        optimal.TipVelocity(0.3, 0.2),
+        optimal.SphereAvoidance([0.3, 0.1, 0.2], margin=3.0),
+    ]
+    end = [optimal.JointTracking(target, 2.0), optimal.CenterOfMass([0.3, 0.2, 0.1], 2.0)]
+    return optimal.Problem(robot, costs=costs, terminal=end)
 
 
 def timed_problem():
@@ -146,6 +155,69 @@ def test_derivatives_are_those_of_the_functions(make, stage):
         assert abs(measured[0] - g[k]) < SLOPE_TOLERANCE * (1 + np.abs(g).max())
         if k < problem.nx:
             assert abs(measured[1] - g_end[k]) < SLOPE_TOLERANCE * (1 + np.abs(g_end).max())
+
+
+def test_costs_are_their_formulas():
+    """Every cost alone, of an arm, a random tree and a robot with a floating base, beside NumPy."""
+    rng = np.random.default_rng(7)
+    for robot in (lw.load("panda"), lw.random_robot(2, 4), floating_arm()):
+        n, driven = robot.dof, robot.dof - 6 if robot.nq != robot.dof else robot.dof
+        q, qd, u = robot.random(rng), rng.normal(size=n), rng.normal(size=driven)
+        target, speed, weight = robot.random(rng), rng.normal(size=n), rng.uniform(0.1, 2.0, n)
+        point, three, own = rng.normal(size=3), rng.uniform(0.1, 2.0, 3), rng.uniform(0.1, 2.0, driven)
+        pose, T, S = np.asarray(robot.pose(target)), robot.pose(q), rng.normal(size=(driven, driven))
+        turn = Rotation.from_matrix(pose[:3, :3].T @ T[:3, :3]).as_rotvec()
+        twist, six = robot.jacobian(q) @ qd, rng.uniform(0.1, 2.0, 6)
+        gap = np.linalg.norm(T[:3, 3] - point) - 0.05 - 0.1
+        formulas = [
+            (optimal.JointTracking(target, weight), weight @ robot.difference(target, q) ** 2),
+            (optimal.JointTracking(velocity=speed, velocity_weight=weight), weight @ (qd - speed) ** 2),
+            (optimal.TipTracking(point, three), three @ (T[:3, 3] - point) ** 2),
+            (optimal.TipTracking(pose, None, three), three @ turn**2),
+            (optimal.TipVelocity(six[::-1], six), six @ (twist - six[::-1]) ** 2),
+            (optimal.CenterOfMass(point, three), three @ (robot.center_of_mass(q) - point) ** 2),
+            (optimal.Effort(own, 0.3), own @ (u - 0.3) ** 2),
+            (optimal.ScaledEffort(S, 0.3), ((S @ (u - 0.3)) ** 2).sum()),
+            (optimal.SphereAvoidance(point, 0.1, margin=5.0, weight=0.7), 0.7 * (5.0 - gap) ** 2),
+            (optimal.SphereAvoidance(point, 0.1, margin=gap - 0.01), 0.0),
+        ]
+        for cost, twice in formulas:
+            problem = optimal.Problem(
+                robot, costs=[cost], terminal=[] if cost.running_only else [cost], step=0.03
+            )
+            given = (problem.state(q, qd).tolist(), u.tolist(), problem.p[0].tolist())
+            assert np.isclose(float(problem.stage_cost(*given)), 0.03 * 0.5 * twice), cost
+            if not cost.running_only:
+                assert np.isclose(float(problem.terminal_cost(given[0], given[2])), 0.5 * twice), cost
+
+
+def test_limits_are_their_formulas():
+    """Must not be positive: positions, speeds, a box for the tip, a sphere that spheres of links must not enter."""
+    rng = np.random.default_rng(8)
+    for robot in (lw.load("panda"), lw.random_robot(2, 4), floating_arm()):
+        q, qd = robot.random(rng), rng.normal(size=robot.dof)
+        p, point, low = robot.pose(q)[:3, 3], rng.normal(size=3), rng.normal(size=3)
+        first = 7 if robot.nq != robot.dof else 0  # of the coordinates that have limits
+        least, most = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
+        least[first:], most[first:-1] = -1.0, rng.uniform(0.1, 2.0, robot.nq - first - 1)
+        link = robot.link_names[-1]
+        T, centre = robot.pose(q, link), rng.normal(size=3)
+        sides = [[a - x, x - b] for a, x, b in zip(least, q, most, strict=True)]
+        formulas = [
+            (optimal.StateLimits((least, most), None), [x for pair in sides for x in pair if np.isfinite(x)]),
+            (optimal.StateLimits(None, 0.7), [x for v in qd for x in (-0.7 - v, v - 0.7)]),
+            (optimal.TipLimits([low[0], -np.inf, low[2]], 5.0), [*(low - p)[[0, 2]], *(p - 5.0)]),
+            (optimal.KeepOut(point, 0.2), [0.25 - np.linalg.norm(p - point)]),
+            (
+                optimal.KeepOut(point, 0.2, on=[(link, centre, 0.07)]),
+                [0.27 - np.linalg.norm(T[:3, :3] @ centre + T[:3, 3] - point)],
+            ),
+        ]
+        for limit, wanted in formulas:
+            problem = optimal.Problem(robot, costs=[optimal.Effort(1.0)], limits=[limit])
+            at = problem._point(problem.state(q, qd).tolist(), None, problem.p[0].tolist())
+            assert np.allclose(np.array(problem._limits(at, False), float), wanted), limit
+            assert len(problem.limit_words) == len(wanted)
 
 
 def test_hessians_of_own_functions_are_exact():

@@ -349,6 +349,17 @@ def test_boxes_and_capsules_of_a_file_are_soles():
         assert np.abs(found.places[:, :2] - expected.places[:, :2]).max() < 1e-12
         assert np.abs(found.places[:, 2]).max() < 1e-12  # the points themselves, without a radius
         assert np.allclose(found.area, expected.area)
+        assert found.stand[2] == pytest.approx(
+            expected.stand[2] - expected.radius
+        )  # soles are below the feet
+        # a hand that hangs higher is an end of a limb, and no foot
+        hand = lw.Link("hand", lw.Inertia.from_com(0.5, (0, 0, 0), (0.01,) * 3))
+        shoulder = lw.Joint("shoulder", "revolute", "body", "hand", lw.Transform.from_rpy((0.0, 0.3, -0.4)))
+        armed = lw.Robot("armed", [*robot.links, hand], [*robot.joints, shoulder])
+        palm = lw.Contact("hand", shapes=[lw.Shape.box("hand", (0.1, 0.1, 0.1))], name="hand")
+        assert (
+            feet_of(armed.with_contacts([*solids, palm]), None, [*stand, 0.0], None).names == expected.names
+        )
     with pytest.raises(optimal.ProblemError, match="no contacts to take them from"):
         feet_of(robot.with_contacts([knee]), None, stand, None)
 

@@ -419,8 +419,12 @@ def test_other_bad_input_is_named(robot):
         TwoRateController(robot, GAINS, plant=SimulatedPlant(lw.load("panda")))
     with pytest.raises(ValueError, match="a trajectory of 6 joints, got one of 1"):
         controller(robot).run(motion.hold([0.0]), 0.1)
+    made = controller(robot)
+    assert all(
+        made._cycles(k * made.period) == k for k in range(1, 2000)
+    )  # whatever the quotient is rounded to
     with pytest.raises(ValueError, match="duration: expected at least one period"):
-        controller(robot).run(MOVE, 0.0)
+        made.run(MOVE, 0.0)
     with pytest.raises(ValueError, match="kind: expected one of"):
         Fault("rust", 3)
 

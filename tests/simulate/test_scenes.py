@@ -73,6 +73,17 @@ def test_what_is_gripped_does_not_creep_and_slips_where_friction_is_too_small():
             np.testing.assert_allclose(q[4] - heights[59], fall, rtol=0.02)
 
 
+def test_arrows_of_contacts_are_forces_in_the_axes_of_the_base():
+    """Two fingers press a cube from both sides and carry its weight."""
+    scene, q = pinch()
+    tau = np.zeros(scene.dof)
+    tau[:2] = 3.0
+    found = simulate(scene, control.ConstantTorque(scene, tau), duration=0.3, q=q, step=2e-3, every=10)
+    left, right = found.contact_arrows[-1].reshape(2, 4, 3).sum(axis=1)
+    np.testing.assert_allclose(left, [0.0, -3.0, -0.05 * GRAVITY], atol=0.01)
+    np.testing.assert_allclose(right, [0.0, 3.0, -0.05 * GRAVITY], atol=0.01)
+
+
 def test_kernels_batches_and_the_interpreter_have_the_same_bits():
     scene, q = pinch()
     rng = np.random.default_rng(0)

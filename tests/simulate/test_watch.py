@@ -156,6 +156,17 @@ def limited(arm, lower, upper):
     return lw.Robot("limited", arm.links, joints, gravity=arm.gravity)
 
 
+def test_a_joint_at_the_end_of_its_range_has_not_left_it(panda):
+    lower, upper = panda.limits.lower, panda.limits.upper
+    q = np.stack([lower, upper, 0.5 * (lower + upper)])
+    assert not watch.beyond_range(panda, q).any()
+    for k in range(panda.dof):
+        for end, way in ((lower, -1e-3), (upper, 1e-3)):
+            beyond = q.copy()
+            beyond[2, k] = end[k] + way
+            assert np.flatnonzero(watch.beyond_range(panda, beyond)).tolist() == [k]
+
+
 def test_every_robot_and_joint_of_a_batch_is_looked_at(arm):
     robot = limited(arm, -1.0, 1.0)
     t, q = np.arange(5.0), np.zeros((300, 5, 2))

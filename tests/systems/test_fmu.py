@@ -12,6 +12,7 @@ from linkwise.control import named
 from linkwise.embedded import Options
 from linkwise.simulate import simulate
 from linkwise.systems import VERSIONS, Fmu, SystemExportError, fmu
+from linkwise.systems.variables import scalars
 
 fmpy = pytest.importorskip("fmpy")
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
@@ -231,6 +232,15 @@ def test_without_a_compiler_there_are_sources_alone(monkeypatch):
     made = Fmu(lw.load("two_link"), "computed_torque")
     assert made.binary is None
     assert "two_link_computed_torque_computed_torque.c" in made.files["modelDescription.xml"]
+
+
+def test_numbers_of_an_argument_are_named_by_joint_or_counted_from_one():
+    robot = lw.load("two_link")
+    assert [name for name, *_ in scalars(robot, "q", 2)] == [f"q.{joint}" for joint in robot.joint_names]
+    assert [name for name, *_ in scalars(robot, "payload", 10)] == [f"payload[{k}]" for k in range(1, 11)]
+    units = [unit for _, unit, _ in scalars(robot, "payload", 10)]
+    assert units == ["kg"] + ["kg.m"] * 3 + ["kg.m2"] * 6
+    assert [name for name, *_ in scalars(robot, "time", 1)] == ["time"]
 
 
 def test_names_that_fmi_does_not_allow_stay_different():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from linkwise.arguments.flags import flag
-from linkwise.compiler.emit import clike
+from linkwise.compiler.emit import c_lanes, clike
 from linkwise.compiler.emit.clike import Dialect, Printer
 from linkwise.compiler.ir import program as programs
 from linkwise.compiler.ir import sweeps
@@ -185,6 +185,7 @@ def source(
     fma: bool = True,
     constant_time: bool = False,
     package: Package | None = None,
+    lanes: int = 1,
 ) -> str:
     """The program as the text of a C file.
 
@@ -192,20 +193,24 @@ def source(
     standard input and prints the outputs with all digits. ``fma=False`` gives a variant without fused
     multiply-adds for processors that have none; its results differ in the last bits. ``constant_time=True``
     writes selects as operations on bits, so that compilers make no branches of them, and refuses loops whose
-    number of rounds depends on data. ``package`` makes it one file of a package.
+    number of rounds depends on data. ``package`` makes it one file of a package. ``lanes``, a power of two, writes a
+    function for that many states at once, which computes the same bits with vectors (GCC, Clang).
     """
     header, main, fma = flag("header", header), flag("main", main), flag("fma", fma)
+    if lanes != 1 and (constant_time or package):
+        raise ValueError("lanes: not with constant_time, and not in packages")
     function = CFunction(
         program if fma else unfused(program),
         clike.function_name(function_name, program.name, _RESERVED),
         description,
         constant_time=flag("constant_time", constant_time),
         package=package,
+        lanes=lanes,
     )
     if header:
         return function.header()
     name, text = function.name, function.text()
-    helpers = [helper for helper in _HELPERS if f"{name}_{helper}(" in text]
+    helpers = [helper for helper in _HELPERS if f"{name}_{helper}(" in text and lanes == 1]
     if constant_time and {"pick", "select"} & set(helpers):
         helpers.insert(0, "hidden")
     own = "".join(f'#include "{name}"\n' for name in (package.headers if package else ()))
@@ -213,7 +218,10 @@ def source(
     parts = [function.comment(), _CONTRACTION]
     if constant_time:
         parts.append(_NO_BRANCHES + (_hardware_fma(function.real, package is not None) if fma else ""))
-    parts.append(own + _includes(text, helpers, main))
+    if lanes != 1:
+        parts += [_includes("bool ", ["bit"], main), c_lanes.helpers(name, program.dtype, lanes)]
+    else:
+        parts.append(own + _includes(text, helpers, main))
     parts += [
         _HELPERS[helper].format(
             name=name,
@@ -268,9 +276,16 @@ def _hardware_fma(real: str, packaged: bool) -> str:
     )
 
 
+_REAL = {"float64": "double", "float32": "float"}
+
+
+def _reserved(name: str) -> frozenset[str]:
+    return frozenset({*_RESERVED, name, *(f"{name}_{helper}" for helper in _HELPERS)})
+
+
 def _dialect(dtype: str, name: str, constant_time: bool, package: Package | None) -> Dialect:
     suffix = "" if dtype == "float64" else "f"
-    real = "double" if dtype == "float64" else "float"
+    real = _REAL[dtype]
     dialect = Dialect(
         real=real,
         negated_fma=f"-{name}_rounded({{0}})",
@@ -278,7 +293,7 @@ def _dialect(dtype: str, name: str, constant_time: bool, package: Package | None
         suffix=suffix,
         infinity=f"({real})INFINITY",
         nan=f"({real})NAN",
-        reserved=frozenset({*_RESERVED, name, *(f"{name}_{helper}" for helper in _HELPERS)}),
+        reserved=_reserved(name),
     )
     multiply_add = package.fma[bool(suffix)] if package else f"fma{suffix}"
     if constant_time:
@@ -313,11 +328,12 @@ class Argument:
     name: str
     array: Array
     shape: str  # for people
+    lanes: int = 1
 
     @property
     def size(self) -> int | None:
         """Number of scalars; None where it depends on the call."""
-        return None if isinstance(self.array.rows, str) else self.array.rows * self.array.columns
+        return None if isinstance(self.array.rows, str) else self.array.rows * self.array.columns * self.lanes
 
     @property
     def role(self) -> str:
@@ -344,21 +360,26 @@ class CFunction:
         *,
         constant_time: bool = False,
         package: Package | None = None,
+        lanes: int = 1,
     ):
-        self.program, self.name, self.description = program, name, description
+        self.program, self.name, self.description, self.lanes = program, name, description, lanes
         self.nest = nest(program)
         if constant_time:
             _refuse_loops_over_data(self.nest, name)
-        self.printer = Printer(self.nest, _dialect(self.nest.dtype, name, constant_time, package))
+        if lanes != 1:
+            self.printer: Printer = c_lanes.LanePrinter(self.nest, name, lanes, _reserved(name))
+        else:
+            self.printer = Printer(self.nest, _dialect(self.nest.dtype, name, constant_time, package))
         self.printer.skips = not constant_time
-        self.real = self.printer.dialect.real
+        self.real = _REAL[self.nest.dtype]
         shapes = _shapes(program)
         self.status = self._status()
         self.arguments = [
             Argument(
                 self.printer.spelled.get(array.name, array.name),
                 array,
-                shapes[array.kind == "output"][array.title],
+                shapes[array.kind == "output"][array.title] + (f" x {lanes}" if lanes > 1 else ""),
+                lanes,
             )
             for array in self.nest.arrays
             if array.kind != "constant" and (array.kind != "scratch" or array.columns)
@@ -367,6 +388,8 @@ class CFunction:
 
     def _status(self) -> str | None:
         """How the array with the status is spelled; None: the function returns nothing."""
+        if self.lanes != 1:  # every state has its own
+            return None
         found = [
             a
             for a in self.nest.arrays
@@ -424,6 +447,8 @@ class CFunction:
                 "",
             ]
         lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
+        if self.lanes != 1:
+            lines += [f"(each number of all {self.lanes} states, then the next number)"]
         lines += [f"  {a.name:<12} {a.role}  {a.shape}" for a in arguments]
         lines += [
             f"  {number:<12} in   {NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers

@@ -400,7 +400,7 @@ class Printer:
                 self._line(f"const {kind} {self.value(item)} = {self._expression(item)};")
             self._store(item)
             if item is leave_after:
-                self._line(f"if (!{self.value(item)}) break;")
+                self._line(self.left_where_not(self.value(item)))
 
     def _store(self, node: Node) -> None:
         if node in self._stores:
@@ -431,7 +431,7 @@ class Printer:
         if loop.active in region.body:
             self._body(region.body, leave_after=loop.active)
         else:
-            self._line(f"if (!{self.value(loop.active)}) break;")
+            self._line(self.left_where_not(self.value(loop.active)))
             self._body(region.body)
         moves = [(phi, new) for phi, new in zip(loop.phi, loop.following, strict=True) if new is not phi]
         # All carried values change at once: one that becomes another's old value is set aside first.
@@ -443,6 +443,10 @@ class Printer:
         for k, (phi, new) in enumerate(moves):
             self._line(f"{self.value(phi)} = {aside.get(k) or self.value(new)};")
         self._close()
+
+    def left_where_not(self, condition: str) -> str:
+        """The statement that ends a loop whose condition does not hold."""
+        return f"if (!{condition}) break;"
 
     def _bits_used_in_selects_only(self) -> set[Node]:
         if "pick" not in self.dialect.operations:

@@ -47,7 +47,7 @@ def braking(task: Task) -> Braking:
     )
     excess = where(above, v - task.highest_velocity, task.lowest_velocity - v)
     size = abs(a)
-    turn = (size - sqrt(maximum(size * size - 2.0 * task.jerk * excess, 0.0))) / task.jerk
+    turn = (size - sqrt(maximum(size * size - 2.0 * task.jerk * excess, 0.0))) * task.reciprocals[0]
     third = where(above | below, turn, 0.0)
     back = where(above, task.jerk, where(below, -task.jerk, 0.0))
     distance, v, a = advanced(distance, v, a, back, third)
@@ -65,8 +65,8 @@ def advanced(p: Scalar, v: Scalar, a: Scalar, jerk: Scalar, time: Scalar) -> tup
 
 def _beyond(task: Task) -> tuple[Condition, Condition]:
     """Whether the acceleration is too high, and whether the velocity is or will be."""
-    v, a, jerk, top = task.v0, task.a0, task.jerk, task.highest_velocity
-    turn = 0.5 * a * a / jerk
+    v, a, top = task.v0, task.a0, task.highest_velocity
+    turn = 0.5 * a * a * task.reciprocals[0]
     slack = SLACK * (abs(v) + turn + abs(top))
     is_above = (v > top + slack) & (v - turn > task.lowest_velocity)
     will_be = (a > 0.0) & (v + turn > top + slack)
@@ -77,6 +77,7 @@ def _beyond(task: Task) -> tuple[Condition, Condition]:
 def _upper(task: Task) -> tuple[Scalar, Scalar]:
     """Durations of both phases of a joint that is beyond its upper limits, with jerk −J."""
     v, a, jerk = task.v0, task.a0, task.jerk
+    per_jerk, per_highest, per_lowest = task.reciprocals
     highest, lowest, top, bottom = (
         task.highest_acceleration,
         task.lowest_acceleration,
@@ -84,16 +85,18 @@ def _upper(task: Task) -> tuple[Scalar, Scalar]:
         task.lowest_velocity,
     )
     # the velocity: lower the acceleration until v is at its limit, at most until it would pass the other one
-    to_top = (a + sqrt(maximum(a * a + 2.0 * jerk * (v - top), 0.0))) / jerk
-    to_bottom = (a + sqrt(maximum(0.5 * a * a + jerk * (v - bottom), 0.0))) / jerk
-    to_lowest = (a - lowest) / jerk
+    to_top = (a + sqrt(maximum(a * a + 2.0 * jerk * (v - top), 0.0))) * per_jerk
+    to_bottom = (a + sqrt(maximum(0.5 * a * a + jerk * (v - bottom), 0.0))) * per_jerk
+    to_lowest = (
+        a - lowest
+    ) / jerk  # divided: a rounding of this time is one of the acceleration that is held next
     ramp = minimum(minimum(to_top, to_bottom), to_lowest)
     _, there, _ = advanced(0.0, v, a, -jerk, to_lowest)
-    hold = minimum((there - top) / -lowest, (there - bottom) / -lowest + 0.5 * lowest / jerk)
+    hold = minimum((top - there) * per_lowest, (bottom - there) * per_lowest + 0.5 * lowest * per_jerk)
     hold = where(to_lowest <= ramp, hold, 0.0)
     # the acceleration: lower it to its limit, and hold it there while the velocity is too low
     to_highest = (a - highest) / jerk
     _, then, _ = advanced(0.0, v, a, -jerk, to_highest)
-    wait = minimum((bottom - then) / highest, (top - then) / highest - 0.5 * highest / jerk)
-    only = (a > highest) & (v + 0.5 * a * a / jerk <= top)
+    wait = minimum((bottom - then) * per_highest, (top - then) * per_highest - 0.5 * highest * per_jerk)
+    only = (a > highest) & (v + 0.5 * a * a * per_jerk <= top)
     return where(only, to_highest, ramp), where(only, wait, hold)

@@ -97,7 +97,7 @@ class _Joint:
 def _is_valid(task: Task) -> Condition:
     """Whether the limits are limits, and the target can be reached without passing one."""
     vf, af = task.vf, task.af
-    turn = 0.5 * af * af / task.jerk
+    turn = 0.5 * af * af * task.reciprocals[0]
     slack = 1e-12 * (abs(vf) + turn)
     highest = where(af < 0.0, vf + turn, vf)
     lowest = where(af > 0.0, vf - turn, vf)
