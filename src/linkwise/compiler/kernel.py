@@ -284,7 +284,7 @@ class Kernel(Portable):
             self._plan = dispatch.KernelPlan(self)
             self._connection = dispatch.Connection(self, self._plan, None, Kernel.__call__)
         if self._plan is not None:
-            self._plan.learn()
+            self._plan.learn(self.known_native)
         return self._plan
 
     def native(self, dtype: str, width: int) -> Native:

@@ -175,7 +175,9 @@ class NativeProgram:
         from linkwise.compiler.emit import blocks
         from linkwise.compiler.shapes import nest
 
-        return blocks.module(nest(self.program), width)
+        program = self.program
+        with _without_collecting():
+            return blocks.module(nest(program), width)
 
     def stored(self, width: int) -> bytes:
         """What the cache holds for this width: found there, or compiled and stored there."""

@@ -107,7 +107,6 @@ class KernelPlan:
     """The plan of one kernel, which grows with the machine code that is made of it."""
 
     def __init__(self, kernel: Any):
-        self._known_form: Callable[[str, int], Native | None] = kernel.known_native
         self._rows = kernel.row_size
         self.inputs = len(kernel.inputs)
         self._codes: list[Code] = []  # must live as long as the plan
@@ -129,13 +128,16 @@ class KernelPlan:
         )
         self.address = ctypes.addressof(self._words)
 
-    def learn(self) -> None:
-        """Add the machine code that has been compiled since."""
+    def learn(self, known_form: Callable[[str, int], Native | None]) -> None:
+        """Add the machine code that has been compiled since; ``known_form`` is the kernel's ``known_native``.
+
+        The plan does not refer to the kernel, which refers to the plan: both are freed without looking for garbage.
+        """
         for k, (dtype, width) in enumerate(FORMS):
             run = Plan.run // 8 + k
             if self._words[run]:
                 continue
-            native = self._known_form(dtype, width or host.lanes(dtype))
+            native = known_form(dtype, width or host.lanes(dtype))
             if native is None:
                 continue
             self._codes.append(native.code)
