@@ -39,11 +39,6 @@ PERIOD, FINER = 4e-3, 8
 LEFT, FAST, BEYOND = 0.05, 1.05, 0.01
 HELD = 0.7  # of the torque limits: what it takes to hold the arm at the start and at the target
 FREQUENCY = 10.0  # [rad/s], that of Predictive
-MORE = {
-    "m_panda": "mjcf/franka_emika_panda/panda_nohand.xml",
-    "m_vx300s": "mjcf/trossen_vx300s/vx300s.xml",
-    "m_low_cost": "mjcf/low_cost_robot_arm/low_cost_robot_arm.xml",
-}
 
 
 @dataclass
@@ -151,7 +146,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    arms.FILES.update(MORE)
+    arms.FILES.update(arms.FURTHER)
     names = arms.names(options.robots)
     print("robot            left   comp. torque  speed  beyond   torque  ms     status")
     worst, wrong = ("", 0.0), []

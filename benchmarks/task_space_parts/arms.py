@@ -28,6 +28,19 @@ FILES = {
     "m_ur5e": f"{MENAGERIE}/universal_robots_ur5e/ur5e.xml",
 }
 """Files of robots that are not bundled."""
+FURTHER = {
+    "m_panda": f"{MENAGERIE}/franka_emika_panda/panda_nohand.xml",
+    "m_vx300s": f"{MENAGERIE}/trossen_vx300s/vx300s.xml",
+    "m_low_cost": f"{MENAGERIE}/low_cost_robot_arm/low_cost_robot_arm.xml",
+}
+"""Further ones, for step responses."""
+LAWS = {
+    **FURTHER,
+    "m_z1_gripper": f"{MENAGERIE}/unitree_z1/z1_gripper.xml",
+    "walkman_arm": "urdf/FloBaRoID/walkman_left_arm.urdf",
+    "erd_baxter": f"{EXAMPLES}/baxter.urdf",
+}
+"""Further ones, for laws."""
 RANDOM = ("random:1:4", "random:2:6", "random:3:7", "random:4:8")
 GRIPPERS = ("finger", "gripper", "jaw")
 
@@ -40,11 +53,12 @@ def names(chosen: str | None = None) -> list[str]:
 
 def for_laws(chosen: str | None = None) -> list[str]:
     """The same for benchmarks of laws with a tool: random arms as well, and no arm that is two_link again."""
+    FILES.update(LAWS)
     return chosen.split(",") if chosen else [*(name for name in names() if name != TWO_DOFS), *RANDOM]
 
 
 def load(name: str) -> lw.Robot:
-    """An arm by its name, with the fingers of grippers locked."""
+    """An arm by its name or file, with the fingers of grippers locked."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if name.startswith("random:"):
@@ -66,11 +80,14 @@ def tool(robot: lw.Robot) -> str:
 
 def regular_position(robot: lw.Robot, frame: str, seed: int = 0) -> np.ndarray:
     """Of 200 random positions within the limits the one where the Jacobian is furthest from losing a direction."""
-    rng = np.random.default_rng(seed)
-    limits = [joint.limits for joint in robot.moving_joints]
-    lower = np.array([max(each.lower, -2.0) for each in limits])
-    upper = np.array([min(each.upper, 2.0) for each in limits])
-    q = 0.5 * (lower + upper) + 0.35 * (upper - lower) * rng.uniform(-1, 1, (200, robot.dof))
+    q = random_positions(robot, 200, seed)
     J = robot.jacobian(q, frame=frame)
     rank = min(6, np.linalg.matrix_rank(J[0]))
     return q[np.argmax(np.linalg.svd(J, compute_uv=False)[:, rank - 1])]
+
+
+def random_positions(robot: lw.Robot, count: int, seed: int = 0) -> np.ndarray:
+    """Within the limits, not near them, shape (count, n)."""
+    lower, upper = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
+    turns = np.random.default_rng(seed).uniform(-1, 1, (count, robot.dof))
+    return 0.5 * (lower + upper) + 0.35 * (upper - lower) * turns

@@ -34,7 +34,7 @@ def reference():
 @pytest.fixture(scope="module")
 def controller(arm):
     """A loose one, whose model is the robot as given: the real one is behind its reference."""
-    return GravityPD(arm, GravityPD.gains_for(arm, 25.0), torque_limits=False)
+    return GravityPD(arm, GravityPD.gains_for(arm, 25.0, q=arm.neutral), torque_limits=False)
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,9 @@ def commanded(
 
 def bounded(torque: Scalar, limit: Scalar) -> Scalar:
     """A torque within ± its limit [N·m or N], which may be infinite; NaN stays NaN."""
-    if isinstance(limit, float):
-        return torque if np.isinf(limit) else clipped(torque, -float(limit), float(limit))
-    return clipped(torque, -limit, limit)
+    if isinstance(limit, float) and np.isinf(limit):
+        return torque
+    # one after the other: C compilers make a maximum and a minimum of it
+    value: Any = torque
+    value = where(value < -limit, -limit, value)
+    return where(value > limit, limit, value)

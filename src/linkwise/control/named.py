@@ -19,6 +19,7 @@ from linkwise.control.task_space import (
     HybridForceMotion,
     OperationalSpace,
 )
+from linkwise.control.task_space.law import FREQUENCY
 from linkwise.control.whole_body.tracking import WholeBodyTracking
 from linkwise.core.upper import upper
 from linkwise.errors import UnknownNameError, suggest
@@ -60,17 +61,17 @@ def named(
         robot: the model that the controller uses.
         gains: its gains in its own units: accelerations per error for laws by inverse dynamics, torques per error for
             ``gravity_pd``.
-        frequency: instead of gains, a natural frequency [rad/s] that means the same for every law: errors of an exact
-            model decay like ë + 2ζω ė + ω² e = 0 (with integral action, a third pole at −ω; for ``gravity_pd``, a
-            decoupled arm with the usual inertias, see ``GravityPD.gains_for``; for ``cartesian_impedance`` and the
-            virtual body of ``cartesian_admittance``, a tool with its usual inertia).
+        frequency: instead of gains, a natural frequency [rad/s] that means the same for every law, 10 rad/s where
+            neither is given: errors of an exact model decay like ë + 2ζω ė + ω² e = 0 (with integral action, a third
+            pole at −ω; for ``gravity_pd``, a decoupled arm with the inertias of ``GravityPD.gains_for``; for
+            ``cartesian_impedance`` and the virtual body of ``cartesian_admittance``, a tool with its usual inertia).
         damping: ζ, with ``frequency``.
         torque_limits: [N·m or N], one number or (n,); None: the robot's effort limits, False: none.
         options: further arguments of the law, such as ``gravity="online"`` of ``feed_forward``.
 
     Raises:
         UnknownNameError: there is no such controller.
-        ValueError: gains where the law has none, none where it needs them, or both gains and a frequency.
+        ValueError: gains where the law has none, or both gains and a frequency.
     """
     if name in CALLED and gains is None:
         if np.any(np.asarray(damping, dtype=float) != 1.0):
@@ -89,7 +90,6 @@ def named(
         if gains is not None or frequency is not None:
             raise ValueError(f"{name}: it has no feedback, so it takes no gains and no frequency")
         return law(robot, torque_limits=torque_limits, **options)
-    if gains is None and frequency is None:
-        raise ValueError(f"{name}: it needs gains or a frequency")
-    found = law.gains_for(robot, frequency, damping) if gains is None else gains
-    return law.from_gains(robot, found, torque_limits=torque_limits, **options)
+    if gains is None:
+        gains = law.gains_for(robot, FREQUENCY if frequency is None else frequency, damping)
+    return law.from_gains(robot, gains, torque_limits=torque_limits, **options)
