@@ -5,8 +5,8 @@
 Every state, target and limit is drawn at random; states may be beyond the limits (the joints brake first). A third of
 the targets has a velocity and an acceleration. "Equal": durations differ by at most 1e-9 of the larger one. Limits
 are checked at 100 times of every move after braking. Times in C are processor time of the generated functions, compiled
-by gcc -O2 -march=native, called for one joint after the other, and with eight joints as lanes of a vector (source("c",
-lanes=8)); those of Ruckig are what it measures inside its call.
+by gcc -O2 -march=native, called for one joint after the other, and with joints as lanes of vectors (source("c",
+lanes=8), or 4 without AVX-512); those of Ruckig are what it measures inside its call.
 Without Ruckig (pip install ruckig) its columns are empty.
 """
 
@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,15 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 """
-_LANES = 8
+
+
+@cache
+def lanes() -> int:
+    """Doubles in a register of this processor."""
+    macros = subprocess.run(
+        ["gcc", "-march=native", "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True
+    )
+    return 8 if "__AVX512F__" in macros.stdout else 4
 
 
 def time_in_c(given: dict[str, np.ndarray], repeats: int = 5) -> float:
@@ -170,15 +179,18 @@ int main(void)
 
 def time_in_lanes(given: dict[str, np.ndarray], repeats: int = 5) -> tuple[float, float]:
     """Times of durations and plan, and of a plan alone, with joints as lanes [s]; NaN without gcc."""
+    if shutil.which("gcc") is None:
+        return float("nan"), float("nan")
+    width = lanes()
     count, joints = given["q"].shape
-    count, groups = min(count, 2000), -(-joints // _LANES)
+    count, groups = min(count, 2000), -(-joints // width)
     values = np.stack([a[:count] for a in given.values()], axis=1)  # (count, 11, joints)
-    values = np.pad(values, ((0, 0), (0, 0), (0, groups * _LANES - joints)), mode="edge")
-    values = values.reshape(count, len(NAMES), groups, _LANES).swapaxes(1, 2)
+    values = np.pad(values, ((0, 0), (0, 0), (0, groups * width - joints)), mode="edge")
+    values = values.reshape(count, len(NAMES), groups, width).swapaxes(1, 2)
     arguments = ", ".join(f"data[k][group][{k}]" for k in range(len(NAMES)))
     plan = f"online_plan({arguments}, all, durations, jerks, weight, fault);"
     main = f"""
-static double data[{count}][{groups}][{len(NAMES)}][{_LANES}];
+static double data[{count}][{groups}][{len(NAMES)}][{width}];
 static double slowest[{count}];
 int main(void)
 {{
@@ -194,14 +206,14 @@ int main(void)
                 last = T;
                 again = 0;
                 for (int group = 0; group < {groups}; ++group) {{
-                    for (int lane = 0; lane < {_LANES}; ++lane) all[lane] = T;
+                    for (int lane = 0; lane < {width}; ++lane) all[lane] = T;
                     online_earliest({arguments}, all, new);
-                    for (int lane = 0; lane < {_LANES}; ++lane) T = new[lane] > T ? new[lane] : T;
+                    for (int lane = 0; lane < {width}; ++lane) T = new[lane] > T ? new[lane] : T;
                 }}
-                for (int lane = 0; lane < {_LANES}; ++lane) all[lane] = T;
+                for (int lane = 0; lane < {width}; ++lane) all[lane] = T;
                 for (int group = 0; group < {groups}; ++group) {{
                     {plan}
-                    for (int lane = 0; lane < {_LANES}; ++lane) again |= fault[lane] > 0.0;
+                    for (int lane = 0; lane < {width}; ++lane) again |= fault[lane] > 0.0;
                     sum += weight[0];
                 }}
             }} while (again && T > last);
@@ -211,7 +223,7 @@ int main(void)
         if (t < best) best = t;
         begin = seconds();
         for (int k = 0; k < {count}; ++k) {{
-            for (int lane = 0; lane < {_LANES}; ++lane) all[lane] = slowest[k];
+            for (int lane = 0; lane < {width}; ++lane) all[lane] = slowest[k];
             for (int group = 0; group < {groups}; ++group) {{
                 {plan}
                 sum += weight[0];
@@ -224,7 +236,7 @@ int main(void)
     return 0;
 }}
 """
-    both, again, *_ = _run_c(main, values, {"lanes": _LANES})
+    both, again, *_ = _run_c(main, values, {"lanes": width})
     return both, again
 
 

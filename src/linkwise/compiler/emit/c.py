@@ -194,7 +194,8 @@ def source(
     multiply-adds for processors that have none; its results differ in the last bits. ``constant_time=True``
     writes selects as operations on bits, so that compilers make no branches of them, and refuses loops whose
     number of rounds depends on data. ``package`` makes it one file of a package. ``lanes``, a power of two, writes a
-    function for that many states at once, which computes the same bits with vectors (GCC, Clang).
+    function for that many states at once, which computes the same bits with vectors (GCC, Clang); it is quick where a
+    register has room for them, 64 bytes with AVX-512, 32 with AVX2.
     """
     header, main, fma = flag("header", header), flag("main", main), flag("fma", fma)
     if lanes != 1 and (constant_time or package):
@@ -449,6 +450,7 @@ class CFunction:
         lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
         if self.lanes != 1:
             lines += [f"(each number of all {self.lanes} states, then the next number)"]
+            lines += [f"Quick where registers have {self.lanes} numbers; else choose fewer lanes."]
         lines += [f"  {a.name:<12} {a.role}  {a.shape}" for a in arguments]
         lines += [
             f"  {number:<12} in   {NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers
