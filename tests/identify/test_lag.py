@@ -5,7 +5,7 @@ import pytest
 from known_arm import motion
 
 from linkwise.identify import IdentificationWarning, Lag, Log, condition, estimate_lag, identify
-from linkwise.identify.estimation.lag import as_given, lags_of_joints, shifted
+from linkwise.identify.estimation.lag import _spread, as_given, lags_of_joints, shifted
 from linkwise.identify.estimation.regression import Observer
 from linkwise.motion import FourierSeries
 from linkwise.robot.directions import torques_along
@@ -113,3 +113,10 @@ def test_torques_that_this_robot_does_not_cause_have_no_lag(arm):
 def test_lags_that_cannot_be_meant(wrong):
     with pytest.raises(ValueError, match=r"lag: expected at most 1 s"):
         as_given(wrong)
+
+
+def test_the_variance_of_a_sum_is_that_of_its_scores():
+    """Of independent scores whose mean is taken away, as at the best lag: n times their variance, without a bias."""
+    for count in (2, 3, 7):
+        scores = np.random.default_rng(count).normal(size=count)
+        assert _spread(scores - scores.mean()) == pytest.approx(count * np.var(scores, ddof=1))

@@ -299,6 +299,17 @@ def test_forward_is_where_the_robot_heads(gait):
             assert np.allclose(foot.target, before.target @ R.T + place, atol=1e-12)
 
 
+def test_spans_of_a_schedule_end_before_their_last_number():
+    contacts = optimal.ContactSchedule(["a", "b", "c"], {"a": [(0, 3), (5, 7)], "c": [(2, 8)]})
+    table = contacts.table(8)
+    assert [np.flatnonzero(column).tolist() for column in table[:8].T] == [
+        [0, 1, 2, 5, 6],
+        [],
+        [2, 3, 4, 5, 6, 7],
+    ]
+    assert np.array_equal(table[8], table[7])
+
+
 @pytest.mark.parametrize("gait", ["walk", "trot", "pace", "bound"])
 def test_feet_stand_below_their_hips_in_the_middle_of_a_stance(gait):
     robot, step = lw.quadruped(), 0.01

@@ -191,6 +191,26 @@ def test_costs_are_their_formulas():
                 assert np.isclose(float(problem.terminal_cost(given[0], given[2])), 0.5 * twice), cost
 
 
+def test_a_stage_that_begins_no_phase_takes_the_duration_of_the_one_before():
+    """Semi-implicit steps of a floating robot and of an arm, by forward dynamics."""
+    rng = np.random.default_rng(2)
+    for robot in (lw.load("two_link"), floating_arm()):
+        timings = optimal.Timings(0.01, 0.5, phases=[0, 3])
+        problem = optimal.Problem(robot, horizon=6, costs=[optimal.Effort(1.0)], timings=timings)
+        d, q, qd = problem.dynamics, robot.random(rng), rng.normal(size=robot.dof)
+        before, chosen, u = 0.02, 0.05, rng.normal(size=problem.nu)
+        u[-1] = chosen
+        x = problem.state(q, qd)
+        x[-1] = before
+        for stage in range(6):
+            h = chosen if stage in (0, 3) else before
+            tau = np.zeros(robot.dof)
+            tau[list(d.driven)] = u[:-1]
+            after = qd + h * robot.forward_dynamics(q, qd, tau)
+            found = np.array(problem.next_state(x.tolist(), u.tolist(), problem.p[stage].tolist()), float)
+            assert np.allclose(found, [*robot.integrate(q, h * after), *after, h], atol=1e-9), stage
+
+
 def test_limits_are_their_formulas():
     """Must not be positive: positions, speeds, a box for the tip, a sphere that spheres of links must not enter."""
     rng = np.random.default_rng(8)

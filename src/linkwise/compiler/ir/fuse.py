@@ -57,13 +57,13 @@ def _absorbed(sums: Sums) -> set[int]:
     as_term: Counter[int] = Counter()  # how often a product is a term of a sum in its own loop
     for index, own in terms.items():
         loop = sums.loop[index]
-        for _, a in own:
+        for a in own:
             if a.op == "mul" and sums.loop[a.index] == loop:
                 as_term[a.index] += 1
     absorbed = {index for index, count in as_term.items() if count == sums.uses[index]}
     for own in terms.values():
-        if all(a.index in absorbed for _, a in own):  # one has to start: the most used, then the oldest
-            start = min((a for _, a in own), key=lambda a: (-as_term[a.index], a.index))
+        if all(a.index in absorbed for a in own):  # one has to start: the most used, then the oldest
+            start = min(own, key=lambda a: (-as_term[a.index], a.index))
             absorbed.discard(start.index)
     return absorbed
 

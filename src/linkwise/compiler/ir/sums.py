@@ -54,18 +54,14 @@ class Sums:
                     if a.op in SUMS and uses[a.index] == 1 and loop[a.index] == loop[node.index]:
                         self.inner.add(a.index)
 
-    def terms(self) -> dict[int, list[tuple[int, Node]]]:
-        """Index of a whole sum -> its terms (sign, node)."""
-        found: dict[int, list[tuple[int, Node]]] = {}
+    def terms(self) -> dict[int, list[Node]]:
+        """Index of a whole sum -> its terms, whatever their signs are."""
+        found: dict[int, list[Node]] = {}
         for node in self.nodes:
             if node.op in SUMS:
-                own: list[tuple[int, Node]] = []
-                for place, a in enumerate(node.args):
-                    sign = _sign(node, place)
-                    if a.index in self.inner:
-                        own += [(sign * s, term) for s, term in found.pop(a.index)]
-                    else:
-                        own.append((sign, a))
+                own: list[Node] = []
+                for a in node.args:
+                    own += found.pop(a.index) if a.index in self.inner else [a]
                 found[node.index] = own
         return found
 

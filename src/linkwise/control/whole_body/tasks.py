@@ -149,7 +149,7 @@ class PoseTask(Task):
 
     Args:
         frame: a link or a named frame.
-        parts: "both", "turn" or "point" of the six rows.
+        parts: "both" or "turn" (the first three) of the six rows.
     """
 
     frame: str
