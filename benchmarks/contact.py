@@ -72,11 +72,11 @@ def measured(robot: lw.Robot, states, options: argparse.Namespace, their_time) -
     given = {"threads": 1, "out": robot.contact_step(q, qd, tau)}
     batch = best_time(lambda: robot.contact_step(q, qd, tau, **given), options.rounds, len(q))
     warm = best_time(lambda: started(q, qd, tau, impulse, **given), options.rounds, len(q))
-    one = [np.ascontiguousarray(part[0]) for part in states[:3]]
+    q_one, qd_one, tau_one = (np.ascontiguousarray(part[0]) for part in states[:3])
 
     def singly() -> None:
         for _ in range(200):
-            robot.contact_step(*one)
+            robot.contact_step(q_one, qd_one, tau_one)
 
     single = best_time(singly, options.rounds, 200)
     residual = robot.kernel("contact_residual", inputs="start_impulse")

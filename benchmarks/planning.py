@@ -142,6 +142,8 @@ def _validity(name: str, robot: lw.Robot, file: Path | None, options: argparse.N
 def _coal(file: Path | None, robot: lw.Robot, world: World, q: np.ndarray) -> str:
     if file is None:
         return "no meshes"
+    if not len(q):
+        return "not asked for"
     try:
         meshes = Meshes(file, robot, world)
     except ImportError:

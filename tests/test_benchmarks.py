@@ -103,6 +103,7 @@ SMOKE = {  # script -> command lines
     "guard_limits.py": ["--robots two_link --runs 3 --seconds 0.4"],
     "predictive_robots.py": ["--robots two_link --runs 2"],
     "predictive_steps.py": ["--robots two_link --starts 1"],
+    "result_memory.py": ["--function mass_matrix --states 3000 --rounds 2"],
     "run_time_gains.py": ["--robots two_link --repeats 2 --calls 100 --allowed 1000"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "

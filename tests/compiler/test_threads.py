@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 from sample_programs import loop, same_bits, samples, sweep
 
+import linkwise as lw
 from linkwise.compiler.emit import pool as pool_text
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import Native
 from linkwise.compiler.runtime import host, native_threads, python_threads, threads
+from linkwise.compiler.runtime.layout import SHORT_WORK
+from linkwise.scalar import while_loop
 
 
 @pytest.fixture(scope="module", params=("sweep", "loop"))
@@ -66,6 +69,27 @@ def test_no_more_threads_than_blocks_and_than_the_work_is_worth():
     native = Native(SimpleNamespace(size=1 << 20), 8, 1)  # type: ignore[arg-type]
     assert [native.useful_threads(count) for count in (1, 8, 128, 129, 8 * 80)] == [1, 1, 2, 2, 10]
     assert native.useful_threads(16, repeats=100) == 2
+
+
+def test_one_state_of_a_loop_that_most_states_leave_early_is_short_work():
+    """The interpreter then goes straight to its code (``Plan.quick``); a loop of unknown length is long work."""
+
+    def repeats(uneven):
+        smaller = 0.5 if uneven else 0.25  # other code: that of one state is the same for both in the cache
+
+        @lw.kernel(x=1)
+        def halved(x):
+            return while_loop(lambda v: v > 1.0, lambda v: (v * smaller,), (x[0],), uneven=uneven)
+
+        return halved.native("float64", 1).repeats
+
+    few, many = (
+        Native(SimpleNamespace(size=120_000), 1, repeats(uneven))  # type: ignore[arg-type]
+        for uneven in (True, False)
+    )
+    assert 1 < few.repeats < many.repeats
+    assert few.states_for_one_thread >> SHORT_WORK
+    assert not many.states_for_one_thread >> SHORT_WORK
 
 
 def test_threads_work_at_the_same_time():

@@ -271,6 +271,23 @@ def test_a_world_that_cannot_be_crossed(arm):
     assert found.rounds == 50
 
 
+def test_shortcuts_make_paths_shorter_and_keep_them_free(arm):
+    """After every pass over the corners; the ends stay where they are."""
+    _, robot = arm
+    search = Search(validity_of(robot), SHELVES)
+    points, shorter = free_positions(robot, SHELVES, 24, 8), 0
+    for seed, ends in enumerate(points.reshape(12, 2, robot.nq)):
+        found = [search.path(ends[0], ends[1:], seed=seed, rounds=4000, passes=k).path for k in (0, 1, 3)]
+        if found[0] is None:
+            continue
+        lengths = [np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in found]
+        assert all(search.is_free(path) for path in found)
+        assert all(np.allclose(path[[0, -1]], ends, atol=1e-6) for path in found)
+        assert lengths[0] * (1 + 1e-6) >= lengths[1] >= lengths[2] * (1 - 1e-6)
+        shorter += lengths[0] > 1.01 * lengths[2]
+    assert shorter > 2
+
+
 def test_a_constraint_is_kept_between_way_points():
     """A cup stays upright, on a plane or not, at many points of the motion; directions by poses of the robot."""
     solved = 0

@@ -133,7 +133,7 @@ class Kernel(Portable):
         given, batch, dtype = self._as_arrays(args)
         rows = [arrays.rows(a if arrays.is_same(a.dtype, dtype) else a.astype(dtype), batch) for a in given]
         if out is None:
-            results = written = [np.empty((*batch, *shape), dtype) for _, shape in self.outputs]
+            results = written = [dispatch.new_result((*batch, *shape), dtype) for _, shape in self.outputs]
         else:
             results = self._check_out(out, batch, dtype)
             written = self._written(results, [row.owner for row in rows])
@@ -173,7 +173,7 @@ class Kernel(Portable):
             return None
         shapes = [(count, *shape) for _, shape in self.outputs]
         if out is None:
-            results = [np.empty(shape, dtype) for shape in shapes]
+            results = [dispatch.new_result(shape, dtype) for shape in shapes]
         else:
             results = out if len(shapes) > 1 else (out,)
             if type(results) not in (tuple, list) or len(results) != len(shapes):
@@ -284,7 +284,7 @@ class Kernel(Portable):
             self._plan = dispatch.KernelPlan(self)
             self._connection = dispatch.Connection(self, self._plan, None, Kernel.__call__)
         if self._plan is not None:
-            self._plan.learn()
+            self._plan.learn(self.known_native)
         return self._plan
 
     def native(self, dtype: str, width: int) -> Native:

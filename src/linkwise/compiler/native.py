@@ -39,6 +39,7 @@ RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ct
 # seen to take up to half of that.
 WORTH_A_THREAD = 8 << 20
 _REPEATS = 32  # how often a loop is taken to run: that is not known before
+_FEW_REPEATS = 2  # the same for a loop that most states leave after few turns
 LARGE = 3000  # lines of LLVM text for one state; they take about a fifth of a second
 _COST_OF_WIDTH = 2  # how much longer a line takes for a batch
 
@@ -174,7 +175,9 @@ class NativeProgram:
         from linkwise.compiler.emit import blocks
         from linkwise.compiler.shapes import nest
 
-        return blocks.module(nest(self.program), width)
+        program = self.program
+        with _without_collecting():
+            return blocks.module(nest(program), width)
 
     def stored(self, width: int) -> bytes:
         """What the cache holds for this width: found there, or compiled and stored there."""
@@ -243,4 +246,5 @@ def _repeats(program: AnyProgram) -> int:
 
     if not isinstance(program, Program):
         return _REPEATS
-    return _REPEATS if any(isinstance(item, LoopRegion) for item in program.body) else 1
+    loops = [item.loop for item in program.body if isinstance(item, LoopRegion)]
+    return max((_FEW_REPEATS if loop.uneven else _REPEATS for loop in loops), default=1)

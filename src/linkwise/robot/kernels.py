@@ -36,6 +36,7 @@ from linkwise.language import Elements
 from linkwise.model.constraints import TARGETS, target_values
 
 if TYPE_CHECKING:
+    from linkwise.compiler.ir.graph import Node
     from linkwise.compiler.ir.program import Program, Recorded
     from linkwise.compiler.parametric import ParametricKernel
     from linkwise.model import Model
@@ -492,10 +493,16 @@ def cheapest_recorded(choices: Iterable[T], recorded: Callable[[T], Recorded]) -
     """The choice whose program needs the fewest operations, with what was recorded for it."""
     from linkwise.compiler.ir.operations import total
 
-    def cost(pair: tuple[T, Recorded]) -> int:
-        return total([node for _, nodes in pair[1].values() for node in nodes])
+    def values(pair: tuple[T, Recorded]) -> list[Node]:
+        return [node for _, nodes in pair[1].values() for node in nodes]
 
-    return min(((choice, recorded(choice)) for choice in choices), key=cost)
+    pairs = [(choice, recorded(choice)) for choice in choices]
+    best = min(pairs, key=lambda pair: total(values(pair))) if len(pairs) > 1 else pairs[0]
+    for pair in pairs:
+        if pair is not best:
+            for node in values(pair)[:1]:
+                node.graph.finish()
+    return best
 
 
 def _flat(nested: Any) -> list[Any]:

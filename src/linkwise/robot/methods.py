@@ -13,6 +13,7 @@ import ctypes
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from sys import modules
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -119,7 +120,9 @@ class Method:
     def __get__(self, robot: Any, owner: type | None = None) -> Any:
         if robot is None:
             return self
-        return functools.partial(self, robot) if targets.is_compiling() else MethodType(self, robot)
+        if "torch" in modules and targets.is_compiling():  # the first test alone is a call less
+            return functools.partial(self, robot)
+        return MethodType(self, robot)
 
     def __call__(self, robot: Robot, /, *args: Any, **options: Any) -> Any:
         if targets.is_compiling():

@@ -350,7 +350,7 @@ class Printer:
             place = self._step.reads[node.value]
             return self._held.get(place) or self.place(place)
         if node.op in ("phi", "result"):
-            loop, k = node.value
+            loop, k = node.value[:2]
             return f"p{loop}_{k}"
         if node.op == "neg":
             spelling = self.dialect.negated_fma if node.args[0].op == "fma" else "-{0}"

@@ -293,13 +293,6 @@ define internal float @part_of(i64 %seed, i64 %counter) {
   ret float %part
 }
 
-define internal i64 @random_below(i64 %seed, i64 %counter, i64 %count) {
-  %bits = call i64 @mixed(i64 %seed, i64 %counter)
-  %high = lshr i64 %bits, 33
-  %number = urem i64 %high, %count
-  ret i64 %number
-}
-
 define internal i64 @draw(i64 %seed, i64 %counter, i64 %n, i64 %lower.a, i64 %extent.a, i64 %to.a) {
 entry:
   %lower = inttoptr i64 %lower.a to ptr
@@ -326,27 +319,14 @@ done:
   ret i64 0
 }
 
-define internal i64 @between(i64 %a.a, i64 %b.a, i64 %n, i64 %seed, i64 %counter, i64 %to.a) {
+define internal i64 @between(i64 %a.a, i64 %b.a, i64 %n, i64 %sixteenths, i64 %to.a) {
   %a = inttoptr i64 %a.a to ptr
   %b = inttoptr i64 %b.a to ptr
   %to = inttoptr i64 %to.a to ptr
-  %part = call float @part_of(i64 %seed, i64 %counter)
+  %real = uitofp i64 %sixteenths to float
+  %part = fmul float %real, 0.0625
   call void @mix(ptr %a, ptr %b, i64 %n, float %part, ptr %to)
   ret i64 0
-}
-
-define internal i64 @is_shorter(i64 %a.a, i64 %b.a, i64 %c.a, i64 %d.a, i64 %n) {
-  %a = inttoptr i64 %a.a to ptr
-  %b = inttoptr i64 %b.a to ptr
-  %c = inttoptr i64 %c.a to ptr
-  %d = inttoptr i64 %d.a to ptr
-  %direct = call float @distance(ptr %a, ptr %d, i64 %n)
-  %first = call float @distance(ptr %a, ptr %b, i64 %n)
-  %last = call float @distance(ptr %c, ptr %d, i64 %n)
-  %sum = fadd float %first, %last
-  %less = fcmp olt float %direct, %sum
-  %found = zext i1 %less to i64
-  ret i64 %found
 }
 
 define internal i64 @copy_row(i64 %to.a, i64 %from.a, i64 %n) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwise.compiler.entry.memory import new_result
 from linkwise.compiler.entry.operations import call, is_nan_double, is_nan_float, load, load_int, stack, store
 from linkwise.compiler.runtime.layout import (
     AXES,
@@ -63,11 +64,9 @@ def new_array(table: int, frame: int, shape: int) -> int:
         store(lengths + 8 * j, load(frame + Frame.lengths + 8 * (axes - 1 - j)))
     for j in range(load(shape + Shape.axes)):
         store(lengths + 8 * (axes + j), load(shape + Shape.lengths + 8 * j))
-    dtype = dtype_of(table, load(frame + Frame.item))
-    kind = load(table + Globals.array_type)
-    total = axes + load(shape + Shape.axes)
-    call(load(table + Globals.hold), dtype)  # the array takes the reference
-    return call(load(table + Globals.new_array), kind, dtype, total, lengths, 0, 0, 0, 0)
+    item = load(frame + Frame.item)
+    size = load(frame + Frame.count) * item * load(shape + Shape.size)
+    return new_result(table, dtype_of(table, item), axes + load(shape + Shape.axes), lengths, size)
 
 
 def dtype_of(table: int, item: int) -> int:

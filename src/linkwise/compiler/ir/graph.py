@@ -24,8 +24,9 @@ lt le eq                comparison, a condition (false when an operand is NaN)
 and or not              on conditions
 select                  args (condition, a, b): a where the condition holds, else b
 bit        k            condition: bit k of the representation of the argument is set
-phi        (loop, k)    inside a loop: the k-th carried value
-result     (loop, k)    after a loop: the k-th carried value's last state
+phi        (number, k)  inside a loop: the k-th carried value
+result     (number, k,  after a loop: the k-th carried value's last state; the loop lives as long as its results
+           loop)
 word       int          a constant of 64 bits; ``words`` has the operations on such words:
 word_and word_or        bit by bit, also word_xor
 word_shl word_shr       shifted to the left, to the right by as many bits as the second argument says
@@ -41,6 +42,7 @@ from __future__ import annotations
 import linecache
 import math
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +81,7 @@ WORDS = frozenset(
 class Node:
     """One value of a graph. Supports ``+ - * /``, comparisons and the functions of ``linkwise.scalar``."""
 
-    __slots__ = ("args", "graph", "index", "op", "stage", "value")
+    __slots__ = ("__weakref__", "args", "graph", "index", "op", "stage", "value")
 
     graph: Graph
     args: tuple[Node, ...]
@@ -252,6 +254,7 @@ class Node:
 class Loop:
     """A loop whose lanes stop one by one: ``state = select(active, body(state), state)`` while any lane is active."""
 
+    number: int
     initial: list[Node]
     phi: list[Node] = field(default_factory=list[Node])
     active: Node = None  # type: ignore[assignment]  # condition over the phis; set once it is traced
@@ -261,17 +264,42 @@ class Loop:
     uneven: bool = False  # most lanes need few turns and some many
 
 
-class Graph:
-    """Makes nodes; equal nodes are made once."""
+class _Alive(dict[tuple[Any, ...], Any]):
+    """Nodes that are still used elsewhere."""
 
-    loops: list[Loop]
+    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        known = super().get(key)
+        return default if known is None else known()
+
+    def __setitem__(self, key: tuple[Any, ...], node: Node) -> None:
+        super().__setitem__(key, weakref.ref(node))
+
+
+class Graph:
+    """Makes nodes; equal nodes are made once.
+
+    Nodes refer to their graph. So that both are freed when nothing else uses them, without looking for garbage, a graph
+    does not refer to loops (their results do), and a finished graph not to nodes.
+    """
+
+    loops: weakref.WeakValueDictionary[int, Loop]
+    """By their numbers; inner loops have the higher ones."""
 
     def __init__(self):
         self._nodes: dict[tuple[Any, ...], Node] = {}
         self._count = 0
-        self.loops = []
+        self._opened = 0
+        self.loops = weakref.WeakValueDictionary()
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
+
+    def __getattr__(self, name: str) -> Node:
+        """``zero`` and ``one`` of a finished graph, which does not refer to nodes."""
+        if name == "zero":
+            return self.const(0.0)
+        if name == "one":
+            return self.const(1.0)
+        raise AttributeError(f"a graph has no {name!r}")
 
     # -- making nodes ---------------------------------------------------------------------------------------------
 
@@ -290,7 +318,12 @@ class Graph:
 
         The graph still knows its inputs and constants; an operation that is made later is a new node.
         """
-        self._nodes = {key: node for key, node in self._nodes.items() if not node.args}
+        ref = weakref.ref
+        self._nodes = _Alive(
+            {key: ref(node) for key, node in self._nodes.items() if key[0] in ("const", "input", "word")}
+        )
+        self.__dict__.pop("zero", None)  # from now on ``__getattr__`` finds them
+        self.__dict__.pop("one", None)
 
     @property
     def count(self) -> int:
@@ -487,8 +520,7 @@ class Graph:
         uneven: bool = False,
     ) -> tuple[Node, ...]:
         """See ``linkwise.scalar.while_loop``."""
-        number = self.open_loop([self.lift(s) for s in state], uneven)
-        loop = self.loops[number]
+        loop = self.open_loop([self.lift(s) for s in state], uneven)
         loop.active = self.lift_condition(active(*loop.phi))
         new = [self.lift(s) for s in body(*loop.phi)]
         if len(new) != len(loop.phi):
@@ -498,14 +530,19 @@ class Graph:
                 "a loop carries numbers, not conditions; carry where(condition, 1.0, 0.0) instead"
             )
         loop.following = [self.select(loop.active, n, p) for n, p in zip(new, loop.phi, strict=True)]
-        return tuple(self.make("result", (), (number, k)) for k in range(len(loop.phi)))
+        return tuple(self.result(loop, k) for k in range(len(loop.phi)))
 
-    def open_loop(self, initial: list[Node], uneven: bool = False) -> int:
-        """The number of a new loop with its carried values; ``active`` and ``following`` are still to be set."""
-        number = len(self.loops)
+    def open_loop(self, initial: list[Node], uneven: bool = False) -> Loop:
+        """A new loop with its carried values; ``active`` and ``following`` are still to be set."""
+        number = self._opened
+        self._opened += 1
         phi = [self.make("phi", (), (number, k)) for k in range(len(initial))]
-        self.loops.append(Loop(initial, phi, uneven=uneven))
-        return number
+        loop = self.loops[number] = Loop(number, initial, phi, uneven=uneven)
+        return loop
+
+    def result(self, loop: Loop, k: int) -> Node:
+        """The last state of a carried value."""
+        return self.make("result", (), (loop.number, k, loop))
 
 
 def _users_line() -> str:

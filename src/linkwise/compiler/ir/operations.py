@@ -102,11 +102,9 @@ def total(outputs: Iterable[Node]) -> int:
 def _loop_depths(nodes: list[Node]) -> dict[int, int]:
     """How many loops are around each node."""
     innermost, parent = loop_numbers(nodes)
-
-    def depth(loop: int) -> int:
-        return 0 if loop < 0 else 1 + depth(parent[loop])
-
-    of_loop = {loop: depth(loop) for loop in {-1, *innermost.values(), *parent}}
+    of_loop = {-1: 0}
+    for loop in sorted(parent):  # inner loops have the higher numbers
+        of_loop[loop] = 1 + of_loop[parent[loop]]
     return {index: of_loop[loop] for index, loop in innermost.items()}
 
 

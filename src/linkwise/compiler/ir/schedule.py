@@ -67,7 +67,7 @@ def schedule(outputs: Iterable[Node], *, free_signs: bool = True) -> Body:
             contents[innermost[node.index]].append(node)
         elif node.op == "result" and node.value[0] not in regions:
             number: int = node.value[0]
-            regions[number] = LoopRegion(node.graph.loops[number], number)
+            regions[number] = LoopRegion(node.value[2], number)
             contents[innermost[node.index]].append(regions[number])
 
     reads: dict[int, list[Node]] = {}  # loop -> all nodes it uses, those of its body too

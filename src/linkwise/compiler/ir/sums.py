@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from linkwise.compiler.ir.graph import Node
+from linkwise.compiler.ir.graph import Loop, Node
 from linkwise.compiler.ir.walks import loop_numbers, reachable
 
 SUMS = frozenset({"add", "sub"})
@@ -31,9 +31,8 @@ class Term(NamedTuple):
 def count_uses(nodes: list[Node]) -> Counter[int]:
     """How often each node is an argument or serves a loop as initial value, condition or next value."""
     uses = Counter([a.index for node in nodes for a in node.args])
-    numbers: set[int] = {node.value[0] for node in nodes if node.op == "result"}
-    for number in numbers:
-        loop = nodes[0].graph.loops[number]
+    loops: set[Loop] = {node.value[2] for node in nodes if node.op == "result"}
+    for loop in loops:
         uses.update(node.index for node in (*loop.initial, loop.active, *loop.following))
     return uses
 

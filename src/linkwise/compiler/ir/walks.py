@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from linkwise.compiler.ir.graph import Graph, Node
+from linkwise.compiler.ir.graph import Graph, Loop, Node
 from linkwise.scalar import current_stage
 
 
 def carried(result: Node) -> Node:
     """The carried value that holds the result of a loop when the loop has ended."""
-    number, k = _place(result)
-    return result.graph.loops[number].phi[k]
+    _, k, loop = result.value
+    return loop.phi[k]
 
 
 def reachable(outputs: Iterable[Node]) -> list[Node]:
@@ -28,8 +28,7 @@ def reachable(outputs: Iterable[Node]) -> list[Node]:
         if node.args:
             add(node.args)
         elif node.op == "result":
-            number, _ = _place(node)
-            loop = node.graph.loops[number]
+            loop: Loop = node.value[2]
             stack.extend(loop.initial)
             stack.extend(loop.phi)
             stack.extend(loop.following)
@@ -56,8 +55,7 @@ def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]
         if node.op == "phi":
             loops = 1 << node.value[0]
         elif node.op == "result":
-            number: int = node.value[0]
-            loop = node.graph.loops[number]
+            number, _, loop = _result(node)
             for a in (*loop.initial, loop.active, *loop.following):
                 loops |= varies[a.index]
             loops &= ~(1 << number)
@@ -79,7 +77,7 @@ def rebuild(
     outputs = list(outputs)
     graph = Graph()
     image: dict[int, Node] = {}
-    numbers: dict[int, int] = {}  # old loop -> new loop
+    loops: dict[int, Loop] = {}  # number of an old loop -> new loop
     now = ""
     token = current_stage.set(now)
     try:
@@ -93,18 +91,18 @@ def rebuild(
             elif op == "input":
                 new = graph.make(op, (), node.value)
             elif op == "phi":
-                old, k = _place(node)
-                if old not in numbers:
+                old, k = _carried(node)
+                if old not in loops:
                     source = node.graph.loops[old]
-                    numbers[old] = graph.open_loop([image[a.index] for a in source.initial], source.uneven)
-                new = graph.loops[numbers[old]].phi[k]
+                    loops[old] = graph.open_loop([image[a.index] for a in source.initial], source.uneven)
+                new = loops[old].phi[k]
             elif op == "result":
-                old, k = _place(node)
-                loop, source = graph.loops[numbers[old]], node.graph.loops[old]
+                old, k, source = _result(node)
+                loop = loops[old]
                 if loop.active is None:  # pyright: ignore[reportUnnecessaryComparison]  (set below)
                     loop.active = image[source.active.index]
                     loop.following = [image[a.index] for a in source.following]
-                new = graph.make(op, (), (numbers[old], k))
+                new = graph.result(loop, k)
             else:
                 new = make(graph, node, tuple([image[a.index] for a in node.args]))
             image[node.index] = new
@@ -114,8 +112,13 @@ def rebuild(
     return [image[node.index] for node in outputs]
 
 
-def _place(node: Node) -> tuple[int, int]:
-    """The loop of a ``phi`` or ``result``, and the number of its carried value."""
+def _carried(node: Node) -> tuple[int, int]:
+    """The number of the loop of a ``phi``, and the number of its carried value."""
+    return node.value
+
+
+def _result(node: Node) -> tuple[int, int, Loop]:
+    """The number of the loop of a ``result``, the number of its carried value, and the loop."""
     return node.value
 
 

@@ -35,7 +35,12 @@ FORMS = (("float64", 1), ("float64", 0), ("float32", 1), ("float32", 0))  # as i
 
 _SIGNED_SIZE, _READ_ONLY, _MEMBERS_SLOT = 19, 1, 72  # T_PYSSIZET, READONLY, Py_tp_members
 _BASETYPE, _HAVE_VECTORCALL, METHOD_DESCRIPTOR = 1 << 10, 1 << 11, 1 << 17
-_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW = 2, 60, 94  # places in NumPy's table of C functions
+_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW, _NUMPY_SET_BASE = (
+    2,
+    60,
+    94,
+    282,
+)  # places in NumPy's table of C functions
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
@@ -102,7 +107,6 @@ class KernelPlan:
     """The plan of one kernel, which grows with the machine code that is made of it."""
 
     def __init__(self, kernel: Any):
-        self._known_form: Callable[[str, int], Native | None] = kernel.known_native
         self._rows = kernel.row_size
         self.inputs = len(kernel.inputs)
         self._codes: list[Code] = []  # must live as long as the plan
@@ -124,13 +128,16 @@ class KernelPlan:
         )
         self.address = ctypes.addressof(self._words)
 
-    def learn(self) -> None:
-        """Add the machine code that has been compiled since."""
+    def learn(self, known_form: Callable[[str, int], Native | None]) -> None:
+        """Add the machine code that has been compiled since; ``known_form`` is the kernel's ``known_native``.
+
+        The plan does not refer to the kernel, which refers to the plan: both are freed without looking for garbage.
+        """
         for k, (dtype, width) in enumerate(FORMS):
             run = Plan.run // 8 + k
             if self._words[run]:
                 continue
-            native = self._known_form(dtype, width or host.lanes(dtype))
+            native = known_form(dtype, width or host.lanes(dtype))
             if native is None:
                 continue
             self._codes.append(native.code)
@@ -220,6 +227,30 @@ def global_table() -> ctypes.Array[ctypes.c_int64]:
         true=id(True),
         get_attribute=address(python.PyObject_GetAttr),
         new_int=address(python.PyLong_FromLongLong),
+        byte_dtype=id(np.dtype(np.uint8)),
+        set_base=numpy[_NUMPY_SET_BASE],
+        blocks=ctypes.addressof(_blocks),
+    )
+
+
+_blocks = (ctypes.c_int64 * layout.BLOCKS)()
+_NEW_RESULT = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_int64] * 5)
+
+
+def new_result(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array for a result, whose numbers are not set yet; see ``entry.memory``.
+
+    Args:
+        shape: of the array.
+        dtype: float64 or float32.
+    """
+    size, code = dtype.itemsize * math.prod(shape), _entry.code
+    if code is None or not layout.LARGE <= size <= layout.LARGEST:
+        return np.empty(shape, dtype)
+    lengths = (ctypes.c_int64 * len(shape))(*shape)
+    table = ctypes.addressof(global_table())
+    return _NEW_RESULT(code.functions["new_result"])(
+        table, id(dtype), len(shape), ctypes.addressof(lengths), size
     )
 
 
@@ -327,8 +358,8 @@ def entry_text() -> str:
     import inspect
 
     from linkwise.compiler.emit import routines
-    from linkwise.compiler.entry import calls, computation, devices, inputs, launches, results
+    from linkwise.compiler.entry import calls, computation, devices, inputs, launches, memory, results
 
-    modules = (calls, computation, devices, inputs, launches, results)
+    modules = (calls, computation, devices, inputs, launches, memory, results)
     sources = [(inspect.getsource(module), vars(module)) for module in modules]
-    return routines.module(sources, ("call_kernel", "call_method", "launch"))
+    return routines.module(sources, ("call_kernel", "call_method", "launch", "new_result"))

@@ -95,15 +95,21 @@ class LoadedImage:
             self._memory
         )  # the map cannot be closed or moved while it is held
         start = ctypes.addressof(self._pin)
-        protect = ctypes.CDLL(None, use_errno=True).mprotect
-        protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-        if protect(start, len(image.code), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+        if _mprotect()(start, len(image.code), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
             raise LinkwiseError(f"the system refuses executable memory (error {ctypes.get_errno()})")
         flush = _cache_flush()
         if flush is not None:
             flush(start, start + len(image.code))
         self.functions = {name: start + offset for name, offset in image.functions.items()}
         self.size = len(image.code)
+
+
+@functools.cache
+def _mprotect() -> Any:
+    """The system's function (start, size, protection)."""
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return protect
 
 
 def can_load() -> bool:

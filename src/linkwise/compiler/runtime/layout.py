@@ -14,7 +14,7 @@ from enum import IntEnum, auto
 import numpy as np
 
 # PyObject and PyArrayObject, the same from NumPy 1.7 to 2.x.
-TYPE, DATA, AXES, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
+REFERENCES, TYPE, DATA, AXES, SHAPE, STRIDES, DTYPE, FLAGS = 0, 8, 16, 24, 32, 40, 56, 64
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DENSE = CONTIGUOUS | ALIGNED
 NUMBERS = (
@@ -86,6 +86,9 @@ class Globals(Words):
     true = auto()
     get_attribute = auto()
     new_int = auto()
+    byte_dtype = auto()
+    set_base = auto()
+    blocks = auto()  # address of ``BLOCKS`` places, see ``entry.memory``
 
 
 class Plan(Words):
@@ -303,6 +306,8 @@ MOST_ARRAYS = 8  # inputs, and outputs, of the most frequent call
 # A batch is short up to the limit for one thread shifted by this; the interpreter lock is released for longer ones.
 SHORT_WORK = 6
 MOST_OUTPUT_AXES = 4
+# Memory of large results, see ``entry.memory``: how many blocks are kept, results that use them, all together [bytes].
+BLOCKS, LARGE, LARGEST, MOST_KEPT = 32, 1 << 17, 1 << 24, 1 << 26
 INPUT_BYTES, SHAPE_BYTES, FRAME_BYTES = 8 * len(Input), 8 * len(Shape), 8 * len(Frame)
 ARRAY_BYTES = 8 * len(DeviceArray)
 
@@ -325,6 +330,10 @@ def known() -> bool:
         return ctypes.c_int.from_address(place).value
 
     owner = np.arange(12.0)
+    before = short(id(owner) + REFERENCES)
+    holders = [owner, owner]
+    if short(id(owner) + REFERENCES) - before != len(holders):
+        return False
     for array in (owner, owner[3:8], owner[::2], owner.reshape(3, 4)):
         start = id(array)
         dense = array.flags.c_contiguous and array.flags.aligned

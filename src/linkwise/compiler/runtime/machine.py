@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # functions that are called by their address
 NAMES = (
-    *("run", "room", "serve", "run_job", "share_job", "call_kernel", "call_method", "launch"),
+    *("run", "room", "serve", "run_job", "share_job", "call_kernel", "call_method", "launch", "new_result"),
     *("handle", "handle_cpu", "handle_cuda"),
     *("linear_product", "linear_triangle", "linear_rotate"),
     *("plan_tree", "check_path", "shorten_path"),

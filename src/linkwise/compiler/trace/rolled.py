@@ -194,7 +194,7 @@ class Rolled:
         self._tables: dict[tuple[int, ...], Table] = {}
         self._triangle = Table("triangle", ())
         self._ranges: dict[str, tuple[int, int]] = {}  # of the numbers of turns
-        self._root_frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        self._root_frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
         self._left: str = ""
         self._depth = 0  # of unrolled loops
         self._side_by_side = False  # whether the body around is that of a parallel loop
@@ -355,6 +355,11 @@ class Rolled:
     def owner(self, node: Node) -> OpenStep:
         """The step that was open when a node was made."""
         return self.steps[bisect_right(self.starts, node.index) - 1]
+
+    def end(self) -> None:
+        """The function has returned. Its caller's frame refers to this trace, which must not refer to the frame: both
+        would stay until garbage is looked for."""
+        self._root_frame = None
 
     def checked(self) -> Rolled:
         """The trace itself, if its loops can be compiled."""

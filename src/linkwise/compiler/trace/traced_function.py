@@ -66,6 +66,7 @@ class TracedFunction:
         """Find the loops that are unrolled in a program with loops."""
         trace, outputs = self._rolled(frozenset())
         self._unrolled = trace.short_loops()
+        trace.graph.finish()
         return outputs
 
     def is_long(self, times: int = 1) -> bool:
@@ -81,6 +82,7 @@ class TracedFunction:
             return self._lowered(self.recorded, dtype)
         trace, _ = self._rolled(self._unrolled)
         finished = Finished(trace.checked(), self.label, dtype, fused=fused)
+        trace.graph.finish()
         nest = ProcedureNest(
             self.label,
             dtype,
@@ -135,6 +137,7 @@ class TracedFunction:
                     _become_output(trace, key, value)
                 else:
                     _written(trace, key, value)
+        trace.end()
         return trace, outputs
 
 

@@ -46,21 +46,11 @@ def draw(seed: int, counter: int, n: int, lower: int, extent: int, to: int) -> i
     raise NotImplementedError
 
 
-def between(start: int, end: int, n: int, seed: int, counter: int, to: int) -> int:
-    """A random point of an edge, a function of seed and counter."""
-    raise NotImplementedError
-
-
-def is_shorter(a: int, b: int, c: int, d: int, n: int) -> int:
-    """Whether |d − a| is less than |b − a| + |d − c|."""
+def between(start: int, end: int, n: int, sixteenths: int, to: int) -> int:
+    """The point so many sixteenths of an edge from its start."""
     raise NotImplementedError
 
 
 def copy_row(to: int, source: int, n: int) -> int:
     """Copy n numbers."""
-    raise NotImplementedError
-
-
-def random_below(seed: int, counter: int, count: int) -> int:
-    """A random whole number under ``count``."""
     raise NotImplementedError

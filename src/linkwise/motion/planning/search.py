@@ -24,7 +24,7 @@ MOST_POINTS = 1024  # way-points of a path
 GROUP = 16  # positions that are checked at once
 GAP = 0.05  # [m] by which points of the robot move from one checked position to the next, at most
 STEP = 1.5  # [rad or m] longest edge of a tree
-TRIES = 60  # of shortcuts
+PASSES = 3  # over the corners of a path
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ENTRIES = ("plan_tree", "check_path", "shorten_path")
 
@@ -142,7 +142,7 @@ class Search:
         seed: int,
         rounds: int,
         step: float = STEP,
-        tries: int = TRIES,
+        passes: int = PASSES,
         clearance: float = 0.0,
     ) -> Found:
         """A path of way-points from the start to one of the goals.
@@ -153,7 +153,7 @@ class Search:
             seed: of the random numbers.
             rounds: of the search, at most.
             step: longest edge of a tree [rad or m].
-            tries: of shortcuts.
+            passes: over the corners of a path, to cut them off.
             clearance: distance [m] that is kept at the checked positions.
         """
         with self._lock:
@@ -163,7 +163,7 @@ class Search:
             self._set("groups", 0)
             self._set("seed", (seed * 0x9E3779B97F4A7C15 + 0x1234567) % 2**63)
             self._set("rounds", rounds)
-            self._set("tries", tries)
+            self._set("passes", passes)
             for goal in goals:
                 self._use(np.array([start, goal]))
                 if self._functions["check_path"](self._address) < 0:

@@ -19,9 +19,7 @@ from linkwise.motion.planning.operations import (
     draw,
     fill,
     get_node,
-    is_shorter,
     nearest,
-    random_below,
     set_node,
     steer,
 )
@@ -51,7 +49,7 @@ class Words:
     groups = 176  # groups of positions checked so far
     path = 184  # address of way-points
     points = 192  # their number
-    tries = 200  # of shortcuts
+    passes = 200  # over the corners of a path
     path_room = 208  # for as many way-points
 
 
@@ -150,47 +148,52 @@ def skip_points(p: int) -> int:
     return left
 
 
-def cut_corner(p: int, turn: int) -> int:
-    """Connect random points of two edges by a straight line where that is free and shorter."""
+def cut_off(p: int, k: int, sixteenths: int) -> int:
+    """Replace a way-point by one on each of its edges, as far from it, where the line between them is free."""
     n = load(p + Words.n)
     size = 4 * n
-    path = load(p + Words.path)
-    count = load(p + Words.points)
-    seed = load(p + Words.seed)
-    first = random_below(seed, 4 * turn, count - 2)
-    last = first + 1 + random_below(seed, 4 * turn + 1, count - 2 - first)
+    corner = load(p + Words.path) + size * k
     one = load(p + Words.room)
     two = one + size
-    between(path + size * first, path + size * (first + 1), n, seed, 4 * turn + 2, one)
-    between(path + size * last, path + size * (last + 1), n, seed, 4 * turn + 3, two)
-    if last == first + 1 and is_shorter(one, path + size * last, path + size * last, two, n) == 0:
-        return 0
+    between(corner, corner - size, n, sixteenths, one)
+    between(corner, corner + size, n, sixteenths, two)
     if is_free(p, one, two) == 0:
         return 0
-    gap = last - first - 2  # way-points that fall away, less than none where one is added
-    if gap < 0:
-        k = count - 1
-        while k > last:
-            copy_row(path + size * (k + 1), path + size * k, n)
-            k -= 1
-    else:
-        k = last + 1
-        while k < count:
-            copy_row(path + size * (k - gap), path + size * k, n)
-            k += 1
-    copy_row(path + size * (first + 1), one, n)
-    copy_row(path + size * (first + 2), two, n)
-    store(p + Words.points, count - gap)
+    count = load(p + Words.points)
+    last = count
+    while last > k + 1:
+        copy_row(load(p + Words.path) + size * last, load(p + Words.path) + size * (last - 1), n)
+        last -= 1
+    copy_row(corner, one, n)
+    copy_row(corner + size, two, n)
+    store(p + Words.points, count + 1)
     return 1
 
 
+def cut_corners(p: int) -> int:
+    """Cut off every corner: half of its edges, or else a quarter or an eighth."""
+    k = 1
+    while k < load(p + Words.points) - 1 and load(p + Words.points) < load(p + Words.path_room):
+        sixteenths = 8
+        while sixteenths > 1:
+            if cut_off(p, k, sixteenths):
+                sixteenths = 0
+                k += 1
+            sixteenths = sixteenths // 2
+        k += 1
+    return 0
+
+
 def shorten_path(p: int) -> int:
-    """Shortcuts; the number of way-points that are left. The path must have room for one more than it has."""
+    """Shortcuts; the number of way-points that are left. The path must have room for one more than it has.
+
+    Corners are cut off at fixed places: a pass costs a check or two for each, and random places need several times as
+    many checks for a path of the same length.
+    """
     skip_points(p)
     turn = 0
-    while turn < load(p + Words.tries) and load(p + Words.points) > 2:
+    while turn < load(p + Words.passes) and load(p + Words.points) > 2:
         turn += 1
-        if load(p + Words.points) < load(p + Words.path_room):
-            cut_corner(p, 1000000 + turn)
-    skip_points(p)
+        cut_corners(p)
+        skip_points(p)
     return load(p + Words.points)
