@@ -3,8 +3,8 @@
     python benchmarks/run_time_gains.py [--robots panda,ur10e] [--repeats 15] [--calls 20000] [--allowed 5]
 
 Both functions are in one program (gcc -O2 -march=native) and are timed in turn; the ratio is that of their fastest
-blocks of calls in processor time. States change from call to call. The script fails where the median over all controllers of a robot
-exceeds the allowed share.
+blocks of calls in processor time. States change from call to call. The script fails where the median over all
+controllers of a robot exceeds the allowed share.
 """
 
 from __future__ import annotations
