@@ -507,6 +507,12 @@ def test_places_that_are_no_folders_are_refused(tmp_path):
             made.write(place)
 
 
+def test_an_estimator_forgets_within_about_a_second():
+    for period, factor in ((0.001, "0.999"), (0.01, "0.99"), (0.25, "0.75"), (2.0, "0.5")):
+        (made,) = entries(lw.load("two_link"), ["recursive_least_squares"], Options(period=period))
+        assert f"forgetting factor {factor} per sample" in made.summary
+
+
 def test_names_are_checked():
     robot = lw.load("two_link")
     with pytest.raises(UnknownNameError, match="did you mean 'computed_torque'"):
