@@ -39,6 +39,12 @@ POSE = np.eye(4)
         (lambda: ROBOT.mass_matrix(), "'q' is missing: positions"),
         (lambda: ROBOT.inverse_dynamics(Q, Q, qdot=Q), "no argument 'qdot'; did you mean 'qd'"),
         (lambda: ROBOT.mass_matrix(Q, friction=True), "no argument 'friction'; valid: q, algorithm"),
+        (
+            lambda: lw.random_robot(1, 3, frictoin=True),
+            "random_robot: no argument 'frictoin'; did you mean 'friction'",
+        ),
+        (lambda: lw.planar_chain(3, lenght=1.0), "planar_chain: no argument 'lenght'; did you mean 'length'"),
+        (lambda: lw.general_chain(3, offsets=False), "general_chain: no argument 'offsets'; "),
         (lambda: ROBOT.mass_matrix(Q, algorithm="crba"), "crba is 'compound_link' here"),
         (lambda: ROBOT.inverse_dynamics(Q, Q, Q, algorithm="rnea"), "rnea is 'newton_euler' here"),
         (lambda: ROBOT.inverse_kinematics([0.3, 0, 0.5]), "for a point give task='position'"),

@@ -7,6 +7,8 @@ import pytest
 from evaluation import assert_near, value
 
 from linkwise import Joint, Link, ModelError, Robot
+from linkwise.algorithms import coordinates
+from linkwise.functions.table import Setting
 from strategies import body, direction, pose
 
 pin = pytest.importorskip("pinocchio")
@@ -225,3 +227,20 @@ def test_christoffel_symbols_do_not_exist_for_quasi_velocities():
     robot = random_robot(1, size=3)
     with pytest.raises(ModelError, match="the rates of no coordinates; use coriolis_matrix"):
         robot.christoffel(robot.neutral)
+
+
+def test_rates_of_steps_are_those_of_differences():
+    """While the robot goes on at q̇ from where a step has led; what is left is of the fourth order in the step."""
+    h = 1e-6
+    for seed in (1, 2, 3):
+        robot = random_robot(seed)
+        q, qd, direction, _ = state(robot, 4)
+        links = Setting(robot).links()
+        for size, left in ((0.02, 1e-7), (0.2, 2e-4)):
+            step = size * direction / np.abs(direction).max()
+            there = np.asarray(robot.integrate(q, step))
+            after, before = (
+                np.asarray(robot.difference(q, robot.integrate(there, s * h * qd))) for s in (1, -1)
+            )
+            rates = np.array(coordinates.step_rates(links, step.tolist(), qd.tolist()), float)
+            assert np.abs(rates - (after - before) / (2.0 * h)).max() < left * (1.0 + np.abs(qd).max())

@@ -9,7 +9,7 @@ from scipy.optimize import lsq_linear
 
 import linkwise as lw
 from linkwise import control
-from linkwise.control.whole_body.limits import largest_acceleration
+from linkwise.control.whole_body.limits import largest_acceleration, position_of_velocity
 from linkwise.control.whole_body.mobilities import Halves, support_rows
 from linkwise.control.whole_body.tasks import State, quaternion_of, turn_error
 from linkwise.model.joint import Mimic
@@ -496,3 +496,18 @@ def test_accelerations_and_torques_as_unknowns_have_the_same_solution():
             assert names[0] == names[1], label
             seen |= {name.split(" ", 1)[1].rsplit(" ", 1)[0].split(" ")[0] for name in names[0]}
     assert {"torque", "motion"} <= seen
+
+
+def test_positions_of_velocities_are_those_that_move_with_them():
+    """Turning joints before, between and after joints that have a number more in q than in q̇."""
+    rng = np.random.default_rng(6)
+    legs = lw.quadruped(None)
+    several = lw.Scene([lw.load("panda"), legs, lw.load("two_link")])
+    for robot in (legs, lw.load("panda"), several):
+        q = robot.random(rng)
+        for k, place in enumerate(position_of_velocity(robot)):
+            moved = np.asarray(robot.integrate(q, 0.1 * np.eye(robot.dof)[k])) - q
+            if place is None:
+                assert np.count_nonzero(np.abs(moved) > 1e-12) > 1 or robot.nq > robot.dof
+            else:
+                np.testing.assert_allclose(moved, 0.1 * np.eye(robot.nq)[place], atol=1e-12)

@@ -622,3 +622,15 @@ def test_typical_inputs_make_sense():
         assert np.array_equal(given["way"][0], np.resize([1.0, 2.0], n))
         assert np.linalg.eigvalsh(given["inertia"].reshape(count, n, n)).min() > 0.0
         assert not any(Inertia.from_parameters(numbers).violations() for numbers in given["payload"].tolist())
+
+
+def test_functions_of_frames_are_those_of_the_frame_that_was_named():
+    """And others need none, also where a robot has several leaves and so no frame by default."""
+    robot = lw.random_robot(5, 6)
+    q = np.random.default_rng(0).normal(size=robot.dof)
+    names = ["pose", "jacobian", "inverse_dynamics", "mass_matrix"]
+    for frame in robot.link_names[2:4]:
+        found = {entry.name: entry.kernel for entry in entries(robot, names, Options(frame=frame))}
+        for name in names[:2]:
+            np.testing.assert_allclose(found[name](q), getattr(robot, name)(q, frame), atol=1e-14)
+        assert found["mass_matrix"].content() == entries(robot, names[3:])[0].kernel.content()

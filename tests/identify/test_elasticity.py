@@ -9,7 +9,7 @@ import linkwise as lw
 from linkwise import identify
 from linkwise.cli import main
 from linkwise.control import Gains, GravityPD
-from linkwise.identify import IdentificationError, Log, elastic_joints, resonances
+from linkwise.identify import IdentificationError, Log, elastic_joints, elasticity, resonances
 from linkwise.motion import FourierSeries
 from linkwise.simulate import simulate
 
@@ -126,3 +126,17 @@ def test_by_command(arm, recorded, tmp_path, capsys):
 def test_positions_of_another_shape_are_refused(arm, recorded):
     with pytest.raises(IdentificationError, match="positions of the links"):
         elastic_joints(arm, recorded[0], recorded[1][:-1])
+
+
+def test_spectra_are_taken_at_even_times():
+    """Even times leave samples as they are; others are interpolated."""
+    even = np.linspace(0.0, 1.0, 201)
+    uneven = even + 0.3 / 200.0 * np.sin(7.0 * np.pi * even)
+
+    def waves(t):
+        return np.stack([np.sin(9.0 * t), np.cos(4.0 * t)], axis=1)
+
+    rough = waves(even) + np.random.default_rng(0).normal(size=(201, 2))
+    assert (elasticity._evenly(even, rough) == rough).all()
+    assert np.abs(waves(uneven) - waves(even)).max() > 5e-3
+    np.testing.assert_allclose(elasticity._evenly(uneven, waves(uneven)), waves(even), atol=1e-5)

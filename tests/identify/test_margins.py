@@ -13,7 +13,7 @@ import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, Validation, condition, identify
 from linkwise.identify.judging.diagnosis import diagnose
 from linkwise.identify.judging.ratios import error_ratio
-from linkwise.identify.judging.screening import Screen, thinned
+from linkwise.identify.judging.screening import Screen, Weighing, thinned
 
 NOISE = 0.03  # of each torque
 
@@ -113,6 +113,24 @@ def test_torques_without_weight_are_named(arms):
             words = said(robot, replace(log, tau=log.tau - gravity))
             assert len(words) == 1, (name, words)
             assert "compensated for gravity" in words[0], (name, words)
+
+
+def test_weight_is_missing_only_beyond_its_margins():
+    """Inertia three standard errors above nothing and within twice and half of the file's; weight below half by two."""
+    down = np.array([0.0, 0.0, -1.0])
+
+    def weightless(inertial=1.0, gravity=1.0, inertial_deviation=0.1, gravity_deviation=0.1):
+        return Weighing(inertial, gravity * down, inertial_deviation, gravity_deviation).weightless
+
+    half = 0.5 * 9.80665
+    assert weightless()
+    assert weightless(inertial_deviation=0.99 / 3.0)
+    assert not weightless(inertial_deviation=1.01 / 3.0)
+    assert weightless(gravity=half - 0.3, gravity_deviation=0.149)
+    assert not weightless(gravity=half - 0.3, gravity_deviation=0.151)
+    assert weightless(inertial=0.8, gravity=0.79 * half - 0.2)
+    assert not weightless(inertial=0.8, gravity=0.81 * half - 0.2)
+    assert not weightless(gravity=9.8)
 
 
 def test_gravity_is_weighed(arms):

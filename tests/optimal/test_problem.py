@@ -90,6 +90,15 @@ def timed_floating_problem():
     return optimal.Problem(robot, costs=costs, timings=optimal.Timings(0.1, 3.0))
 
 
+def held_problem():
+    """An arm whose tip is held: its accelerations have no derivatives by a recursion."""
+    arm, q = lw.random_robot(4, 4), np.array([0.4, 1.0, 0.7, -0.5])
+    tip = arm.default_frame()
+    held = arm.with_constraints([lw.Point(tip, np.asarray(arm.pose(q, tip))[:3, 3])])
+    costs = [optimal.JointTracking(q, 0.3, velocity=0.1), optimal.Effort(1e-2)]
+    return optimal.Problem(held, start=(q, np.zeros(4)), stabilization=20.0, costs=costs)
+
+
 def slopes_of(problem):
     """A function of a state that gives the derivatives of one stage."""
     nx, nu, nm = problem.nx, problem.nu, problem.nm
@@ -124,6 +133,7 @@ def values_of(problem, x, u, p, m=()):
         (timed_problem, 1),
         (timed_floating_problem, 0),
         (timed_floating_problem, 1),
+        (held_problem, 0),
     ],
 )
 def test_derivatives_are_those_of_the_functions(make, stage):

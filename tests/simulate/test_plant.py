@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import control, motion
-from linkwise.simulate import Drives, Plant, Sensors, simulate
+from linkwise.simulate import Drives, Plant, Push, Sensors, simulate
 
 HOME = np.array([0.2, -0.3, 0.4])
 
@@ -381,3 +381,17 @@ def test_differences_of_positions_are_taken_over_a_period_of_the_controller(arm,
     expected = qd[:-1] + (1.0 - np.exp(-cutoff * period)) * (slope - qd[:-1])
     np.testing.assert_allclose(qd[1:], expected, atol=1e-9)
     assert np.abs(qd).max() > 0.5
+
+
+def test_pushes_come_at_their_time_under_controllers_in_python():
+    """No torque from a function of Python, and compiled: the same motion, before, during and after the push."""
+    arm = lw.random_robot(5, 3, friction=True)
+    plant = Plant(arm, push=Push(torque=[3.0, -2.0, 1.0], begin=0.05, end=0.11))
+    options = {"duration": 0.2, "step": 0.002, "q": np.zeros(3), "qd": np.zeros(3), "warn": False}
+    compiled, free = (simulate(each, control.Passive(arm), **options) for each in (plant, arm))
+    python = simulate(plant, lambda t, q, qd, reference: np.zeros(3), **options)
+    np.testing.assert_allclose(python.q, compiled.q, atol=1e-12)
+    apart = np.abs(free.q - compiled.q).max(axis=-1)
+    begun = round(0.05 / 0.002)
+    assert (apart[: begun + 1] == 0.0).all()
+    assert apart[begun + 10] > 1e-4

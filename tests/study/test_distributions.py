@@ -77,3 +77,13 @@ def test_choice_has_equal_chances():
 )
 def test_impossible_parameters(name, parameters, word):
     assert word in fault(name, parameters)
+
+
+def test_one_number_that_is_not_finite_is_enough_to_be_refused():
+    for name, kind in DISTRIBUTIONS.items():
+        count = kind.fault.__code__.co_argcount
+        for place in range(count):
+            for bad in (math.nan, math.inf, -math.inf):
+                parameters = [0.5 + k for k in range(count)]
+                parameters[place] = bad
+                assert "finite" in (fault(name, parameters) or ""), (name, parameters)

@@ -377,4 +377,5 @@ def test_single_precision_and_histogram(small, run):
     assert np.array_equal(data.tau.values.reshape(-1, 2), double.astype(np.float32))
     expected = [np.histogram(double[:, k], 8, (-20, 20))[0] for k in range(2)]
     assert np.array_equal(data.tau_histogram, expected)
+    np.testing.assert_allclose(data.tau_bin, np.arange(-17.5, 20.0, 5.0))
     assert data.tau_histogram.sum() + data.tau_outside.sum() == 160_000

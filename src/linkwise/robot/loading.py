@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from linkwise.model import Model, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.contacts import Contact, Ground, Part, stops_for
 from linkwise.model.joint import Limits
+from linkwise.model.model import STANDARD_GRAVITY
 from linkwise.robot.robot import Robot
 
 MOST_NOTES = 8
@@ -178,16 +178,28 @@ class Scene:
         return Robot.from_model(merged(items, name=name, poses=poses, contacts=contacts))
 
 
-def planar_chain(n: int, **options: Any) -> Robot:
-    """n equal links in a vertical plane, see ``linkwise.model.generators.planar_chain``.
+def planar_chain(
+    n: int,
+    *,
+    length: float = 1.0,
+    mass: float = 1.0,
+    radius: float = 0.05,
+    gravity: Sequence[float] = STANDARD_GRAVITY,
+) -> Robot:
+    """n equal solid rods in the vertical plane x-z, joints about +y; at q = 0 they lie along x.
 
     Args:
         n: number of links.
-        **options: those of that function: length, mass, radius, gravity.
+        length: of a rod [m].
+        mass: of a rod [kg].
+        radius: of a rod [m].
+        gravity: [m/s²].
     """
     from linkwise.model import generators
 
-    return Robot.from_model(generators.planar_chain(n, **options))
+    return Robot.from_model(
+        generators.planar_chain(n, length=length, mass=mass, radius=radius, gravity=gravity)
+    )
 
 
 def quadruped(
@@ -218,30 +230,43 @@ def quadruped(
     return robot.with_contacts([Contact(f"foot{k}", radius=radius, friction=friction) for k in legs])
 
 
-def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options: Any) -> Robot:
+def random_robot(
+    seed: int,
+    dof: int,
+    *,
+    tree: bool = False,
+    joints: str = "RP",
+    friction: bool = False,
+    rotor: bool = False,
+    gravity: Sequence[float] = STANDARD_GRAVITY,
+) -> Robot:
     """A physically possible robot with arbitrary axes and poses, the same for the same seed.
 
     Args:
         seed: of the random numbers.
         dof: number of joints.
         tree: whether parents are arbitrary; by default it is a chain.
-        joints: the joint types to draw from, "R", "P" or "RP".
-        **options: those of ``linkwise.model.generators.random_model``: friction, rotor, gravity.
+        joints: the joint types to draw from, "R", "P" or "RP", or one letter for every joint.
+        friction: whether joints have viscous friction, and dry friction that differs by direction.
+        rotor: whether joints have rotor inertias.
+        gravity: [m/s²].
     """
     from linkwise.model import generators
 
-    return Robot.from_model(generators.random_model(seed, dof, tree=tree, joints=joints, **options))
+    drawn = {"tree": tree, "joints": joints, "friction": friction, "rotor": rotor, "gravity": gravity}
+    return Robot.from_model(generators.random_model(seed, dof, **drawn))  # type: ignore[arg-type]
 
 
-def general_chain(n: int, *, seed: int = 0, twists: str = "general", **options: Any) -> Robot:
+def general_chain(n: int, *, seed: int = 0, twists: str = "general", base_offsets: bool = True) -> Robot:
     """A chain of general links (free α, a, d and ten parameters each), as in the papers' operation counts.
 
     Args:
         n: number of joints.
         seed: of the random numbers.
-        twists: "general" or "perpendicular", see ``linkwise.model.generators.general_chain``.
-        **options: further ones of that function.
+        twists: "general", or "perpendicular": 0°, −90°, 0°, −90°, 90°, −90°, repeated.
+        base_offsets: False sets α, a and d of the first joint to zero, as most papers have it.
     """
     from linkwise.model import generators
 
-    return Robot.from_model(generators.general_chain(n, seed=seed, twists=twists, **options))
+    made = generators.general_chain(n, seed=seed, twists=twists, base_offsets=base_offsets)
+    return Robot.from_model(made)

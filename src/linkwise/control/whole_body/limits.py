@@ -348,16 +348,7 @@ def _broadcast(robot: Robot, what: str, own: np.ndarray, given: Any) -> np.ndarr
 
 def _by_velocity(robot: Robot, positions: np.ndarray, none: float) -> np.ndarray:
     """Numbers of positions for every velocity coordinate; ball and floating joints have none."""
-    found: list[float] = []
-    at = 0
-    for joint in robot.coordinate_joints:
-        if joint.free:
-            found += [none] * joint.dof
-            at += joint.dof + 1
-        else:
-            found.append(float(positions[at]))
-            at += 1
-    return np.array(found)
+    return np.array([none if k is None else float(positions[k]) for k in position_of_velocity(robot)])
 
 
 def position_of_velocity(robot: Robot) -> list[int | None]:
