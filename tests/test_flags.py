@@ -13,7 +13,7 @@ import linkwise as lw
 from linkwise import collision, control, gpu, identify, motion, optimal, realtime, report, simulate, view
 from linkwise.arguments.flags import flag, flag_or_none
 from linkwise.model import Model
-from linkwise.model.generators import general_chain, random_model
+from linkwise.model.generators import random_model
 from public_functions import public_functions
 
 NOT_OPTIONS = {
@@ -103,7 +103,11 @@ CALLS = {
     ("load", "strict"): lambda r, **f: lw.load("two_link", **f),
     ("load", "contact"): lambda r, **f: lw.load("two_link", **f),
     ("save", "strict"): lambda r, **f: lw.save(r, "nowhere/arm.toml", **f),
-    ("random_robot", "tree"): lambda r, **f: lw.random_robot(0, 3, **f),
+    **{
+        ("random_robot", option): lambda r, **f: lw.random_robot(0, 3, **f)
+        for option in ("tree", "friction", "rotor")
+    },
+    ("general_chain", "base_offsets"): lambda r, **f: lw.general_chain(2, **f),
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
     ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
     **{
@@ -232,7 +236,6 @@ FURTHER = {  # options that reach their function through **options
     "random_robot friction": lambda r, **f: lw.random_robot(0, 3, friction=f["flag"]),
     "random_robot rotor": lambda r, **f: lw.random_robot(0, 3, rotor=f["flag"]),
     "random_model tree": lambda r, **f: random_model(0, 3, tree=f["flag"]),
-    "general_chain base_offsets": lambda r, **f: general_chain(2, base_offsets=f["flag"]),
     "conjugate_gradient friction": lambda r, **f: r.forward_dynamics(
         *STATE, algorithm="conjugate_gradient", friction=f["flag"]
     ),

@@ -42,6 +42,18 @@ def test_what_the_issue_names_is_there(robot):
     assert not hasattr(robot, "nothing_of_the_kind")
 
 
+def test_parts_that_pages_name_need_no_import_of_their_own():
+    """What stands as ``linkwise.part.name`` in a page is there after ``import linkwise``."""
+    import re
+    from pathlib import Path
+
+    folders = {path.name for path in Path(lw.__file__).parent.iterdir() if path.is_dir()}
+    pages = "".join(path.read_text() for path in (Path(__file__).parents[1] / "docs").rglob("*.md"))
+    named = set(re.findall(r"\blinkwise\.([a-z]\w*)\.", pages)) & folders
+    assert {"systems", "embedded", "gpu"} <= named
+    assert named <= {*lw._PARTS, *lw.__all__}
+
+
 def test_what_is_recommended_exists(robot):
     """Every name after ``robot.`` and ``linkwise.`` in the answers."""
     import re

@@ -51,6 +51,7 @@ _PARTS = (
     "collision",
     "compat",
     "control",
+    "embedded",
     "environments",
     "frameworks",
     "gpu",
@@ -60,6 +61,7 @@ _PARTS = (
     "realtime",
     "report",
     "simulate",
+    "systems",
     "tour",
     "view",
 )
