@@ -8,7 +8,7 @@ these names (``x.sin()``, ``x.where(...)``), so this module does not depend on t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -131,6 +131,14 @@ def maximum(a: Scalar, b: Scalar) -> Scalar:
 def _is_number(x: Scalar) -> bool:
     """Whether x is a constant that is not NaN."""
     return isinstance(x, (float, int)) and not math.isnan(x)
+
+
+def summed(terms: Iterable[Scalar]) -> Scalar:
+    """The sum in this order; 0 of nothing. Python's own ``sum`` adds floats in another way than compiled code."""
+    total: Any = None
+    for term in terms:
+        total = term if total is None else total + term
+    return 0.0 if total is None else total
 
 
 def all_of(first: Condition, second: Condition) -> Condition:

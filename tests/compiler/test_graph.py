@@ -3,13 +3,15 @@
 import gc
 import math
 
+import numpy as np
 import pytest
 
+import linkwise as lw
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.program import lower
 from linkwise.compiler.ir.walks import copy, loop_numbers, reachable, rebuild
 from linkwise.errors import TraceError
-from linkwise.scalar import cos, sin, stage, where, while_loop
+from linkwise.scalar import cos, sin, stage, summed, where, while_loop
 
 
 @pytest.fixture
@@ -184,3 +186,13 @@ def test_what_passes_leave_behind_is_freed_at_once():
     finished = program.values[0][0].graph
     known = {node.value[1]: node for node in reachable(program.values[0]) if node.op == "input"}
     assert all(finished.input("x", k) is node for k, node in known.items())
+
+
+def test_sums_are_taken_in_their_order():
+    """Without the compensation of Python's ``sum`` of floats, so that floats have the bits of compiled code."""
+    numbers = [1e16, 1.0, -1e16, 0.1]
+    assert summed(numbers) == ((1e16 + 1.0) - 1e16) + 0.1
+    assert summed(x for x in numbers[:1]) == 1e16
+    assert summed([]) == 0.0
+    compiled = lw.kernel(x=4)(lambda x: [summed(x[k] for k in range(4))])
+    assert float(compiled(np.array(numbers))[0]) == summed(numbers)

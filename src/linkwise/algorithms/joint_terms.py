@@ -17,7 +17,7 @@ from linkwise.joint_laws import LAWS, Law, is_zero, load, world_rotor
 from linkwise.joint_laws.direction import SPEED, jumps
 from linkwise.model.axes import JointValue, joint_value, parts_of, single, times
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, maximum, stage
+from linkwise.scalar import Scalar, maximum, stage, summed
 from linkwise.spatial import Vector
 
 FRICTION = tuple(law for law in LAWS if law.dissipates and not law.of_load)
@@ -134,8 +134,8 @@ def dry_friction_limits(link: MovingLink, qd: JointValue, given: Scalar = 0.0) -
     ``given`` is the torque on the joint less its smooth friction, which load friction depends on.
     """
     parts = [law.limits(link, single(qd)) for law in DRY_FRICTION if not law.absent(link)]
-    forward: Scalar = _sum([each for each, _ in parts])
-    backward: Scalar = _sum([each for _, each in parts])
+    forward: Scalar = summed([each for each, _ in parts])
+    backward: Scalar = summed([each for _, each in parts])
     if load.is_absent(link):
         return forward, backward
     return (
@@ -255,7 +255,7 @@ def _energy_of_springs(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
             if not law.absent(link)
             for x in _along_axes(link, own)
         ]
-        return _sum(parts)
+        return summed(parts)
 
 
 # -- rotors -----------------------------------------------------------------------------------------------------------
@@ -377,12 +377,12 @@ def _total(laws: Sequence[Law], link: MovingLink, q: Any, qd: Any) -> JointValue
     """The torque of some laws at one joint; None for a position or a rate that no law uses."""
     own = [law for law in laws if not law.absent(link)]
     if not link.free:
-        return _sum([law.torque(link, q, qd) for law in own])
+        return summed([law.torque(link, q, qd) for law in own])
     nothing: list[Any] = [None] * len(link.axes)
     positions = _along_axes(link, q) if any(law.uses_position for law in own) else nothing
     rates = nothing if qd is None else parts_of(qd)
     return joint_value(
-        [_sum([law.torque(link, x, v) for law in own]) for x, v in zip(positions, rates, strict=True)]
+        [summed([law.torque(link, x, v) for law in own]) for x, v in zip(positions, rates, strict=True)]
     )
 
 
@@ -408,7 +408,7 @@ def _slopes(
             _along_axes(link, own) if any(law.uses_position for law in present) else [None] * len(link.axes)
         )
         for x, v in zip(positions, parts_of(rates), strict=True):
-            slopes.append(_sum([slope(law, link, x, v) for law in present]))
+            slopes.append(summed([slope(law, link, x, v) for law in present]))
     return slopes
 
 
@@ -417,7 +417,3 @@ def on_diagonal(M: list[list[Scalar]], values: Sequence[Scalar]) -> list[list[Sc
     return [
         [entry + values[i] if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(M)
     ]
-
-
-def _sum(parts: Sequence[Scalar]) -> Scalar:
-    return sum(parts[1:], start=parts[0]) if parts else 0.0

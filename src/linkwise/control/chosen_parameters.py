@@ -21,7 +21,7 @@ from linkwise.model import LABELS
 from linkwise.model.inertia import Inertia
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar
+from linkwise.scalar import Scalar, summed
 
 BASE, FRICTION = "base", "friction"
 OFFSET = "torque_offset"
@@ -115,7 +115,7 @@ class Chosen:
             line: list[Scalar] = []
             for weights in self._combination.T:
                 terms = [row[k] if w == 1.0 else float(w) * row[k] for k, w in enumerate(weights) if w != 0.0]
-                line.append(_sum([term for term in terms if not (isinstance(term, float) and term == 0.0)]))
+                line.append(summed([term for term in terms if not (isinstance(term, float) and term == 0.0)]))
             rows.append(line)
         return rows
 
@@ -140,7 +140,3 @@ def is_friction(label: str) -> bool:
     """Whether a label is that of a coefficient of friction or of an offset: what changes with temperature and wear."""
     name = label.rpartition(".")[2]
     return "_friction" in name or name == OFFSET
-
-
-def _sum(terms: list[Scalar]) -> Scalar:
-    return sum(terms[1:], start=terms[0]) if terms else 0.0

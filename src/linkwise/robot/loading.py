@@ -197,9 +197,8 @@ def planar_chain(
     """
     from linkwise.model import generators
 
-    return Robot.from_model(
-        generators.planar_chain(n, length=length, mass=mass, radius=radius, gravity=gravity)
-    )
+    made = generators.planar_chain(n, length=length, mass=mass, radius=radius, gravity=gravity)
+    return Robot.from_model(made)
 
 
 def quadruped(
@@ -253,8 +252,10 @@ def random_robot(
     """
     from linkwise.model import generators
 
-    drawn = {"tree": tree, "joints": joints, "friction": friction, "rotor": rotor, "gravity": gravity}
-    return Robot.from_model(generators.random_model(seed, dof, **drawn))  # type: ignore[arg-type]
+    made = generators.random_model(
+        seed, dof, tree=tree, joints=joints, friction=friction, rotor=rotor, gravity=gravity
+    )
+    return Robot.from_model(made)
 
 
 def general_chain(n: int, *, seed: int = 0, twists: str = "general", base_offsets: bool = True) -> Robot:

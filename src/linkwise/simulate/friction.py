@@ -34,7 +34,7 @@ from linkwise.algorithms import coupling, dense, factorised, joint_terms
 from linkwise.algorithms.coordinates import Reactions, Solve, axes_of_coordinates
 from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism, MovingLink, flat
-from linkwise.scalar import Condition, Scalar, maximum, sqrt, where
+from linkwise.scalar import Condition, Scalar, maximum, sqrt, summed, where
 
 SWEEPS = 8
 CORRECTIONS = 2
@@ -198,7 +198,7 @@ def _decay(link: MovingLink, given: Scalar, mobility: Scalar) -> Scalar:
 
 def _resolved(h: Scalar, rates: list[Scalar]) -> Condition | None:
     """The sum of these rates bounds that of any motion of the robot: it is the trace of a positive matrix."""
-    return h * _sum(rates) <= RESOLVED if rates else None
+    return h * summed(rates) <= RESOLVED if rates else None
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _first_guess(M: list[list[Scalar]], free: Sequence[Scalar], limits: Sequence
     x: list[Scalar] = [0.0] * n  # v − v*
     for _ in range(SWEEPS):
         for i in range(n):
-            others = _sum([M[i][j] * x[j] for j in range(n) if j != i and not is_zero(M[i][j])])
+            others = summed([M[i][j] * x[j] for j in range(n) if j != i and not is_zero(M[i][j])])
             left = M[i][i] * free[i] - others
             if limits[i] is not None and limits[i].speed is not None:
                 x[i] = _slowed(left * inverse[i], limits[i], inverse[i]) - free[i]
@@ -241,7 +241,7 @@ def _given_directions(links: Mechanism, M, free, limits, direction, speeds) -> _
         for limit, v in zip(limits, speeds, strict=True)
     ]
     x = _given_who_slides(links, M, free, sliding, drag, slopes)
-    impulses = [_sum([M[i][j] * x[j] for j in range(n) if not is_zero(M[i][j])]) for i in range(n)]
+    impulses = [summed([M[i][j] * x[j] for j in range(n) if not is_zero(M[i][j])]) for i in range(n)]
     return _Solution([a + b for a, b in zip(free, x, strict=True)], impulses, sliding, drag)
 
 
@@ -286,7 +286,7 @@ def _given_who_slides(links: Mechanism, M, free, sliding, drag, slopes) -> list[
     ]
     right = []
     for i in range(n):
-        moved = _sum([M[i][j] * held[j] for j in range(n) if j != i and not is_zero(M[i][j])])
+        moved = summed([M[i][j] * held[j] for j in range(n) if j != i and not is_zero(M[i][j])])
         braked = drag[i] if is_zero(slopes[i]) else slopes[i] * free[i]
         right.append(where(sliding[i] > 0.5, moved - braked, -free[i]))
     return factorised.solve(links, A, right)
@@ -345,7 +345,3 @@ def _bounded(wanted: Scalar, limit: Limits, mobility: Scalar) -> Scalar:
         return where(wanted > most * limit.backward, limit.backward, forward)
     v = _slowed(-wanted * mobility, limit, mobility)
     return -limit.slope(v) * v
-
-
-def _sum(terms: list[Scalar]) -> Scalar:
-    return sum(terms[1:], start=terms[0]) if terms else 0.0

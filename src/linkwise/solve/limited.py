@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.language import dot, elementwise, empty, less, product, span, variable, zeros
-from linkwise.scalar import maximum, minimum, where
+from linkwise.scalar import maximum, minimum, summed, where
 from linkwise.solve.factors import largest
 
 RIGID = 1e3
@@ -168,7 +168,7 @@ class Programme:
             out[r.moving + i] = along[i]
             out[r.moving + r.bounds + i] = -along[i]
         for number, first, row in r.each_facet():
-            out[number] = _sum(c * along[r.bounds + first + a] for a, c in enumerate(row) if c)
+            out[number] = summed(c * along[r.bounds + first + a] for a, c in enumerate(row) if c)
         return out
 
     def back(self, w: Any) -> Any:
@@ -182,7 +182,7 @@ class Programme:
         for i in span(r.bounds):
             both[i] = w[r.moving + i] - w[r.moving + r.bounds + i]
         for k, own in enumerate(r.each_force()):
-            both[r.bounds + k] = _sum(c * w[r.hard + place] for place, c in own)
+            both[r.bounds + k] = summed(c * w[r.hard + place] for place, c in own)
         for j in span(r.unknowns, parallel=True):
             out[j] = dot(self.S[:, j], both, out[j])
         return out
@@ -217,7 +217,9 @@ class Programme:
             own, block = range(C.shape[1]), C.tolist()
             for k in own:
                 weights = [
-                    _sum((row[k] * row[a]) * D[number + f] for f, row in enumerate(block) if row[k] * row[a])
+                    summed(
+                        (row[k] * row[a]) * D[number + f] for f, row in enumerate(block) if row[k] * row[a]
+                    )
                     for a in own
                 ]
                 used = [
@@ -226,7 +228,7 @@ class Programme:
                     if not (isinstance(w, float) and w == 0.0)
                 ]
                 for j in span(N, parallel=True):
-                    scaled[first + k, j] = _sum(w * self.S[first + a, j] for a, w in used)
+                    scaled[first + k, j] = summed(w * self.S[first + a, j] for a, w in used)
             first, number = first + C.shape[1], number + len(C)
         return scaled
 
@@ -378,11 +380,3 @@ def unit_scale(count: int, total: Any) -> Any:
 def within(value: Any, low: Any, high: Any) -> Any:
     """The nearest number between two bounds."""
     return minimum(maximum(value, low), high)
-
-
-def _sum(terms: Any) -> Any:
-    """A sum in order; 0 of nothing."""
-    total: Any = None
-    for term in terms:
-        total = term if total is None else total + term
-    return 0.0 if total is None else total

@@ -23,7 +23,7 @@ from linkwise.algorithms.contact.convex import axes
 from linkwise.algorithms.contact.distance import Point, Segment, dot
 from linkwise.algorithms.kinematics import Pose
 from linkwise.model.shapes import CANDIDATES, WORLD_ONLY, Shape, candidates_of
-from linkwise.scalar import Scalar, maximum, minimum, sqrt, where
+from linkwise.scalar import Scalar, maximum, minimum, sqrt, summed, where
 from linkwise.spatial import Vector
 
 ALONG = 1e-3
@@ -232,11 +232,11 @@ def _field(field: Placed) -> Callable[[Point], Surface]:
         x, y, z = field.inside(point)
         along, along_slope = hats(x * (1.0 / dx) + 0.5 * (columns - 1), columns)
         across, across_slope = hats(y * (1.0 / dy) + 0.5 * (rows - 1), rows)
-        by_column = [_sum(h * w for h, w in zip(column, across, strict=True)) for column in heights]
-        by_row = [_sum(heights[i][j] * along[i] for i in range(columns)) for j in range(rows)]
-        height = _sum(h * w for h, w in zip(by_column, along, strict=True))
-        slope_x = (1.0 / dx) * _sum(h * w for h, w in zip(by_column, along_slope, strict=True))
-        slope_y = (1.0 / dy) * _sum(h * w for h, w in zip(by_row, across_slope, strict=True))
+        by_column = [summed(h * w for h, w in zip(column, across, strict=True)) for column in heights]
+        by_row = [summed(heights[i][j] * along[i] for i in range(columns)) for j in range(rows)]
+        height = summed(h * w for h, w in zip(by_column, along, strict=True))
+        slope_x = (1.0 / dx) * summed(h * w for h, w in zip(by_column, along_slope, strict=True))
+        slope_y = (1.0 / dy) * summed(h * w for h, w in zip(by_row, across_slope, strict=True))
         scale = 1.0 / sqrt(slope_x * slope_x + slope_y * slope_y + 1.0)
         normal = field.turned((-slope_x * scale, -slope_y * scale, scale))
         return Surface(normal, (z - height) * scale)
@@ -355,13 +355,6 @@ def _convex(first: Placed, second: Placed) -> list[Meeting]:
     return [
         Meeting(gap, second.turned(normal), second.out(point)) for gap, normal, point in convex.meetings(pair)
     ]
-
-
-def _sum(terms: Any) -> Any:
-    total: Any = None
-    for term in terms:
-        total = term if total is None else total + term
-    return total
 
 
 _METHODS: dict[tuple[str, str], Callable[[Placed, Placed], list[Meeting]]] = {

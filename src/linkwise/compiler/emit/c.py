@@ -277,16 +277,13 @@ def _hardware_fma(real: str, packaged: bool) -> str:
     )
 
 
-_REAL = {"float64": "double", "float32": "float"}
-
-
 def _reserved(name: str) -> frozenset[str]:
     return frozenset({*_RESERVED, name, *(f"{name}_{helper}" for helper in _HELPERS)})
 
 
 def _dialect(dtype: str, name: str, constant_time: bool, package: Package | None) -> Dialect:
     suffix = "" if dtype == "float64" else "f"
-    real = _REAL[dtype]
+    real = clike.REAL[dtype]
     dialect = Dialect(
         real=real,
         negated_fma=f"-{name}_rounded({{0}})",
@@ -372,7 +369,7 @@ class CFunction:
         else:
             self.printer = Printer(self.nest, _dialect(self.nest.dtype, name, constant_time, package))
         self.printer.skips = not constant_time
-        self.real = _REAL[self.nest.dtype]
+        self.real = clike.REAL[self.nest.dtype]
         shapes = _shapes(program)
         self.status = self._status()
         self.arguments = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.compiler.emit.clike import Dialect, Printer
+from linkwise.compiler.emit.clike import REAL, Dialect, Printer
 from linkwise.compiler.ir.graph import WORDS
 from linkwise.compiler.ir.loops import Element, Nest, Step
 from linkwise.compiler.ir.schedule import scheduled
@@ -213,7 +213,7 @@ class LanePrinter(Printer):
 
 
 def _dialect(name: str, dtype: str, reserved: frozenset[str]) -> LaneDialect:
-    real = "double" if dtype == "float64" else "float"
+    real = REAL[dtype]
 
     def call(function: str, *arguments: str) -> str:
         return f"{name}_{function}({', '.join(arguments)})"
@@ -249,7 +249,7 @@ def helpers(name: str, dtype: str, lanes: int) -> str:
     numbers = range(lanes)
     words = {
         "name": name,
-        "real": "double" if double else "float",
+        "real": REAL[dtype],
         "whole": f"int{bits}_t",
         "any_whole": "long long" if double else "int",
         "size": size,

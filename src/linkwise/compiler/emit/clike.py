@@ -39,6 +39,9 @@ from linkwise.compiler.ir.schedule import Body, LoopRegion, scheduled
 from linkwise.core import foreign
 from linkwise.errors import LinkwiseError, TraceError
 
+REAL = {"float64": "double", "float32": "float"}
+"""The types of numbers in C and CUDA."""
+
 
 class SpellingError(LinkwiseError, ValueError):
     """A name cannot be used in the language that is generated; the message says which."""

@@ -90,10 +90,7 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
     lines: list[str] = []
     for node in nodes:
         if node.op == "const":
-            known = {math.inf: "np.inf", -math.inf: "-np.inf"}
-            texts[node.index] = (
-                "np.nan" if math.isnan(node.value) else known.get(node.value, repr(node.value))
-            )
+            texts[node.index] = repr(node.value).replace("inf", "np.inf").replace("nan", "np.nan")
         elif node.op == "input":
             texts[node.index] = f"{_identifier(node.value[0])}[..., {node.value[1]}]"
         else:

@@ -35,12 +35,8 @@ FORMS = (("float64", 1), ("float64", 0), ("float32", 1), ("float32", 0))  # as i
 
 _SIGNED_SIZE, _READ_ONLY, _MEMBERS_SLOT = 19, 1, 72  # T_PYSSIZET, READONLY, Py_tp_members
 _BASETYPE, _HAVE_VECTORCALL, METHOD_DESCRIPTOR = 1 << 10, 1 << 11, 1 << 17
-_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW, _NUMPY_SET_BASE = (
-    2,
-    60,
-    94,
-    282,
-)  # places in NumPy's table of C functions
+# places in NumPy's table of C functions
+_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW, _NUMPY_SET_BASE = 2, 60, 94, 282
 
 AnyClass = TypeVar("AnyClass", bound=type)
 

@@ -34,7 +34,19 @@ from linkwise.motion.kinematics.subproblems import (
     turned,
 )
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Condition, Scalar, atan2, cos, maximum, minimum, rint, sin, where, while_loop
+from linkwise.scalar import (
+    Condition,
+    Scalar,
+    atan2,
+    cos,
+    maximum,
+    minimum,
+    rint,
+    sin,
+    summed,
+    where,
+    while_loop,
+)
 
 TURN = 2.0 * np.pi
 SLACK = 1e-9  # [rad]: a solution on a limit may lie beyond it by round-off
@@ -298,7 +310,7 @@ def _branches(arm: Arm, target: list[Scalar], angle: Scalar) -> list[Branch]:
     """All branches of six turns, in the order in which the chain is solved."""
     Rt, pt = [target[4 * i : 4 * i + 3] for i in range(3)], [target[4 * i + 3] for i in range(3)]
     R0, p0 = arm.pose[:3, :3].tolist(), arm.pose[:3, 3].tolist()
-    R: list[Vector] = [[_sum(row[k] * R0[j][k] for k in range(3)) for j in range(3)] for row in Rt]
+    R: list[Vector] = [[summed(row[k] * R0[j][k] for k in range(3)) for j in range(3)] for row in Rt]
     p = minus(pt, applied(R, p0))
     axes, points = arm_points(arm)
     if arm.locked is not None:
@@ -358,13 +370,6 @@ def _all_coordinates(arm: Arm, n: int, branch: Branch, angle: Scalar) -> list[Sc
     for axis, (place, (c, s)) in enumerate(zip(arm.coordinates, _turns(arm, branch, angle), strict=True)):
         q[place] = angle if axis == arm.locked else atan2(s, c)
     return q
-
-
-def _sum(values: Any) -> Any:
-    first, *others = values
-    for other in others:
-        first = first + other
-    return first
 
 
 __all__ = [

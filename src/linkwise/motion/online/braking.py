@@ -87,9 +87,8 @@ def _upper(task: Task) -> tuple[Scalar, Scalar]:
     # the velocity: lower the acceleration until v is at its limit, at most until it would pass the other one
     to_top = (a + sqrt(maximum(a * a + 2.0 * jerk * (v - top), 0.0))) * per_jerk
     to_bottom = (a + sqrt(maximum(0.5 * a * a + jerk * (v - bottom), 0.0))) * per_jerk
-    to_lowest = (
-        a - lowest
-    ) / jerk  # divided: a rounding of this time is one of the acceleration that is held next
+    # divided: a rounding of this time is one of the acceleration that is held next
+    to_lowest = (a - lowest) / jerk
     ramp = minimum(minimum(to_top, to_bottom), to_lowest)
     _, there, _ = advanced(0.0, v, a, -jerk, to_lowest)
     hold = minimum((top - there) * per_lowest, (bottom - there) * per_lowest + 0.5 * lowest * per_jerk)

@@ -15,11 +15,10 @@ so peak and valley follow from T without an iteration; one hold makes the equati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, where
+from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, summed, where
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,8 @@ class Task:
     highest_acceleration: Scalar
     lowest_acceleration: Scalar
     jerk: Scalar
-    reciprocals: tuple[Scalar, ...] = field(
-        default=(), kw_only=True
-    )  # of the jerk, the highest and the lowest acceleration
+    # of the jerk, the highest and the lowest acceleration
+    reciprocals: tuple[Scalar, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.reciprocals:
@@ -153,7 +151,7 @@ class Furthest:
         back, _ = _ramp(valley, task.af, (task.af - valley) * per_jerk, v)
         parts = (rising, on_top, falling, cruise * task.highest_velocity, below, back)
         slope = where(cruises, task.highest_velocity, before_fall + 0.5 * peak * fall)
-        return Reached(_sum(parts), slope, _sum([abs(part) for part in parts]))
+        return Reached(summed(parts), slope, summed([abs(part) for part in parts]))
 
     def in_time(self, T: Scalar) -> Motion:
         """The motion that takes T [s]."""
@@ -174,7 +172,7 @@ class Furthest:
         seventh, _ = _ramp(valley, task.af, back, v)
         parts = (first, second, third, fourth, fifth, sixth, seventh)
         durations = (rise, high, fall, cruise, further, low, back)
-        return Motion(durations, _sum(parts), _sum([abs(part) for part in parts]))
+        return Motion(durations, summed(parts), summed([abs(part) for part in parts]))
 
     def _turning(self, T: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         """Peak and valley of the acceleration, and how long they are held, without a limit of velocity."""
@@ -205,10 +203,3 @@ def _ramp(a: Any, b: Any, time: Any, v: Any) -> tuple[Any, Any]:
 def _hold(a: Any, time: Any, v: Any) -> tuple[Any, Any]:
     """The same for a phase of constant acceleration."""
     return time * (v + 0.5 * a * time), v + a * time
-
-
-def _sum(parts: Sequence[Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
