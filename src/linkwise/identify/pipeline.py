@@ -14,7 +14,6 @@ from linkwise.errors import warn
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimation.base import base_of, excitation_of
 from linkwise.identify.estimation.choices import Plain, choose
-from linkwise.identify.estimation.constants import certain_constants, usual_constants
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit, fit
@@ -26,12 +25,13 @@ from linkwise.identify.estimation.network import ResidualNetwork, find_network
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.estimation.reduction import reduce
-from linkwise.identify.estimation.regression import Observer
+from linkwise.identify.estimation.regression import Observer, Regression
 from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
 from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
+from linkwise.identify.judging.constants import certain_constants, usual_constants
 from linkwise.identify.judging.diagnosis import Diagnosis, diagnose, diagnose_late
 from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.recordings.derivatives import Motion
@@ -188,10 +188,7 @@ def _identify(
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
     estimated = chosen(independent)
-    constants = certain_constants(observer, found, estimated)
-    if stages.fit is fit:
-        usual = usual_constants(observer, independent, estimated, constants)
-        found = fit(observer, found.friction, prior, strength=strength, start=found, passes=2, offsets=usual)
+    found, constants = _with_constants(observer, found, independent, estimated, prior, strength, stages)
     identified = useful_memory(robot_of(observer, found.x, found.regression.terms), signals)
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
@@ -199,8 +196,7 @@ def _identify(
     left = _left_over(observer, found, identified, friction == "auto", network, stages)
     excitation = excitation_of(independent, estimated.weights)
     tested = [shifted(stages.condition(each, cutoff=frequency), late) for each in tests]
-    models = (left.robot, given, reduction.robot)
-    judged = [[validate(model, signals, band) for signals in tested] for model in models]
+    judged = [_judged(model, tested, band) for model in (left.robot, given, reduction.robot)]
     doubts = _consequences(observer, found, estimated, wrong, scale, late, judged[0][0], constants)
     return Identification(
         prior=given,
@@ -211,9 +207,9 @@ def _identify(
         excitation=excitation,
         reduction=reduction,
         signals=tuple(signals),
-        validations=tuple(judged[0]),
-        of_prior=tuple(judged[1]),
-        of_reduced=tuple(judged[2]),
+        validations=judged[0],
+        of_prior=judged[1],
+        of_reduced=judged[2],
         warnings=_as_warnings([excitation.words(), *wrong.causes, *doubts]),
         lag=late,
         plain=plain,
@@ -221,6 +217,28 @@ def _identify(
         network=left.network,
         unmodelled=left.unmodelled,
     )
+
+
+def _judged(robot: Robot, tests: Sequence[Signals], band: float | None) -> tuple[Validation, ...]:
+    return tuple(validate(robot, signals, band) for signals in tests)
+
+
+def _with_constants(
+    observer: Observer,
+    found: Fit,
+    independent: Regression,
+    estimated: Estimate,
+    prior: np.ndarray,
+    strength: float,
+    stages: Stages,
+) -> tuple[Fit, dict[int, float]]:
+    """The fit with constants of torques that are certain or small, and the certain ones; see ``judging.constants``."""
+    certain = certain_constants(observer, found, estimated)
+    if stages.fit is not fit:  # what another stage knows of constants is its own
+        return found, certain
+    usual = usual_constants(observer, independent, estimated, certain)
+    again = fit(observer, found.friction, prior, strength=strength, start=found, passes=2, offsets=usual)
+    return again, certain
 
 
 def _consequences(
