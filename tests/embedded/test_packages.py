@@ -365,6 +365,20 @@ def test_other_motions_are_formulas_or_pieces(spline):
             entries(robot, ["trajectory"], Options(dtype="float32", trajectory=wrong))
 
 
+def test_reference_states_may_have_special_numbers():
+    """With and without fused multiply-adds, of functions and of loops."""
+    robot = lw.load("two_link")
+    for name, title in (("inverse_dynamics", "qdd"), ("rollout", "tau")):
+        (entry,) = entries(robot, [name])
+        for fma in (True, False):
+            made = states(robot, entry, 8, fma, special=True)
+            assert np.isnan(made.given[title][0]).all()
+            assert np.isinf(made.given[title][1]).all()
+            assert np.isnan(next(iter(made.expected.values()))[0]).all()
+            ordinary = states(robot, entry, 8, fma)
+            assert all(np.isfinite(values).all() for values in ordinary.given.values())
+
+
 class Slow(motion.Trajectory):
     """Some other kind of motion."""
 
