@@ -35,11 +35,16 @@ def test_the_prediction_is_the_forward_dynamics_of_every_robot():
     rng, h = np.random.default_rng(4), 1e-3
     for robot in (coupled, lw.random_robot(8, 5), lw.load("puma560"), held):
         at = q if robot is held else rng.uniform(-1, 1, robot.dof)
-        qd, tau = rng.choice([-1, 1], robot.dof) * rng.uniform(0.5, 1, robot.dof), rng.uniform(-1, 1, robot.dof)
+        qd, tau = (
+            rng.choice([-1, 1], robot.dof) * rng.uniform(0.5, 1, robot.dof),
+            rng.uniform(-1, 1, robot.dof),
+        )
         new_q, new_qd = StateObserver(robot, 20.0).kernel(h)(at, tau, at, qd)
         np.testing.assert_allclose(new_q, at + h * qd, rtol=0, atol=1e-14)
         expected = robot.forward_dynamics(at, qd, tau)
-        most = 1e-3 if robot.name == "puma560" else 1e-9  # its dry friction changes direction over a range of speeds
+        most = (
+            1e-3 if robot.name == "puma560" else 1e-9
+        )  # its dry friction changes direction over a range of speeds
         np.testing.assert_allclose((new_qd - qd) / h, expected, rtol=most, atol=1e-8)
 
 

@@ -349,7 +349,12 @@ def test_other_motions_are_formulas_or_pieces(spline):
     series = motion.FourierSeries([0.1, 0.2], *rng.normal(size=(2, 3, 2)), 2.0)
     bent = motion.PiecewisePolynomial([0.4, 0.9, 1.2, 1.5], rng.normal(size=(3, 4, 2)))  # ends in full motion
     t = np.linspace(0.05, 1.95, 7)
-    for given, error in ((series, 1e-13), (motion.hold([1.0, 2.0]), 0.0), (Slow(series), 1e-3), (bent, 1e-13)):
+    for given, error in (
+        (series, 1e-13),
+        (motion.hold([1.0, 2.0]), 0.0),
+        (Slow(series), 1e-3),
+        (bent, 1e-13),
+    ):
         (entry,) = entries(robot, ["trajectory"], Options(trajectory=given))
         for found, expected in zip(entry.kernel(t[:, None]), given.at(t), strict=True):
             np.testing.assert_allclose(found, expected, atol=error)

@@ -51,8 +51,9 @@ def test_every_step_has_constraints_and_contacts(made):
         torque_limits=False,
     )  # fmt: skip
     free = (robot.with_contacts if robot.contact_parts else robot.with_constraints)([])
-    kernel, (rolled,) = step_kernel(robot), entries(
-        robot, ["rollout"], Options(integrator="semi_implicit_euler", period=STEP)
+    kernel, (rolled,) = (
+        step_kernel(robot),
+        entries(robot, ["rollout"], Options(integrator="semi_implicit_euler", period=STEP)),
     )
     given = {"q": q, "qd": qd, "step": [STEP], "tau": np.tile(tau, STEPS)}
     final, _ = rolled.kernel(given, steps=STEPS)

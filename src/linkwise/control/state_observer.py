@@ -83,7 +83,10 @@ class StateObserver:
             (qdd,) = outputs_of(function_named("forward_dynamics"), setting, METHOD, **given).values()
             e = [a - b for a, b in zip(q, estimated_q, strict=True)]
             rows = zip(e, estimated_q, estimated_qd, qdd, self.position_gain, self.velocity_gain, strict=True)
-            new = [(x + period * (v + float(a) * d), v + period * (w + float(b) * d)) for d, x, v, w, a, b in rows]
+            new = [
+                (x + period * (v + float(a) * d), v + period * (w + float(b) * d))
+                for d, x, v, w, a, b in rows
+            ]
             return {"next_q": [x for x, _ in new], "next_qd": [v for _, v in new]}
 
         numbers = (self.position_gain.tobytes(), self.velocity_gain.tobytes(), period, inputs, frame)

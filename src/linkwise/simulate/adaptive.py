@@ -2,8 +2,8 @@
 
 The step follows the error, so there are no samples and no sensors: the controller is a continuous function of
 the state. Coulomb friction that jumps is smoothed, F·tanh(q̇/``smoothing``), because an adaptive integrator would stop
-at every change of sign; stiction and contacts need the fixed-step ``simulate``. Friction with a ``friction_speed`` is that of all
-dynamics.
+at every change of sign; stiction and contacts need the fixed-step ``simulate``. Friction with a ``friction_speed`` is
+that of all dynamics.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def simulate_adaptive(
         stabilization: rate [1/s] at which errors of constraints decay; 20 by default.
 
     Raises:
-        SimulationError: the robot has contacts, whose impacts no adaptive step resolves, or an argument cannot be right.
+        SimulationError: the robot has contacts, or an argument cannot be right.
         IntegrationError: the integrator gave up.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
