@@ -68,7 +68,7 @@ def simulate_adaptive(
         stabilization: rate [1/s] at which errors of constraints decay; 20 by default.
 
     Raises:
-        SimulationError: the robot has contacts, or an argument cannot be right.
+        SimulationError: the robot has contacts, or an argument is wrong.
         IntegrationError: the integrator gave up.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
