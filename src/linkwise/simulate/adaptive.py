@@ -72,11 +72,7 @@ def simulate_adaptive(
         IntegrationError: the integrator gave up.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
-    check_moves(robot)
-    if robot.contact_parts:
-        raise SimulationError(
-            f"{robot.name}: contacts need the fixed steps of simulate: velocities jump where something touches"
-        )
+    _check(robot)
     q, qd = without_names(robot, {"q": q, "qd": qd}).arrays
     duration = arguments.number("duration", duration, above=0.0)
     rows, friction = arguments.whole("rows", rows, 2), flag("friction", friction)
@@ -116,6 +112,14 @@ def simulate_adaptive(
         qd[-1],
         duration,
     )
+
+
+def _check(robot: Robot) -> None:
+    check_moves(robot)
+    if robot.contact_parts:
+        raise SimulationError(
+            f"{robot.name}: contacts need the fixed steps of simulate: velocities jump where something touches"
+        )
 
 
 class _Law:
