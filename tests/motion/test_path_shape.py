@@ -108,7 +108,7 @@ def test_cells_that_hide_a_bend_are_found_with_their_neighbours():
     nodes, dense = np.linspace(0.0, 6.0, 7), np.linspace(0.0, 6.0, 61)
     for place, expected in ((0.3, [0, 1]), (3.3, [2, 3, 4]), (5.9, [4, 5])):
         bend = np.ones((61, 2))
-        bend[int(round(10 * place)), 1] = 50.0
+        bend[round(10 * place), 1] = 50.0
         assert np.flatnonzero(_hidden(Straight, nodes, dense, bend)).tolist() == expected
     assert not _hidden(Straight, nodes, dense, np.ones((61, 2))).any()
 
