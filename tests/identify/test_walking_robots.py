@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from linkwise.identify.walking import rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
     Rows,
+    _by_names,
     decide,
     first_scale,
     fitted,
@@ -447,6 +449,20 @@ def test_a_log_of_a_fixed_robot_stays_fixed(tmp_path):
 
 
 # -- contacts ---------------------------------------------------------------------------------------------------------
+
+
+def test_flags_are_in_the_order_of_the_feet_where_a_recording_names_them():
+    feet = [SimpleNamespace(name=name) for name in ("FL_foot", "FR_foot", "RL_foot", "RR_foot")]
+    flags = np.eye(4, dtype=bool)
+    for names, expected in (
+        (("rr", "fl", "fr", "rl"), [1, 2, 3, 0]),  # not its own inverse
+        (("FL_foot_contact", "RL_foot_contact", "RR_foot_contact", "FR_foot_contact"), [0, 3, 1, 2]),
+        (("FL", "FL", "RL", "RR"), [0, 1, 2, 3]),  # named twice: as they are
+        (("a", "b", "c", "d"), [0, 1, 2, 3]),
+        (("FL", "FR"), [0, 1, 2, 3]),
+    ):
+        found = _by_names(flags, SimpleNamespace(feet=names), feet)
+        np.testing.assert_array_equal(found, flags[:, expected], err_msg=str(names))
 
 
 def test_wrong_flags_do_not_decide(walker, truth):
