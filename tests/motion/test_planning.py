@@ -106,6 +106,30 @@ def test_bounds_hold_between_samples(arm):
     assert proved > 2
 
 
+def test_smooth_paths_are_their_parabolas():
+    """Every piece is the curve of its control points, and its direction goes on at both ends of a cut corner."""
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(5, 3))
+    pieces = control_points(points, 0.6 * largest_cuts(points))
+    path = smooth_path(pieces)
+    share = np.linspace(0.0, 1.0, 9)
+    for k, (a, b, c) in enumerate(pieces):
+        found = path.at(path.times[k] + share * (path.times[k + 1] - path.times[k])).q
+        expected = [(1 - u) ** 2 * a + 2 * u * (1 - u) * b + u * u * c for u in share]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    inner = path.times[1:-1]
+    before, after = (path.at(inner + step).qd for step in (-1e-9, 1e-9))
+    np.testing.assert_allclose(before, after, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(path.at(path.times).qd, axis=1), 1.0, atol=1e-9)
+    ways, sizes = np.diff(points, axis=0), np.linalg.norm(np.diff(points, axis=0), axis=1)
+    for k in (1, 2, 3):  # parabolas begin and end on the lines at their corner
+        begin, corner, end = pieces[2 * k - 1]
+        cut = 0.3 * min(sizes[k - 1], sizes[k])
+        np.testing.assert_allclose(corner, points[k])
+        np.testing.assert_allclose(begin, corner - cut * ways[k - 1] / sizes[k - 1])
+        np.testing.assert_allclose(end, corner + cut * ways[k] / sizes[k])
+
+
 def test_parts_of_parabolas_are_those_of_the_whole():
     rng = np.random.default_rng(5)
     control, counts = rng.normal(size=(3, 3, 4)), np.array([1, 3, 2])
