@@ -9,16 +9,16 @@ from linkwise.solve.limited import Programme, Rows
 PYRAMID = np.array([[1, 0, -0.5], [-1, 0, -0.5], [0, 1, -0.5], [0, -1, -0.5], [0, 0, 1], [0, 0, -1]], float)
 
 
-def programme(seed, others=0, points=2, bounds=3, spread=0.0):
+def programme(seed, others=0, points=2, bounds=3, spread=0.0, tasks=7):
     """(rows, P, p, S, limits) with a point inside all limits; units of unknowns differ by 10^±spread."""
     rng = np.random.default_rng(seed)
     rows = Rows(5, others, (PYRAMID,) * points, bounds)
     N = rows.unknowns
     units = 10.0 ** rng.uniform(-spread, spread, size=5)
-    A = rng.normal(size=(7, 5)) * units
+    A = rng.normal(size=(tasks, 5)) * units
     P, p = np.zeros((N, N)), np.zeros(N)
     P[:5, :5] = A.T @ A
-    p[:5] = A.T @ rng.normal(size=7) * 3.0
+    p[:5] = A.T @ rng.normal(size=tasks) * 3.0
     S = rng.normal(size=(bounds + 3 * points, N))
     S[:, :5] *= units
     S[:bounds, 5:] = 0.0
@@ -87,6 +87,17 @@ def test_units_of_unknowns_and_unknowns_without_cost_do_not_move_the_solution():
             check(*given, x, chosen)
             count += 1
     assert count >= 4
+
+
+def test_costs_that_do_not_determine_the_unknowns():
+    """Fewer rows of tasks than unknowns: P is singular, and without the little that is added to its diagonal pivots of
+    its factors would be round-off. Limits are far away."""
+    for seed in range(6):
+        for tasks in (1, 2, 3, 4):
+            rows, P, p, S, limits = programme(seed, tasks=tasks, spread=1.0)
+            x, chosen, _ = solved(rows, P, p, S, 1e9 * limits, 4)
+            assert not chosen.any()
+            assert np.abs(P @ x + p).max() <= 1e-6 * np.abs(p).max()
 
 
 def test_candidates_that_are_exceeded_by_the_same_are_taken_one_by_one():
