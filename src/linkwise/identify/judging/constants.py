@@ -2,9 +2,9 @@
 
 Where a joint turns through a small angle its weight is nearly a constant, and least squares divide it between links and
 a constant as noise decides. Along the recording the sum is right; elsewhere it is not. Most drives have constants of a
-few per cent of their torque, so that is the prior of those that are not certain. A prior counts like one sample of
-independent errors. Errors of a recording last longer than a sample: as many samples as the variance of a constant is
-larger than that of independent errors count like one.
+few per cent of their torque, so that is the prior of those that the recording knows less well than that. A prior counts
+like one sample of independent errors. Errors of a recording last longer than a sample: as many samples as the variance
+of a constant is larger than that of independent errors count like one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from linkwise.identify.estimation.solvers import column_lengths
 from linkwise.solve.linear import pseudo_inverse, triangle
 
 LARGE = 0.25  # of a joint's torque (root mean square), from which a constant part of it is certain, less its doubt
+SURE = 3.0  # standard deviations from zero, beyond which a constant is what the recording says
 USUAL = 0.05  # of a joint's torque: constants of most drives
 REVERSALS = 4  # of a joint's direction, from which a constant part of its torque is told from friction
 LABEL = "torque_offset"
@@ -57,7 +58,8 @@ def usual_constants(
         observer: the recordings.
         regression: with independent columns.
         estimated: from it.
-        certain: constants that may be as large as torques.
+        certain: constants that may be as large as torques; others may if they are ``SURE``
+            or known to ``USUAL``.
     """
     W, _ = regression.compressed(estimated.weights)
     length = column_lengths(W)
@@ -67,7 +69,9 @@ def usual_constants(
     for k, label in enumerate(estimated.labels):
         name, _, kind = label.rpartition(".")
         axis = observer.names.index(name) if kind == LABEL else -1
-        if axis >= 0 and axis not in certain:
+        deviation = float(estimated.deviations[k])
+        sure = abs(float(estimated.x[k])) > SURE * deviation or deviation < USUAL * sizes[axis]
+        if axis >= 0 and not sure and axis not in certain:
             like_one = max(1.0, float(estimated.covariance[k, k] / max(independent[k], 1e-300)))
             sizes[axis] *= USUAL / np.sqrt(like_one)
     return sizes
