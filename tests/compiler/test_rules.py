@@ -68,8 +68,8 @@ def test_rule_is_applied_to_its_pattern(rule):
             }
             node = graph.lift(eval(rule.pattern, functions, values))
             node = node.args[0] if node.op == "neg" else node
-            for pattern, replacement, condition in _by_operation((rule,)).get(node.op, ()):
-                new = _applied(graph, node, pattern, replacement, condition, Counter())
+            for row in _by_operation((rule,)).get(node.op, ()):
+                new = _applied(graph, node, row, Counter())
                 fired = fired or new is not None
             if rule.pattern not in NEED_COMPANY:
                 assert total_cost(simplify([node])) < total_cost([node])

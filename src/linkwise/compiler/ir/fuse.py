@@ -104,6 +104,9 @@ def _sink_signs(outputs: list[Node]) -> list[Node]:
     nodes = reachable(outputs)
     uses = count_uses(nodes)
     uses.update(node.index for node in outputs)
+    signs = [node.args[0] for node in nodes if node.op == "neg"]
+    if not any(uses[value.index] == 1 and value.op in ("sub", "fma", "mul") for value in signs):
+        return outputs
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
         if node.op == "neg" and uses[node.args[0].index] == 1:

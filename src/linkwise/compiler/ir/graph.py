@@ -58,6 +58,7 @@ from linkwise.spatial import Tensor
 ARRAYS = (np.ndarray, Elements)
 _VECTORS = (Tensor, *ARRAYS)
 _stage = current_stage.get
+_new = object.__new__
 _LARGEST_POWER = 64  # larger exponents are taken for mistakes
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 WORDS = frozenset(
@@ -84,16 +85,12 @@ class Node:
     __slots__ = ("__weakref__", "args", "graph", "index", "op", "stage", "value")
 
     graph: Graph
+    op: str
     args: tuple[Node, ...]
     value: Any
-
-    def __init__(self, graph: Graph, op: str, args: tuple[Node, ...], value: Any, index: int):
-        self.graph = graph
-        self.op = op
-        self.args = args
-        self.value = value
-        self.index = index  # order of creation: arguments come before what uses them
-        self.stage = _stage()
+    index: int
+    """Order of creation: arguments come before what uses them."""
+    stage: str
 
     def __add__(self, other: Any) -> Node:
         graph = self.graph
@@ -306,12 +303,23 @@ class Graph:
     def make(self, op: str, args: tuple[Node, ...] = (), value: Any = None) -> Node:
         """The node for this operation exactly as given; ``add``, ``mul`` and so on simplify first."""
         key = (op, args, value)  # nodes are equal to themselves alone
-        node = self._nodes.get(key)
+        nodes = self._nodes
+        node = nodes.get(key)
         if node is None:
-            node = Node(self, op, args, value, self._count)
-            self._count += 1
-            self._nodes[key] = node
+            node = _new(Node)  # hundreds of thousands: a constructor would take half as long again
+            node.graph = self
+            node.op = op
+            node.args = args
+            node.value = value
+            node.stage = _stage()
+            node.index = count = self._count
+            self._count = count + 1
+            nodes[key] = node
         return node
+
+    def known(self, op: str, args: tuple[Node, ...]) -> Node | None:
+        """The node for this operation where it was made before."""
+        return self._nodes.get((op, args, None))
 
     def finish(self) -> None:
         """All operations are made. They are freed as soon as nothing uses them, without looking for garbage.
