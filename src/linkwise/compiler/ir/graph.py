@@ -43,7 +43,8 @@ import linecache
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,7 @@ class Graph:
 
     def __init__(self):
         self._nodes: dict[tuple[Any, ...], Node] = {}
+        self._leaves: MutableSequence[Node] = []  # nodes without arguments
         self._count = 0
         self._opened = 0
         self.loops = weakref.WeakValueDictionary()
@@ -315,6 +317,8 @@ class Graph:
             node.index = count = self._count
             self._count = count + 1
             nodes[key] = node
+            if not args:
+                self._leaves.append(node)
         return node
 
     def known(self, op: str, args: tuple[Node, ...]) -> Node | None:
@@ -326,10 +330,11 @@ class Graph:
 
         The graph still knows its inputs and constants; an operation that is made later is a new node.
         """
-        ref = weakref.ref
-        self._nodes = _Alive(
-            {key: ref(node) for key, node in self._nodes.items() if key[0] in ("const", "input", "word")}
-        )
+        self._nodes = _Alive()
+        for leaf in self._leaves:
+            if leaf.op in ("const", "input", "word"):
+                self._nodes[leaf.op, (), leaf.value] = leaf
+        self._leaves = deque(maxlen=0)  # keeps none
         self.__dict__.pop("zero", None)  # from now on ``__getattr__`` finds them
         self.__dict__.pop("one", None)
 
@@ -341,14 +346,16 @@ class Graph:
     def forget(self, count: int) -> None:
         """Unmake the nodes made since there were ``count``; nothing may refer to them."""
         while self._count > count:
-            self._nodes.popitem()
+            _, node = self._nodes.popitem()
+            if not node.args:
+                self._leaves.pop()
             self._count -= 1
 
     def const(self, value: float) -> Node:
         value = float(value)
         if value == 0.0:
             value = 0.0  # one zero: a negative zero is not worth an operation
-        if value != value:
+        elif value != value:
             value = math.nan  # one NaN: equal to itself as the same object
         return self.make("const", (), value)
 
@@ -359,6 +366,8 @@ class Graph:
         return [self.input(name, k) for k in range(size)]
 
     def lift(self, x: Any) -> Node:
+        if type(x) is float:
+            return self.const(x)
         if isinstance(x, Node):
             if x.graph is not self:
                 raise TraceError("values of two different traces cannot be mixed")

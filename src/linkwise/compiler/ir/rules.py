@@ -173,7 +173,8 @@ class _Pass:
         return new
 
     def rewritten(self, graph: Graph, node: Node) -> Node:
-        operations = (node.op, *[a.op for a in node.args])
+        args = node.args
+        operations = (node.op, args[0].op, args[1].op) if len(args) == 2 else (node.op, args[0].op)
         fitting = self.fitting.get(operations)
         if fitting is None:
             fitting = self.fitting[operations] = [
@@ -437,17 +438,19 @@ def _may_factor(node: Node, args: tuple[Node, ...], inner: set[int]) -> bool:
 
 def _common_factor(terms: Iterable[Term], uses: Uses) -> Node | None:
     """What most products have in common; of several the one made last, which has the most in it."""
+    products = [term.new for term in terms if _is_own_product(term, uses)]
+    if len(products) < 2:
+        return None
     factors: dict[Node, int] = {}
     repeated: dict[Node, int] = {}
-    for term in terms:
-        if _is_own_product(term, uses):
-            a, b = term.new.args
-            for factor in (a,) if a is b else (a, b):
-                if factor in factors:
-                    factors[factor] += 1
-                    repeated[factor] = factors[factor]
-                else:
-                    factors[factor] = 1
+    for product in products:
+        a, b = product.args
+        for factor in (a,) if a is b else (a, b):
+            if factor in factors:
+                factors[factor] += 1
+                repeated[factor] = factors[factor]
+            else:
+                factors[factor] = 1
     return max(repeated, key=lambda factor: (repeated[factor], factor.index), default=None)
 
 
