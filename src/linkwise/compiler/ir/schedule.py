@@ -106,7 +106,9 @@ def _dependencies(
         for a in _arguments(item, reads):
             while a.index in signs:
                 a = a.args[0]
-            if a.args or a.op == "result":
+            if a.args:
+                used.add(places.get(a.index, place))
+            elif a.op == "result":
                 used.add(places.get(_number(a), place))
         used.discard(place)
         found.append(sorted(used))
