@@ -45,7 +45,7 @@ LAWS = {
 """Further ones, for laws."""
 RANDOM = ("random:1:4", "random:2:6", "random:3:7", "random:4:8")
 COUPLED = ("coupled:panda", "coupled:ur10e", "coupled:puma560")
-FLOATING = ("floating:panda", "floating:ur10e", "floating:stanford")
+FLOATING = ("floating:random:3:7", "floating:ur10e", "floating:stanford")
 """A joint that follows another one; a base that is moved by forces in all directions, as under water."""
 GRIPPERS = ("finger", "gripper", "jaw")
 
