@@ -29,8 +29,6 @@ FASTEST = 5.0
 """No mode of a spring is so many times as fast as meant: critical damping takes away twice its natural frequency, and
 delays of d make that unstable from about 2ωd = 1 on: 10 ms at 50 rad/s. (Of 45 arms the UR10e comes nearest, 4.8.)
 """
-POSE_SIZE = 12
-"""Numbers of a target pose: the first three rows of its matrix."""
 
 
 @dataclass(frozen=True, eq=False)
