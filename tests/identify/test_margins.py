@@ -184,32 +184,6 @@ def test_constants_of_torques_are_named_beyond_the_margin(arms):
                 assert f"{joint} " in words[0]
 
 
-def test_weight_over_a_small_angle_is_no_constant(arms):
-    """Where the shoulder moves little its weight looks like a constant; another region tells them apart."""
-    robot, _ = arms["ur10e"]
-    truth = robot.with_parameters(
-        {
-            f"{joint}.{kind}": 8.0
-            for joint in robot.joint_names
-            for kind in ("viscous_friction", "coulomb_friction")
-        }
-    )
-    errors = []
-    for narrow in (True, False):
-        t, q, qd, qdd = motion(5, dof=robot.dof, seconds=10.0, size=0.5)
-        q, qd, qdd = (each.copy() for each in (q, qd, qdd))
-        middle, share = q[:, 1].mean(), 0.35 if narrow else 1.0
-        q[:, 1] = -1.7 + share * (q[:, 1] - middle) + (0.0 if narrow else 1.2)
-        qd[:, 1], qdd[:, 1] = share * qd[:, 1], share * qdd[:, 1]
-        tau = truth.inverse_dynamics(q, qd, qdd)
-        # errors that last: a slow drift of every torque
-        slow = np.sin(np.outer(t, (0.5, 0.8, 1.1)) + 1.0)
-        errors.append(Log(t, q, tau + 0.02 * np.sqrt((tau**2).mean(axis=0)) * slow, name="arm"))
-    train, test = errors
-    found = identify_quietly(robot, train, validation=test)
-    assert found.validation.total < 3.0
-
-
 def test_friction_of_a_frictionless_arm_drives_nothing(arms):
     """Least squares find a small friction of either sign where there is none."""
     robot, _ = arms["puma560"]

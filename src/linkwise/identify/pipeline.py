@@ -25,13 +25,12 @@ from linkwise.identify.estimation.network import ResidualNetwork, find_network
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.estimation.reduction import reduce
-from linkwise.identify.estimation.regression import Observer, Regression
+from linkwise.identify.estimation.regression import Observer
 from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.ripple import Ripple, find_ripple
 from linkwise.identify.estimation.significance import Rule, rule_named
 from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
-from linkwise.identify.judging.constants import certain_constants, usual_constants
 from linkwise.identify.judging.diagnosis import Diagnosis, diagnose, diagnose_late
 from linkwise.identify.judging.validation import Validation, validate
 from linkwise.identify.recordings.derivatives import Motion
@@ -47,6 +46,8 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 DRIVEN = 0.05  # fraction of joint power above which negative friction power cannot be noise
+REVERSALS = 4  # of a joint's direction, from which a constant part of its torque is told from friction
+OFFSET = 0.25  # of a joint's torque (root mean square), from which a constant part of it is reported
 NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean
 
 
@@ -189,7 +190,6 @@ def _identify(
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
     estimated = chosen(independent)
-    found, constants = _with_constants(observer, found, independent, estimated, prior, strength, stages)
     identified = useful_memory(robot_of(observer, found.x, found.regression.terms), signals)
     rule = rule_named(significance) if isinstance(significance, str) else significance
     significant = rule(independent, estimated, chosen)
@@ -197,8 +197,9 @@ def _identify(
     left = _left_over(observer, found, identified, friction == "auto", network, stages)
     excitation = excitation_of(independent, estimated.weights)
     tested = [shifted(stages.condition(each, cutoff=frequency), late) for each in tests]
-    judged = [_judged(model, tested, band) for model in (left.robot, given, reduction.robot)]
-    doubts = _consequences(observer, found, estimated, wrong, scale, late, judged[0][0], constants)
+    models = (left.robot, given, reduction.robot)
+    judged = [[validate(model, signals, band) for signals in tested] for model in models]
+    doubts = _consequences(observer, found, estimated, wrong, scale, late, judged[0][0])
     return Identification(
         prior=given,
         robot=left.robot,
@@ -208,9 +209,9 @@ def _identify(
         excitation=excitation,
         reduction=reduction,
         signals=tuple(signals),
-        validations=judged[0],
-        of_prior=judged[1],
-        of_reduced=judged[2],
+        validations=tuple(judged[0]),
+        of_prior=tuple(judged[1]),
+        of_reduced=tuple(judged[2]),
         warnings=_as_warnings([excitation.words(), *wrong.causes, *doubts]),
         lag=late,
         plain=plain,
@@ -218,28 +219,6 @@ def _identify(
         network=left.network,
         unmodelled=left.unmodelled,
     )
-
-
-def _judged(robot: Robot, tests: Sequence[Signals], band: float | None) -> tuple[Validation, ...]:
-    return tuple(validate(robot, signals, band) for signals in tests)
-
-
-def _with_constants(
-    observer: Observer,
-    found: Fit,
-    independent: Regression,
-    estimated: Estimate,
-    prior: np.ndarray,
-    strength: float,
-    stages: Stages,
-) -> tuple[Fit, dict[int, float]]:
-    """The fit with constants of torques that are certain or small, and the certain ones; see ``judging.constants``."""
-    certain = certain_constants(observer, found, estimated)
-    if stages.fit is not fit:  # what another stage knows of constants is its own
-        return found, certain
-    usual = usual_constants(observer, independent, estimated, certain)
-    again = fit(observer, found.friction, prior, strength=strength, start=found, passes=2, offsets=usual)
-    return again, certain
 
 
 def _consequences(
@@ -250,14 +229,13 @@ def _consequences(
     scale: float,
     late: Lag,
     judged: Validation,
-    constants: dict[int, float],
 ) -> list[str]:
     """Findings that would only follow from a cause: none where there is one."""
     if wrong.causes:
         return []
     said = [*(wrong.remarks or (_other_size(observer.robot, scale),)), late.doubt, lags_of_joints(observer)]
     said += [_friction_that_drives(observer, found, estimated), _unexplained_joints(observer.robot, judged)]
-    return [*said, _offsets(observer.robot, constants)]
+    return [*said, _offsets(observer, found, estimated)]
 
 
 @dataclass(frozen=True)
@@ -370,19 +348,33 @@ def _friction_that_drives(observer: Observer, found: Fit, estimated: Estimate) -
     )
 
 
-def _offsets(robot: Robot, constants: dict[int, float]) -> str:
-    """A finding where torques have a large constant part."""
-    joints = robot.coordinate_joints
-    said = [
-        f"{joints[j].name} {value:.3g} {'N·m' if joints[j].revolute else 'N'}"
-        for j, value in constants.items()
-    ]
+def _offsets(observer: Observer, found: Fit, estimated: Estimate) -> str:
+    """A finding where torques have a large constant part: by least squares, less three standard deviations, and in the
+    fit, more than ``OFFSET`` of the joint's torque. Friction that differs by direction has a small one."""
+    free = dict(zip(estimated.labels, zip(estimated.x, estimated.deviations, strict=True), strict=True))
+    fitted = dict(zip(found.regression.labels, found.x.tolist(), strict=True))
+    said = []
+    for j, (joint, tau) in enumerate(zip(observer.robot.coordinate_joints, observer.tau.T, strict=True)):
+        if sum(_reversals(signals.qd[:, j]) for signals in observer.signals) < REVERSALS:
+            continue  # friction in one direction is a constant as well
+        label = f"{joint.name}.torque_offset"
+        value, deviation = free.get(label, (0.0, 0.0))
+        least = OFFSET * float(np.sqrt((tau**2).mean()))
+        if abs(value) - 3.0 * deviation > least and abs(fitted.get(label, 0.0)) > least:
+            unit = "N·m" if joint.revolute else "N"
+            said.append(f"{joint.name} {fitted[label]:.3g} {unit}")
     if not said:
         return ""
     return (
         f"torques have a constant part that neither weight nor friction explains ({', '.join(said)}): the zero of a "
         "sensor or of a current is off, or a spring or a cable pulls; the identified robot keeps it as torque_offset"
     )
+
+
+def _reversals(qd: np.ndarray) -> int:
+    """How often a joint changes its direction; speeds below a tenth of its largest do not count."""
+    sign = np.sign(qd[np.abs(qd) > 0.1 * float(np.abs(qd).max(initial=0.0))])
+    return int((np.diff(sign) != 0.0).sum())
 
 
 def _unexplained_joints(robot: Robot, judged: Validation) -> str:

@@ -76,7 +76,6 @@ def fit(
     strength: float = STRENGTH,
     start: Fit | None = None,
     passes: int = PASSES,
-    offsets: np.ndarray | None = None,
 ) -> Fit:
     """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
 
@@ -90,8 +89,6 @@ def fit(
         strength: weight of the prior.
         start: a fit to begin with.
         passes: number of passes.
-        offsets: how large constant torques of the axes may be as far as is known [N·m or N], shape (axes,); by default
-            as large as the recorded torques.
     """
     carried = Carried(prior.reshape(-1)) if start is None else start.carried
     size = np.sqrt((observer.tau**2).mean(axis=0))
@@ -100,7 +97,7 @@ def fit(
     depends = any(term.kind == "load" for terms in friction for term in terms)
     regression = observer.regression(friction, carried)
     never = never_negative(regression)
-    sizes = observer.axis_sizes if offsets is None else offsets
+    sizes = observer.axis_sizes
     small = {
         k: max(float(sizes[axis]), 1e-9)
         for k, (axis, term) in enumerate(regression.terms, regression.links)
