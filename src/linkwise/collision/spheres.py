@@ -99,12 +99,17 @@ class Spheres:
     @property
     def bodies(self) -> list[int]:
         """Bodies that have spheres."""
-        return [int(body) for body in np.unique(self.body)]
+        return sorted(set(self.body.tolist()))
 
     def bound(self, body: int) -> tuple[np.ndarray, float]:
         """Centre [m] and radius [m] of a sphere around all spheres of a body."""
-        mine = self.of(body)
-        return enclosing_sphere(self.centre[mine], self.radius[mine])
+        return self._bounds[body]
+
+    @once
+    def _bounds(self) -> dict[int, tuple[np.ndarray, float]]:
+        """Spheres around the spheres of each body."""
+        of = {body: self.of(body) for body in self.bodies}
+        return {body: enclosing_sphere(self.centre[k], self.radius[k]) for body, k in of.items()}
 
 
 def spheres_of(
