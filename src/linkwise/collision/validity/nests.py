@@ -46,7 +46,8 @@ FAR = 1e9  # added to what is compared with zero where a state is known to colli
 BEYOND = 1e4  # [m] distance where there is nothing to compare with
 ASKED = 0.5  # part of the usual distance of two links that they are asked to keep, at most
 SLACK = 1e-4  # [m] by which a bound may be above the distances that it bounds, by rounding
-TOGETHER = 12  # bodies that are compared with an obstacle by one step
+TOGETHER = 6  # bodies that are compared with an obstacle by one step
+WHOLE = 12  # of robots with no more than these it is all of them
 _HIT = Register("hit")
 _CENTRES, _BOUNDS, _POSES, _RELATIVE, _MARGIN = "centres", "bounds", "poses", "relative", "margin"
 
@@ -107,7 +108,7 @@ class _Builder:
         self.registers = 0
         self.small = checked.small
         moving = len(checked.moving)
-        self.together = -(-moving // max(1, -(-moving // TOGETHER)))
+        self.together = moving if moving <= WHOLE else -(-moving // -(-moving // TOGETHER))
         turned = {body: 12 * k for k, body in enumerate(checked.turned)}
         self.places, self.constants = tables(spheres, checked.pairs, checked.small, turned)
         first, last = len(spheres.bodies) - moving, len(spheres.bodies)
