@@ -176,7 +176,9 @@ class _Candidates:
     radius: np.ndarray
     least: np.ndarray
     far: np.ndarray
-    known: dict[float, np.ndarray] = field(default_factory=dict[float, np.ndarray])  # chosen before, by excess
+    known: dict[float, np.ndarray] = field(
+        default_factory=dict[float, np.ndarray]
+    )  # chosen before, by excess
 
     def reach(self, excess: float) -> np.ndarray:
         """Radii of spheres that reach less far beyond the surface than the excess [m], or as little as they can."""
@@ -402,5 +404,7 @@ def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray, lea
     for rows in np.array_split(np.argsort(-most, kind="stable"), -(-len(most) // _AT_ONCE)):
         if most[rows[0]] <= least:
             break
-        least = max(least, float(nearest_spheres(outside[rows, None], surface, np.zeros(len(surface)))[1].max()))
+        least = max(
+            least, float(nearest_spheres(outside[rows, None], surface, np.zeros(len(surface)))[1].max())
+        )
     return least
