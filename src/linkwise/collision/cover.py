@@ -92,7 +92,7 @@ class Cover:
 
     def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
         """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
-        while len(candidates.chosen(excess)) > most:
+        while candidates.are_more(excess, most):
             excess *= _LARGER
         while isinstance(found := self._covering(triangles, candidates, excess, most), int):
             excess *= max(_LARGER, found / (_LARGER * most))
@@ -190,6 +190,15 @@ class _Candidates:
             self.known[excess] = _chosen(self.far <= self.reach(excess))
         return self.known[excess]
 
+    def are_more(self, excess: float, most: int) -> bool:
+        """Whether more spheres than ``most`` would be chosen."""
+        chosen = self.known.get(excess)
+        if chosen is None:
+            chosen = _chosen(self.far <= self.reach(excess), most + 1)
+            if len(chosen) <= most:  # then they are all
+                self.known[excess] = chosen
+        return len(chosen) > most
+
 
 def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
     """Which of so many are among the numbers."""
@@ -198,12 +207,13 @@ def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def _chosen(covers: np.ndarray) -> np.ndarray:
-    """Numbers of candidates that together cover what any covers; covers: (triangles, candidates)."""
+def _chosen(covers: np.ndarray, most: int | None = None) -> np.ndarray:
+    """Numbers of candidates that together cover what any covers, or the first ``most`` of them; covers: (triangles,
+    candidates)."""
     covers = covers[covers.any(axis=1)]
     gain = covers.sum(axis=0, dtype=np.int32)
     chosen: list[int] = []
-    while len(covers):
+    while len(covers) and len(chosen) != most:
         best = int(gain.argmax())
         chosen.append(best)
         new = covers[:, best]
