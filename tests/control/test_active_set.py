@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.optimize import lsq_linear, minimize, nnls
 
+from linkwise.solve import limited
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.limited import Programme, Rows
 
@@ -226,6 +227,39 @@ def test_the_interior_point_method_has_the_same_solutions():
                 assert np.allclose(E @ found, e, atol=1e-6)
             assert (z > -1e-12).all()
     assert bounds_seen == {0, 1}
+
+
+def test_start_and_direction_of_the_interior_point_method(monkeypatch):
+    """The start is the minimum without inequalities, with slacks on the right side; a direction solves Newton's
+    equations, here with limits so soft that this shows."""
+    monkeypatch.setattr(limited, "STIFF", 10.0)
+    rng = np.random.default_rng(6)
+    for seed in range(4):
+        rows, P, p, S, limits = programme(seed)
+        G, N = inequalities(rows, S, limits), rows.unknowns
+        scale, soft = N / np.trace(P), np.where(np.arange(rows.count) < rows.hard, 0.0, 0.1)
+        for E in (None, rng.normal(size=(2, N))):
+            e = None if E is None else rng.normal(size=2)
+            method = Programme(rows, *(np.array(x.tolist(), object) for x in (P, p)), E, e, S, limits)
+            first = rng.uniform(0.0, 0.1, rows.count)
+            method.begin(first)
+            K, right = scale * P, -scale * p
+            if E is not None:
+                K, right = K + limited.RIGID * E.T @ E, right + limited.RIGID * E.T @ e
+            x, s, z = (np.array(part, float) for part in (method.x, method.s, method.z))
+            np.testing.assert_allclose(K @ x, right, atol=1e-6)
+            np.testing.assert_allclose(s, np.maximum(limits - G @ x, limited.START), atol=1e-9)
+            np.testing.assert_allclose(z, np.maximum(first, limited.PRODUCT / s), atol=1e-9)
+            method.s[:], method.z[:] = s * rng.uniform(0.5, 2.0, len(s)), z * rng.uniform(0.5, 2.0, len(z))
+            s, z = np.array(method.s, float), np.array(method.z, float)
+            over_soft = method._quotients()[2]
+            method._factorise(method._assembled(method.z * over_soft))
+            right, unequal, target = rng.normal(size=N), rng.normal(size=len(s)), rng.normal(size=len(s))
+            method._direction(over_soft, right, unequal, target)
+            dx, ds, dz = (np.array(part, float) for part in (method.dx, method.ds, method.dz))
+            np.testing.assert_allclose(K @ dx + G.T @ dz, right, atol=1e-6)
+            np.testing.assert_allclose(G @ dx + ds - soft * dz, -unequal, atol=1e-8)
+            np.testing.assert_allclose(s * dz + z * ds, target, atol=1e-8)
 
 
 def test_the_residual_is_the_largest_of_all_conditions():

@@ -370,6 +370,21 @@ def test_other_motions_are_formulas_or_pieces(spline):
             entries(robot, ["trajectory"], Options(dtype="float32", trajectory=wrong))
 
 
+def test_inverse_kinematics_is_that_of_the_frame():
+    """In closed form and by iteration, of the tool and of a frame before it."""
+    for robot, frame in (
+        (lw.load("ur10e"), None),
+        (lw.load("stanford"), "link4"),
+        (lw.load("two_link"), "link1"),
+    ):
+        (entry,) = entries(robot, ["inverse_kinematics"], Options(frame=frame))
+        given, kernel = entry.states(6), entry.kernel
+        found = kernel(*(given[key] for key, _ in kernel.inputs))
+        q = found[[key for key, _ in kernel.outputs].index("q")]
+        away = np.abs(np.asarray(robot.pose(q, frame))[:, :3].reshape(6, 12) - given["target"])
+        assert (away.max(axis=1) < 1e-6).sum() >= 2, (robot.name, away.max(axis=1))
+
+
 def test_reference_states_may_have_special_numbers():
     """With and without fused multiply-adds, of functions and of loops."""
     robot = lw.load("two_link")
