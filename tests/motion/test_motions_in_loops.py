@@ -45,7 +45,6 @@ def test_joints_that_a_constraint_holds_are_not_moved_one_by_one():
         lambda: motion.reach_frames(robot, {"tip": target}),
         lambda: motion.line(robot, chain().pose(Q), target, duration=1.0).at(0.5),
         lambda: motion.plan(robot, Q, Q + 0.1),
-        lambda: excite(robot, duration=2.0),
     ):
         with pytest.raises(ModelError, match=r"'ring'.*joint0.*robot\.lock"):
             call()
@@ -128,6 +127,10 @@ def test_recordings_of_joints_that_constraints_hold_are_refused():
     t = np.arange(0, 2, 0.01)
     q = Q + 0.2 * np.sin(np.outer(t, [3.0, 4.0, 5.0, 6.0]))
     log = Log(t, q, tau=np.zeros_like(q))
-    for call in (lambda: identify(held(), log), lambda: identify_payload(held(), log, log)):
-        with pytest.raises(ModelError, match=r"not known \('ring' acts on joint0\)"):
+    for call in (
+        lambda: identify(held(), log),
+        lambda: identify_payload(held(), log, log),
+        lambda: excite(held(), duration=2.0),
+    ):
+        with pytest.raises(ModelError, match="constraints of chain are not measured"):
             call()

@@ -18,7 +18,6 @@ from linkwise.functions.evaluation import outputs_of
 from linkwise.functions.parameters import PAYLOAD, with_symbols
 from linkwise.functions.table import Setting, function_named, mechanism_of
 from linkwise.model import LABELS
-from linkwise.model.checks import check_known_torques
 from linkwise.model.inertia import Inertia
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
@@ -47,7 +46,10 @@ class Chosen:
 
     def __post_init__(self):
         robot = self.robot
-        check_known_torques(robot)
+        if robot.constraints:
+            raise LinkwiseError(
+                f"{robot.name}: torques of its constraints are not known; estimate without them"
+            )
         if joint_terms.has_load_friction(mechanism_of(robot)):
             raise LinkwiseError(
                 f"{robot.name}: torques are not linear in its parameters, because friction grows with the load; "

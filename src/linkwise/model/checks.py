@@ -209,16 +209,6 @@ def check_outside_loops(model: Model, what: str, frames: Sequence[str | None] | 
         )
 
 
-def check_known_torques(model: Model) -> None:
-    """Refuse a robot whose constraints act on its joints by torques that no recording has."""
-    if held := held_joints(model):
-        name, label = next(iter(held.items()))
-        raise ModelError(
-            f"{model.name}: torques of its constraints are not known ({label!r} acts on {name}); estimate without them "
-            "(robot.with_constraints(())), or lock the joints that they hold"
-        )
-
-
 def masslessness(model: Model) -> str | None:
     """What to say about joints that move no mass; None where all of them do."""
     names = model.massless_joints
