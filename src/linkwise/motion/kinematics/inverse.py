@@ -110,6 +110,7 @@ def inverse_kinematics(
 
     Raises:
         UnreachableError: a target is not reached; the message has the remaining error.
+        ModelError: joints that would move are held by a constraint of the robot.
     """
     arguments.check_robot(robot)
     check_moves(robot)

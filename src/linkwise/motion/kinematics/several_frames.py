@@ -75,6 +75,7 @@ def reach_frames(
 
     Raises:
         UnreachableError: targets are not reached; the message says which frame and by how much.
+        ModelError: joints that would move are held by a constraint of the robot.
     """
     if not isinstance(robot, Robot):
         raise TypeError(f"robot: expected a Robot, got {type(robot).__name__}")

@@ -151,6 +151,9 @@ def plan(
 
     Returns:
         A plan; ``plan.status`` says whether there is a motion.
+
+    Raises:
+        ModelError: a constraint of the robot holds joints together.
     """
     arguments.check_robot(robot)
     check_outside_loops(robot, "a plan")
