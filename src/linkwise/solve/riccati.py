@@ -27,7 +27,9 @@ each plus the cost's; with Z = Yq + Pvq, Qqq is the symmetric part of Pqq + Gq�
 intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile framework for multi-contact optimal control",
 2020) the gradient of the next value function is taken where the dynamics lead: v'⁺ = v' + V' f̄. Limits of controls
 follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential dynamic programming", 2014: the step is the
-minimum over the box, and rows of K are zero where a control is at its limit.
+minimum over the box, and rows of K are zero where a control is at its limit. Here they are zero, too, where a control
+leaves its limit: its feedback could push it back, the limit would cut that off however short the step, and the step
+would not be one that lowers the cost.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from linkwise.solve.factors import ldl_of_any, solve
 
 BY_HALF = 12  # rows of a symmetric matrix that are computed by half; of larger ones whole rows, side by side
 PASSES = 4  # over the controls that are held at their limits, in each stage
+NEAR = 1e-4  # of the room to the other limit: a control that is so near to a limit gets no feedback
+FAR = 1e300  # no limit is as far as that
 
 
 @dataclass(frozen=True)
@@ -322,7 +326,8 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         k: (m,), which is written.
 
     Returns:
-        (L, 1/D, soundness) of the free entries with ones for those that are held, and 1 for free entries.
+        (L, 1/D, soundness) of the free entries with ones for those that are held, and 1 for free entries. Those near a
+        limit are held at their k.
     """
     m = Q.shape[0]
     low, high = room
@@ -333,9 +338,16 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         below[i] = where((low[i] >= 0.0) & (gradient[i] > 0.0), 1.0, 0.0)
         above[i] = where((high[i] <= 0.0) & (gradient[i] < 0.0), 1.0, 0.0)
     for turn in range(PASSES):
+        last = turn == PASSES - 1
         for i in span(m):
-            free[i] = where(below[i] + above[i] > 0.5, 0.0, 1.0)
+            held = below[i] + above[i] > 0.5
             fixed[i] = where(below[i] > 0.5, low[i], where(above[i] > 0.5, high[i], 0.0 * gradient[i]))
+            if last:
+                near = close(low[i], high[i]) | close(-high[i], -low[i])
+                inside = where(k[i] < low[i], low[i], where(k[i] > high[i], high[i], k[i]))
+                fixed[i] = where(held, fixed[i], where(near, inside, fixed[i]))
+                held = held | near
+            free[i] = where(held, 0.0, 1.0)
         for i in span(m):
             pulled[i] = -(dot(Q[i, :], fixed, gradient[i]) * free[i])
             for j in span(i):
@@ -345,13 +357,18 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         moved = solve(factors[0], factors[1], pulled)
         for i in span(m):
             k[i] = moved[i] + fixed[i]
-        if turn < PASSES - 1:
+        if not last:
             for i in span(m):
                 left = dot(Q[i, :], k, gradient[i])  # 0 where free
                 is_free = free[i] > 0.5
                 below[i] = where(is_free, where(k[i] < low[i], 1.0, 0.0), where(left > 0.0, below[i], 0.0))
                 above[i] = where(is_free, where(k[i] > high[i], 1.0, 0.0), where(left < 0.0, above[i], 0.0))
     return (*factors, free)
+
+
+def close(low: Any, high: Any) -> Any:
+    """Whether the lower limit is near; arguments as for ``pushed``."""
+    return low >= -(NEAR * where(high < FAR, high, 0.0))
 
 
 def pushed(gradient: Any, low: Any, high: Any) -> Any:
