@@ -163,7 +163,8 @@ def _within_limits(
         active = active & ~fine & ~hopeless & (at.iterations < most) & ~at.failed
         if not active.any():
             break
-        slow = (violation > SHRINKING * worst) | (held > np.maximum(RELEASING * most_held, HELD_BACK))
+        slow = violation > np.maximum(SHRINKING * worst, limit_tolerance)
+        slow |= held > np.maximum(RELEASING * most_held, HELD_BACK)
         mu = np.where(slow, np.minimum(mu * HARDER, MOST_PENALTY), mu)
         worst, most_held = (np.where(active, *pair) for pair in ((violation, worst), (held, most_held)))
         at.m[active, :, :-2] = force[active]
