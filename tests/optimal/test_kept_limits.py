@@ -67,7 +67,7 @@ def test_solved_problems_keep_all_limits_over_random_trees():
 
 
 def around_a_motion(seed: int, joints: int, base: str, wide: float, horizon: int, step: float, coupled=False):
-    """A problem whose limits are a little wider than what a known motion uses, with a target beyond that; the motion."""
+    """A problem whose limits are a little wider than what a known motion uses, with a target beyond; that motion."""
     rng = np.random.default_rng(seed)
     robot = tree(seed, joints, base)
     if coupled:
