@@ -27,9 +27,9 @@ each plus the cost's; with Z = Yq + Pvq, Qqq is the symmetric part of Pqq + Gq�
 intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile framework for multi-contact optimal control",
 2020) the gradient of the next value function is taken where the dynamics lead: v'⁺ = v' + V' f̄. Limits of controls
 follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential dynamic programming", 2014: the step is the
-minimum over the box, and rows of K are zero where a control is at its limit. Here they are zero, too, where a control
-leaves its limit: its feedback could push it back, the limit would cut that off however short the step, and the step
-would not be one that lowers the cost.
+minimum over the box, and rows of K are zero where a control is at its limit. Where a step was refused, so that there is
+regularisation, they are zero, too, where a control leaves its limit: its feedback could push it back, the limit would
+cut that off however short the step, and the step would not be one that lowers the cost.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Riccati:
             L, inverse, sound = ldl_of_any(Quu, self.smallest)
             k[:] = solve(L, inverse, -qu)
         else:
-            L, inverse, sound, free = within_box(Quu, qu, room, self.smallest, k)
+            L, inverse, sound, free = within_box(Quu, qu, room, self.smallest, k, mu)
             for i in span(m):
                 qu[i] = where(pushed(qu[i], room[0][i], room[1][i]), 0.0 * qu[i], qu[i])
         self.sound.value = where(sound < self.sound.value, sound, self.sound.value)
@@ -315,7 +315,9 @@ def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any], *, part:
             S[i, i] = S[i, i] + diagonal[i]
 
 
-def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tuple[Any, Any, Any, Any]:
+def within_box(
+    Q: Any, gradient: Any, room: Any, smallest: float, k: Any, mu: Any
+) -> tuple[Any, Any, Any, Any]:
     """The smallest ½ kᵀQk + gradient·k with k between its limits, by ``PASSES`` of an active set method.
 
     Args:
@@ -324,10 +326,10 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         room: (lowest, largest) k, two vectors; 0 is between them.
         smallest: pivot that counts as positive, in units of the diagonal.
         k: (m,), which is written.
+        mu: regularisation; above 0, entries near a limit are held at their k.
 
     Returns:
-        (L, 1/D, soundness) of the free entries with ones for those that are held, and 1 for free entries. Those near a
-        limit are held at their k.
+        (L, 1/D, soundness) of the free entries with ones for those that are held, and 1 for free entries.
     """
     m = Q.shape[0]
     low, high = room
@@ -343,7 +345,7 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
             held = below[i] + above[i] > 0.5
             fixed[i] = where(below[i] > 0.5, low[i], where(above[i] > 0.5, high[i], 0.0 * gradient[i]))
             if last:
-                near = close(low[i], high[i]) | close(-high[i], -low[i])
+                near = (close(low[i], high[i]) | close(-high[i], -low[i])) & (mu > 0.0)
                 inside = where(k[i] < low[i], low[i], where(k[i] > high[i], high[i], k[i]))
                 fixed[i] = where(held, fixed[i], where(near, inside, fixed[i]))
                 held = held | near
