@@ -85,11 +85,13 @@ def fastest(
     Raises:
         ValueError: no limit bounds the speed, or the robot has constraints and friction.
         LimitError: the holding torques alone exceed the limits, so no speed is slow enough.
+        ConstraintError: the motion breaks a constraint of the robot.
     """
     check_same_joints(trajectory, robot)
     velocity, speed_up = flag("velocity", velocity), flag("speed_up", speed_up)
     t = times(trajectory, points)
     moment = trajectory.at(t)
+    arguments.check_keeps_constraints(robot, moment.q, "trajectory")
     limits = robot.effort_limits if torque is None else arguments.limits("torque", torque, robot.dof)
     x = _greatest_speed(robot, moment, t, limits)
     if velocity:
