@@ -567,7 +567,7 @@ class Model:
         positions = variants.positions_of_lock(positions)
         passive = [name for name in self.passive if name not in positions]
         bare = self.with_motors(()) if self.motors else self
-        touches = [part for part in self.contact_parts if getattr(part, "joint", None) not in positions]
+        touches = touching.locked_parts(self.contact_parts, positions)
         locked = bare._with(joints=variants.locked(bare, positions), passive=passive, contacts=touches)
         return locked.with_motors(motors.locked_motors(self.motors, positions)) if self.motors else locked
 

@@ -162,6 +162,7 @@ class Schedule:
         enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
         first: ε of the first step.
+        wildest: a step that makes the residual more than so many times larger is not taken; None: all are.
     """
 
     goal: float
@@ -169,6 +170,7 @@ class Schedule:
     enough: float
     most: int
     first: float = 1e-2
+    wildest: float | None = None
 
     def proximal(self, count: Scalar, last: Scalar, falls: Scalar) -> Scalar:
         """ε of the next step.
@@ -232,14 +234,16 @@ def solve(
     )
 
     outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
+    known = [] if schedule.wildest is None else [at.merit]  # the residual of the last step that was taken
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+        anew: Condition = count < 0.0
         if outward:
             anew = solver.begins_anew(count, HELD_FROM, outward, goal)
             state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
             best = where(anew, solver.UNSOLVED, best)
-        p, v, w, best_p, choices = _split(state, n, size, n, n)
+        p, v, w, best_p, last, choices = _split(state, n, size, n, n, len(known))
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
         with stage("contact Newton steps"):
@@ -248,7 +252,12 @@ def solve(
         better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
         best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
         best = where(better, new.merit, best)
-        return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
+        after = [*p, *v, *w, *best_p, *([new.merit] if last else []), *_choices(new)]
+        if schedule.wildest is not None:
+            before = where(anew, solver.UNSOLVED, last[0])
+            is_wild = new.merit > schedule.wildest**2 * before
+            after = selected(is_wild, [*state[: 2 * n + size], *best_p, *last, *choices], after)
+        return (count + 1.0, near, best, falls, *after)
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
         wanted = goal
@@ -261,7 +270,7 @@ def solve(
         return all_of(all_of(missed, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * at.merit
-    first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *_choices(at))
+    first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *known, *_choices(at))
     _, _, _, _, *state = while_loop(active, body, first, uneven=True)
     return [like(x, 0.0) for x in _split(state, n, size, n, n)[3]]
 

@@ -26,7 +26,8 @@ A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, 
 Viscous friction of joints acts with the velocities after the step, too, however strong it is: its slopes D take the
 matrix M + h D to the place of M in (1), as r(v⁺) = r − D (v⁺ − v).
 
-A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
+A stop of a joint or a tendon is the same law in one row. Dry friction of a joint holds it within ± h F
+(``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
 more, at the end, to everything together: v⁺ = v + L⁻¹ D⁻¹ (L⁻ᵀ h r + Yᵀ p). Rows of constraints J_c (loops, welds) are
@@ -37,14 +38,14 @@ stiff measurements (``holding``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from linkwise.algorithms import coupling, dense, equation, factorised, joint_terms, manifold
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import carried, filtered, holding, recovery, solver, spinning
+from linkwise.algorithms.contact import carried, filtered, holding, lines, recovery, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.patches import FEWEST, Patch
@@ -54,8 +55,9 @@ from linkwise.algorithms.contact.world_axes import VelocityAxes
 from linkwise.algorithms.kinematics import Pose
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
-from linkwise.model.contacts import stop_range, stops_of
+from linkwise.model.contacts import stop_range, stops_of, tendons_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
+from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, like, like_all, maximum, sqrt, stage, where
 from linkwise.spatial import Vector
 
@@ -76,12 +78,25 @@ class StopRow:
     restitution: float
 
 
+@dataclass(frozen=True)
+class TendonRow:
+    """A sum of joint positions that stops at the ends of its range: links with their weights, and the range; or the
+    length of a line through points of links."""
+
+    weights: Sequence[tuple[int, float]]
+    through: Sequence[tuple[int, Transform]]
+    lower: float
+    upper: float
+    restitution: float
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """What may touch what, and what is held."""
 
     candidates: Sequence[Candidate]
     stops: Sequence[StopRow] = ()
+    tendons: Sequence[TendonRow] = field(default=(), kw_only=True)
     held: Sequence[Held] = ()
     friction: bool = True
     """Whether joints have friction."""
@@ -127,7 +142,18 @@ def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = No
         for stop in stops_of(model.contact_parts)
     ]
     held = constraints.prepared(model) if held is None else held
-    return Scene(geometry.prepared(model), stops, held, friction, model)
+    links = {joint.name: k for k, joint in enumerate(model.moving_joints)}
+    tendons = [
+        TendonRow(
+            [(links[name], weight) for name, weight in each.weights.items()],
+            [model.locate(frame) for frame in each.through],
+            each.lower,
+            each.upper,
+            each.restitution,
+        )
+        for each in tendons_of(model.contact_parts)
+    ]
+    return Scene(geometry.prepared(model), stops, held, friction, model, tendons=tendons)
 
 
 def step(
@@ -150,7 +176,12 @@ def step(
     mobility = _Mobility.of(links, M, bool(measured))
     touches = geometry.touches(links, q, scene.candidates, given.height, axes.frames)
     rows, contacts = [row for each in touches for row in each.rows], len(touches)
-    joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
+    joint_rows, joints = _joint_rows(links, q, qd, scene, h)
+    with stage("tendons"):
+        for tendon in scene.tendons:
+            length, row = lines.tendon(links, q, axes.frames, tendon)
+            joint_rows.append(row)
+            joints.append(JointRow(*_ends(tendon, length, dense.dot(row, v), h)))
     if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
     with stage("contact velocities"):
@@ -402,7 +433,7 @@ def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:
 
 
 def _joint_rows(
-    links: Mechanism, q: Sequence[Scalar], qd: Sequence[JointValue], scene: Scene, h: Scalar
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], scene: Scene, h: Scalar
 ) -> tuple[Rows, list[JointRow]]:
     """One row for every joint that stops or has dry friction, over the coordinates of those that lead."""
     found: dict[int, tuple[list[Scalar], JointRow]] = {}
@@ -421,20 +452,27 @@ def _joint_rows(
                 yielding = sqrt(rates[axis] * rates[axis] + speed * speed) / maximum(forward, backward)
             found[axis] = row, JointRow(None, None, forward, backward, yielding)
     size = sum(len(link.axes) for link in links if link.follows is None)
-    own_axes = [own for own, _ in coupling.leading(links)]
+    own_axes, positions = [own for own, _ in coupling.leading(links)], coupling.leaders(links, q)
     for stop in scene.stops:
         axis = own_axes[stop.coordinate]
         unit: list[Scalar] = [1.0 if i == stop.coordinate else 0.0 for i in range(size)]
         row, rub = found.get(axis, (unit, JointRow()))
-        place, rate = q[stop.position], flat(qd)[axis]
-        lower = upper = None
-        if stop.lower > -float("inf"):
-            lower = -recovery.bias_of(place - stop.lower, rate, stop.restitution, h)
-        if stop.upper < float("inf"):
-            upper = recovery.bias_of(stop.upper - place, -rate, stop.restitution, h)
+        lower, upper = _ends(stop, positions[stop.position], flat(qd)[axis], h)
         found[axis] = row, JointRow(lower, upper, rub.forward, rub.backward, rub.compliance)
     ordered = [found[axis] for axis in sorted(found)]
     return [row for row, _ in ordered], [joint for _, joint in ordered]
+
+
+def _ends(
+    stop: StopRow | TendonRow, place: Scalar, rate: Scalar, h: Scalar
+) -> tuple[Scalar | None, Scalar | None]:
+    """Bounds of the velocity after the step by the ends of a range, None where it has none."""
+    lower = upper = None
+    if stop.lower > -float("inf"):
+        lower = -recovery.bias_of(place - stop.lower, rate, stop.restitution, h)
+    if stop.upper < float("inf"):
+        upper = recovery.bias_of(stop.upper - place, -rate, stop.restitution, h)
+    return lower, upper
 
 
 # -- M and constraints ------------------------------------------------------------------------------------------------
