@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algorithms.contact import law, lines
+from linkwise.algorithms.contact import lines
 from linkwise.algorithms.contact.world_axes import VelocityAxes
 from linkwise.model.joint import Mimic
 from linkwise.robot.engine_coordinates import coordinates
@@ -159,7 +159,7 @@ def test_rates_of_lines_are_derivatives_of_their_lengths():
     for through in (["tip", "base"], [*names, "tip"], [names[0], "world_point", "tip", names[1]]):
         held = robot.with_frames([lw.Frame("world_point", "base", lw.Transform.from_rpy((1.0, 2.0, 0.5)))])
         points = [(-1, held.locate(f)[1]) if f == "base" else held.locate(f) for f in through]
-        row = law.TendonRow((), points, 0.0, 1.0, 0.0)
+        row = lines.TendonRow((), points, 0.0, 1.0, 0.0)
 
         def at(q, row=row):
             own = links.grouped([float(x) for x in q], positions=True)

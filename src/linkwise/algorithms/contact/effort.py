@@ -39,7 +39,7 @@ FINEST = 1e-12
 """The smallest residual for which states get further rounds."""
 UNMEASURED = (SINGLE[5], SINGLE[-1])
 """For the default accuracy and for a better one, where there are no numbers to measure."""
-WILDEST = 100.0
+WILDEST = 1000.0
 """Times larger residuals after which a step is not taken where constraints are stiff."""
 MOST = 128
 """Steps of ``filtered``. Few states need more than ten; batches compute these together (``compiler/emit/packing``)."""

@@ -8,31 +8,49 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from linkwise.algorithms import coupling
 from linkwise.algorithms.contact.candidates import moved_by, velocity_rows
 from linkwise.algorithms.contact.point import TINY
 from linkwise.algorithms.kinematics import Pose, frame_pose, link_poses
 from linkwise.model.axes import JointValue, parts_of
+from linkwise.model.contacts import tendons_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, sqrt, summed
 from linkwise.spatial import Vector
 
 
-class Path(Protocol):
-    """What a tendon is over: links with their weights, or points of links."""
+@dataclass(frozen=True)
+class TendonRow:
+    """A length that stops at the ends of its range: over links with their weights, or through points of links."""
 
-    @property
-    def weights(self) -> Sequence[tuple[int, float]]: ...
+    weights: Sequence[tuple[int, float]]
+    through: Sequence[tuple[int, Transform]]
+    lower: float
+    upper: float
+    restitution: float
 
-    @property
-    def through(self) -> Sequence[tuple[int, Transform]]: ...
+
+def prepared(model: Any) -> list[TendonRow]:
+    """The tendons of a model."""
+    links = {joint.name: k for k, joint in enumerate(model.moving_joints)}
+    return [
+        TendonRow(
+            [(links[name], weight) for name, weight in each.weights.items()],
+            [model.locate(frame) for frame in each.through],
+            each.lower,
+            each.upper,
+            each.restitution,
+        )
+        for each in tendons_of(model.contact_parts)
+    ]
 
 
 def tendon(
-    links: Mechanism, q: Sequence[JointValue], frames: list[Pose], path: Path
+    links: Mechanism, q: Sequence[JointValue], frames: list[Pose], path: TendonRow
 ) -> tuple[Scalar, list[Scalar]]:
     """(length, row of its rate over the coordinates of joints that lead).
 
