@@ -116,6 +116,20 @@ def test_a_single_state_is_taken(kernel, calls, states):
     assert not calls
 
 
+def test_rows_that_overlap_are_read_as_numpy_reads_them(kernel, states):
+    """Windows along an array have the same step for both leading axes; others are read backwards or every second."""
+    sizes = [a.shape[-1] for a in states]
+    for cut in (
+        lambda flat, n: np.lib.stride_tricks.as_strided(flat, (4, 3, n), (8, 8, 8)),
+        lambda flat, n: np.lib.stride_tricks.as_strided(flat, (4, 3, n), (8 * n, 8 * n, 8)),
+        lambda flat, n: flat[: 12 * n].reshape(4, 3, n)[::-1],
+        lambda flat, n: flat[: 12 * n].reshape(3, 4, n).swapaxes(0, 1),
+        lambda flat, n: flat[: 24 * n].reshape(4, 6, n)[:, ::2],
+    ):
+        given = [cut(np.concatenate([a.ravel(), a.ravel()]), n) for a, n in zip(states, sizes, strict=True)]
+        assert same_bits(kernel(*given), kernel(*[np.ascontiguousarray(a) for a in given]))
+
+
 def test_the_result_is_an_ordinary_array(kernel, states):
     for result in (kernel(*one(states)), kernel(*states)):
         assert type(result) is np.ndarray

@@ -9,7 +9,7 @@ from test_wasm import run as run_wasm
 
 import linkwise as lw
 from c_functions import call_c
-from linkwise.compiler.ir.interpret import run, run_nest
+from linkwise.compiler.ir.interpret import nest_outputs, run, run_nest
 from linkwise.compiler.ir.loops import IfNegative, Step, statements
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
@@ -443,6 +443,28 @@ def test_work_that_finished_states_leave_out_does_not_change_their_bits(tmp_path
 
     with pytest.raises(lw.TraceError, match="parallel"):
         TracedFunction(inside, {"x": (3,)}, "inside", longest=1, loops=True)
+
+
+def test_results_in_place_have_their_own_order():
+    """A whole array is the output itself; a transposed or partial one is written to it."""
+
+    def parts(x):
+        a = empty(2, 3)
+        for i in span(2):
+            for j in span(3):
+                a[i, j] = x[3 * i + j] * 2.0
+        b = empty(2, 3)
+        for i in span(2):
+            for j in span(3):
+                b[i, j] = x[3 * i + j] + 1.0
+        return {"whole": a, "turned": b.T, "row": b[1, :]}
+
+    x = np.arange(6.0)
+    traced = TracedFunction(parts, {"x": (6,)}, "parts", longest=1, loops=True, in_place=True)
+    found = nest_outputs(traced.program("float64"), {"x": x})
+    b = x.reshape(2, 3) + 1.0
+    for key, expected in (("whole", 2.0 * x), ("turned", b.T), ("row", b[1])):
+        np.testing.assert_array_equal(np.ravel(found[key]), np.ravel(expected), err_msg=key)
 
 
 def test_methods_in_the_language_are_short():

@@ -3,6 +3,7 @@
 import ast
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,16 @@ from random_programs import INPUTS, random_function, states
 from linkwise.compiler.ir import interpret, operations, rules
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.program import trace
-from linkwise.compiler.ir.rules import RULES, Rule, _applied, _by_operation, simplify, total_cost
+from linkwise.compiler.ir.rules import (
+    RULES,
+    Rule,
+    _applied,
+    _by_operation,
+    _look,
+    _matches,
+    simplify,
+    total_cost,
+)
 from linkwise.compiler.ir.walks import reachable
 from linkwise.scalar import cos, sin, stage, where, while_loop
 
@@ -68,12 +78,39 @@ def test_rule_is_applied_to_its_pattern(rule):
             }
             node = graph.lift(eval(rule.pattern, functions, values))
             node = node.args[0] if node.op == "neg" else node
-            for pattern, replacement, condition in _by_operation((rule,)).get(node.op, ()):
-                new = _applied(graph, node, pattern, replacement, condition, Counter())
+            for row in _by_operation((rule,)).get(node.op, ()):
+                new = _applied(graph, node, row, Counter())
                 fired = fired or new is not None
             if rule.pattern not in NEED_COMPANY:
                 assert total_cost(simplify([node])) < total_cost([node])
     assert fired or rule.pattern in NEED_COMPANY
+
+
+def written(outputs):
+    """Every operation of a graph in order, so that equal graphs have equal lists."""
+    nodes = reachable(outputs)
+    place = {node.index: k for k, node in enumerate(nodes)}
+    rows = [(node.op, [place[a.index] for a in node.args], node.value, node.stage) for node in nodes]
+    return rows, [place[node.index] for node in outputs]
+
+
+def test_what_is_not_tried_would_save_nothing():
+    """A rule that is skipped where a product is not known, and looks before matches, change no result."""
+    everything = tuple(replace(rule, known=None) for rule in RULES)
+    with_products = found = 0
+    for seed in range(40):
+        source = trace(random_function(seed, 60, smooth=True), INPUTS, {"out": (6,)}).source_values[0]
+        assert written(simplify(source)) == written(simplify(source, everything))
+        for node in reachable(source):
+            for row in _by_operation(RULES).get(node.op, ()):
+                matches = any(True for _ in _matches(row.pattern, node, {}))
+                assert _look(row.pattern)(node) or not matches
+                found += matches
+                with_products += matches and row.known is not None
+    assert found > 100
+    assert with_products > 20
+    assert counted(lambda a, b, c, d: [a * b, (2.0 * a) * b]) == (2, 0, 0, 0)
+    assert counted(lambda a, b, c, d: [b * a, (2.0 * a) * b, (3.0 * b) * a]) == (3, 0, 0, 0)
 
 
 def simplified(function, size=4):

@@ -41,6 +41,38 @@ def test_arguments_come_first_and_nothing_comes_twice(seed, size):
         seen.add(node.index)
 
 
+def greedy(count: int, may_follow, cost) -> list[int]:
+    """Always the cheapest item that may come next, of several the first: every cost is counted anew."""
+    order: list[int] = []
+    while len(order) < count:
+        ready = [place for place in range(count) if place not in order and may_follow(place, order)]
+        order.append(min(ready, key=lambda place: cost(place, order)))
+    return order
+
+
+def test_costs_that_are_kept_up_to_date_are_those_that_a_count_gives():
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        uses = [sorted(set(draw.integers(0, k, min(k, 3)).tolist())) if k else [] for k in range(40)]
+        users = orders._users(uses)
+
+        def from_the_end(place, order, uses=uses):
+            alive = {a for done in order for a in uses[done]}
+            return len(set(uses[place]) - alive) - (place in alive), -place
+
+        backward = greedy(40, lambda place, order, users=users: set(users[place]) <= set(order), from_the_end)
+        given = backward[::-1]
+        assert orders._backward(uses) == given
+
+        def from_the_start(place, order, uses=uses, users=users, given=given):
+            last = [a for a in uses[place] if len(set(users[a]) - set(order)) == 1]
+            return bool(users[place]) - len(last), given.index(place)
+
+        assert orders._forward(uses, given) == greedy(
+            40, lambda place, order, uses=uses: set(uses[place]) <= set(order), from_the_start
+        )
+
+
 def test_a_long_sum_needs_few_registers():
     graph = Graph()
     x = graph.inputs("x", 64)

@@ -3,22 +3,23 @@
 import numpy as np
 from scipy.optimize import lsq_linear, minimize, nnls
 
+from linkwise.solve import limited
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.limited import Programme, Rows
 
 PYRAMID = np.array([[1, 0, -0.5], [-1, 0, -0.5], [0, 1, -0.5], [0, -1, -0.5], [0, 0, 1], [0, 0, -1]], float)
 
 
-def programme(seed, others=0, points=2, bounds=3, spread=0.0):
+def programme(seed, others=0, points=2, bounds=3, spread=0.0, tasks=7):
     """(rows, P, p, S, limits) with a point inside all limits; units of unknowns differ by 10^±spread."""
     rng = np.random.default_rng(seed)
     rows = Rows(5, others, (PYRAMID,) * points, bounds)
     N = rows.unknowns
     units = 10.0 ** rng.uniform(-spread, spread, size=5)
-    A = rng.normal(size=(7, 5)) * units
+    A = rng.normal(size=(tasks, 5)) * units
     P, p = np.zeros((N, N)), np.zeros(N)
     P[:5, :5] = A.T @ A
-    p[:5] = A.T @ rng.normal(size=7) * 3.0
+    p[:5] = A.T @ rng.normal(size=tasks) * 3.0
     S = rng.normal(size=(bounds + 3 * points, N))
     S[:, :5] *= units
     S[:bounds, 5:] = 0.0
@@ -87,6 +88,17 @@ def test_units_of_unknowns_and_unknowns_without_cost_do_not_move_the_solution():
             check(*given, x, chosen)
             count += 1
     assert count >= 4
+
+
+def test_costs_that_do_not_determine_the_unknowns():
+    """Fewer rows of tasks than unknowns: P is singular, and without the little that is added to its diagonal pivots of
+    its factors would be round-off. Limits are far away."""
+    for seed in range(6):
+        for tasks in (1, 2, 3, 4):
+            rows, P, p, S, limits = programme(seed, tasks=tasks, spread=1.0)
+            x, chosen, _ = solved(rows, P, p, S, 1e9 * limits, 4)
+            assert not chosen.any()
+            assert np.abs(P @ x + p).max() <= 1e-6 * np.abs(p).max()
 
 
 def test_candidates_that_are_exceeded_by_the_same_are_taken_one_by_one():
@@ -215,6 +227,39 @@ def test_the_interior_point_method_has_the_same_solutions():
                 assert np.allclose(E @ found, e, atol=1e-6)
             assert (z > -1e-12).all()
     assert bounds_seen == {0, 1}
+
+
+def test_start_and_direction_of_the_interior_point_method(monkeypatch):
+    """The start is the minimum without inequalities, with slacks on the right side; a direction solves Newton's
+    equations, here with limits so soft that this shows."""
+    monkeypatch.setattr(limited, "STIFF", 10.0)
+    rng = np.random.default_rng(6)
+    for seed in range(4):
+        rows, P, p, S, limits = programme(seed)
+        G, N = inequalities(rows, S, limits), rows.unknowns
+        scale, soft = N / np.trace(P), np.where(np.arange(rows.count) < rows.hard, 0.0, 0.1)
+        for E in (None, rng.normal(size=(2, N))):
+            e = None if E is None else rng.normal(size=2)
+            method = Programme(rows, *(np.array(x.tolist(), object) for x in (P, p)), E, e, S, limits)
+            first = rng.uniform(0.0, 0.1, rows.count)
+            method.begin(first)
+            K, right = scale * P, -scale * p
+            if E is not None:
+                K, right = K + limited.RIGID * E.T @ E, right + limited.RIGID * E.T @ e
+            x, s, z = (np.array(part, float) for part in (method.x, method.s, method.z))
+            np.testing.assert_allclose(K @ x, right, atol=1e-6)
+            np.testing.assert_allclose(s, np.maximum(limits - G @ x, limited.START), atol=1e-9)
+            np.testing.assert_allclose(z, np.maximum(first, limited.PRODUCT / s), atol=1e-9)
+            method.s[:], method.z[:] = s * rng.uniform(0.5, 2.0, len(s)), z * rng.uniform(0.5, 2.0, len(z))
+            s, z = np.array(method.s, float), np.array(method.z, float)
+            over_soft = method._quotients()[2]
+            method._factorise(method._assembled(method.z * over_soft))
+            right, unequal, target = rng.normal(size=N), rng.normal(size=len(s)), rng.normal(size=len(s))
+            method._direction(over_soft, right, unequal, target)
+            dx, ds, dz = (np.array(part, float) for part in (method.dx, method.ds, method.dz))
+            np.testing.assert_allclose(K @ dx + G.T @ dz, right, atol=1e-6)
+            np.testing.assert_allclose(G @ dx + ds - soft * dz, -unequal, atol=1e-8)
+            np.testing.assert_allclose(s * dz + z * ds, target, atol=1e-8)
 
 
 def test_the_residual_is_the_largest_of_all_conditions():

@@ -3,6 +3,7 @@ is not kept is told, with supports too."""
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -10,6 +11,9 @@ from test_whole_body import legged
 
 import linkwise as lw
 from linkwise import control
+from linkwise.control.whole_body.held import HeldTorques, Supports
+from linkwise.control.whole_body.mobilities import Halves
+from linkwise.solve.factors import ldl
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from whole_body_parts.held_sample import PERIOD, moved
@@ -159,3 +163,32 @@ def test_limits_of_a_weak_arm_that_contradict_each_other_are_missed_as_little_as
             assert ours < 1.02 * least + 1e-3, k
             compared += 1
     assert compared > 20
+
+
+def test_only_supports_that_stand_push_on():
+    """On plain numbers: what is added to wrenches brings rows that stand to what they should be, and those in the air
+    get nothing."""
+    robot, rng = lw.random_robot(4, 6), np.random.default_rng(3)
+    M, J = np.asarray(robot.mass_matrix(robot.neutral)), rng.normal(size=(4, 6))
+    owners = [0, 0, 1, 1]
+    numbers = [*Halves.at(robot, np.asarray(robot.neutral)).numbers(), *[0.0] * 6]
+    law = SimpleNamespace(robot=robot, bounds=SimpleNamespace(limited=()), _support_of_rows=lambda: owners)
+    for stance in ([1.0, 1.0], [1.0, 0.0], [0.0, 1.0]):
+        stands = np.array([stance[k] for k in owners]) > 0.5
+        G = np.where(np.outer(stands, stands), J @ np.linalg.solve(M, J.T), np.eye(4))
+        slip, off, net, wrench = (
+            rng.normal(size=4),
+            rng.normal(size=4),
+            rng.normal(size=6),
+            rng.normal(size=4),
+        )
+        factors = ldl(np.array(G.tolist(), object))
+        supports = Supports(J, factors, wrench, slip)
+        held = HeldTorques(law, {"stance": stance}, np.array(numbers, object))
+        new_net, new_off, new_wrench = (np.array(x.tolist(), object) for x in (net, off, wrench))
+        held._push_on(supports, new_net, new_off, new_wrench)
+        more = (new_wrench - wrench).astype(float)
+        np.testing.assert_allclose((new_net - net).astype(float), J.T @ more, atol=1e-12)
+        np.testing.assert_array_equal(more[~stands], 0.0)
+        moved = J @ np.linalg.solve(M, new_net.astype(float)) + off
+        np.testing.assert_allclose(moved[stands], slip[stands], atol=1e-9)

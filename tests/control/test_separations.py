@@ -92,5 +92,14 @@ def test_pairs_of_a_clearance_become_limits():
     found = control.separations_of(lw.collision.Clearance(robot), margin=0.02)
     assert found
     assert all(each.margin == 0.02 for each in found)
+    clearance = lw.collision.Clearance(robot)
+    q = np.random.default_rng(2).uniform(robot.limits.lower, robot.limits.upper)
+    for each, expected in zip(found, clearance.distances(q), strict=False):  # pairs come first
+        sides = ((each.first, each.first_ends), (each.second, each.second_ends))
+        ends = [robot.pose(q, name) @ np.column_stack([ends, np.ones(2)]).T for name, ends in sides]
+        parts = np.linspace(0.0, 1.0, 81)
+        first, second = (np.outer(1 - parts, p[:3, 0]) + np.outer(parts, p[:3, 1]) for p in ends)
+        away = np.linalg.norm(first[:, None] - second, axis=-1).min() - each.radius
+        assert away == pytest.approx(expected, abs=0.01), each.name
     with pytest.raises(TaskError, match="first_ends"):
         control.Separation("a", ((0, 0, 0),), "b", TOOL)

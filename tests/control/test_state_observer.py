@@ -24,6 +24,41 @@ def test_estimates_converge_to_the_state():
     assert errors[-1] == pytest.approx(0.0, abs=0.01)
 
 
+def test_the_prediction_is_the_forward_dynamics_of_every_robot():
+    """Without an error: random trees, joints that follow others, friction, and constraints with their forces."""
+    chain = lw.planar_chain(3)
+    q = np.array([0.4, -0.7, 0.5])
+    held = chain.with_constraints([lw.Point(chain.default_frame(), chain.pose(q)[:3, 3])])
+    coupled = lw.random_robot(3, 4)
+    first, second = coupled.joint_names[:2]
+    coupled = coupled.with_constraints([lw.Coupling(first, second, -0.6)])
+    rng, h = np.random.default_rng(4), 1e-3
+    for robot in (coupled, lw.random_robot(8, 5), lw.load("puma560"), held):
+        at = q if robot is held else rng.uniform(-1, 1, robot.dof)
+        qd, tau = (
+            rng.choice([-1, 1], robot.dof) * rng.uniform(0.5, 1, robot.dof),
+            rng.uniform(-1, 1, robot.dof),
+        )
+        new_q, new_qd = StateObserver(robot, 20.0).kernel(h)(at, tau, at, qd)
+        np.testing.assert_allclose(new_q, at + h * qd, rtol=0, atol=1e-14)
+        expected = robot.forward_dynamics(at, qd, tau)
+        most = (
+            1e-3 if robot.name == "puma560" else 1e-9
+        )  # its dry friction changes direction over a range of speeds
+        np.testing.assert_allclose((new_qd - qd) / h, expected, rtol=most, atol=1e-8)
+
+
+def test_a_joint_that_friction_holds_is_seen_at_rest():
+    robot = lw.load("puma560")
+    kernel, q = StateObserver(robot).kernel(1e-3), np.array([0.1, 0.4, -0.7, 0.2, 0.5, -0.3])
+    friction = [min(joint.coulomb_friction) for joint in robot.coordinate_joints]
+    tau = robot.gravity_torques(q) + 0.9 * np.array(friction) * [1, -1, 1, -1, 1, -1]
+    estimate = (q, np.zeros(6))
+    for _ in range(300):
+        estimate = kernel(q, tau, *estimate)
+    assert np.abs(estimate[1]).max() < 0.02  # 0.06 and more without friction
+
+
 def test_joints_with_several_coordinates_are_refused():
     with pytest.raises(LinkwiseError, match="ball or floating"):
         StateObserver(lw.load("two_link", base="floating"))

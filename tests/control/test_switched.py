@@ -105,6 +105,23 @@ def test_without_the_wrapper_they_do_jump():
     assert np.abs(laws_apart(loop.law, loop, state)).max() > 1.0
 
 
+def test_a_target_jumps_where_its_own_velocity_does_not_lead():
+    """Positions by the mean velocity, velocities by the mean acceleration; beyond ``jump``, and 50 of it a second."""
+    law = Switched({"pd": GravityPD(lw.load("two_link"), Gains(50.0, 10.0))}, jump=0.01)
+    h, links = 0.1, law.links()
+    last = Reference([0.1, 0.2], [1.0, -2.0], [3.0, 8.0])
+    qdd = [-2.0, 1.0]
+    qd = [v + 0.5 * h * (a + b) for v, a, b in zip(last.qd, last.qdd, qdd, strict=True)]
+    q = [x + 0.5 * h * (a + b) for x, a, b in zip(last.q, last.qd, qd, strict=True)]
+    for k in (0, 1):
+        for off, faster in ((0.01, 0.0), (0.0, 0.2), (0.025, 0.5)):  # limits of a position, and of a velocity
+            for part in (0.9, -0.9, 1.1, -1.1):
+                new = Reference(list(q), list(qd), qdd)
+                new.q[k] += part * off
+                new.qd[k] += part * faster
+                assert law._jumped(links, last, new, h) == (1.0 if abs(part) > 1.0 else 0.0), (k, off, part)
+
+
 def test_smooth_targets_are_no_jumps_and_bad_choices_are_faults():
     robot = lw.load("two_link")
     law = Switched({"pd": GravityPD(robot, Gains(50.0, 10.0))})

@@ -347,8 +347,14 @@ def test_a_table_is_the_motion_at_all_times(spline, dtype, fma, constant_time, t
 def test_other_motions_are_formulas_or_pieces(spline):
     robot, rng = lw.load("two_link"), np.random.default_rng(1)
     series = motion.FourierSeries([0.1, 0.2], *rng.normal(size=(2, 3, 2)), 2.0)
+    bent = motion.PiecewisePolynomial([0.4, 0.9, 1.2, 1.5], rng.normal(size=(3, 4, 2)))  # ends in full motion
     t = np.linspace(0.05, 1.95, 7)
-    for given, error in ((series, 1e-13), (motion.hold([1.0, 2.0]), 0.0), (Slow(series), 1e-3)):
+    for given, error in (
+        (series, 1e-13),
+        (motion.hold([1.0, 2.0]), 0.0),
+        (Slow(series), 1e-3),
+        (bent, 1e-13),
+    ):
         (entry,) = entries(robot, ["trajectory"], Options(trajectory=given))
         for found, expected in zip(entry.kernel(t[:, None]), given.at(t), strict=True):
             np.testing.assert_allclose(found, expected, atol=error)
@@ -362,6 +368,35 @@ def test_other_motions_are_formulas_or_pieces(spline):
     ):
         with pytest.raises(LinkwiseError, match=why):
             entries(robot, ["trajectory"], Options(dtype="float32", trajectory=wrong))
+
+
+def test_inverse_kinematics_is_that_of_the_frame():
+    """In closed form and by iteration, of the tool and of a frame before it."""
+    for robot, frame in (
+        (lw.load("ur10e"), None),
+        (lw.load("stanford"), "link4"),
+        (lw.load("two_link"), "link1"),
+    ):
+        (entry,) = entries(robot, ["inverse_kinematics"], Options(frame=frame))
+        given, kernel = entry.states(6), entry.kernel
+        found = kernel(*(given[key] for key, _ in kernel.inputs))
+        q = found[[key for key, _ in kernel.outputs].index("q")]
+        away = np.abs(np.asarray(robot.pose(q, frame))[:, :3].reshape(6, 12) - given["target"])
+        assert (away.max(axis=1) < 1e-6).sum() >= 2, (robot.name, away.max(axis=1))
+
+
+def test_reference_states_may_have_special_numbers():
+    """With and without fused multiply-adds, of functions and of loops."""
+    robot = lw.load("two_link")
+    for name, title in (("inverse_dynamics", "qdd"), ("rollout", "tau")):
+        (entry,) = entries(robot, [name])
+        for fma in (True, False):
+            made = states(robot, entry, 8, fma, special=True)
+            assert np.isnan(made.given[title][0]).all()
+            assert np.isinf(made.given[title][1]).all()
+            assert np.isnan(next(iter(made.expected.values()))[0]).all()
+            ordinary = states(robot, entry, 8, fma)
+            assert all(np.isfinite(values).all() for values in ordinary.given.values())
 
 
 class Slow(motion.Trajectory):

@@ -187,6 +187,22 @@ def test_sensitivities_are_those_of_single_simulations(arm, truth, log, referenc
         np.testing.assert_allclose(slopes[..., place], single, atol=0.02 * np.abs(single).max())
 
 
+def test_a_reference_goes_on_at_its_last_speed(reference):
+    """A trajectory is at rest from its last sample on; the loop runs to the end of the last period."""
+    from linkwise.identify.loop.simulation import _longer
+    from linkwise.motion import Samples
+
+    t = np.linspace(0.0, 1.0, 11)
+    short = Samples(t, *reference.at(t))
+    longer = _longer(short)
+    np.testing.assert_allclose(longer.t[-3:], [1.0, 1.1, 1.2])
+    for k in (1, 2):
+        np.testing.assert_allclose(longer.q[10 + k], short.q[-1] + 0.1 * k * short.qd[-1])
+        np.testing.assert_array_equal(longer.qd[10 + k], short.qd[-1])
+        np.testing.assert_array_equal(longer.qdd[10 + k], 0.0)
+    np.testing.assert_array_equal(longer.q[:11], short.q)
+
+
 def test_what_cannot_be_meant_is_refused(arm, log, controller):
     with pytest.raises(IdentificationError, match="reference: expected a trajectory, or finite positions"):
         didim(arm, log, reference=np.zeros(3))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from linkwise.identify.walking import rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
     Rows,
+    _by_names,
     decide,
     first_scale,
     fitted,
@@ -261,6 +264,46 @@ def test_conventions_are_found_by_what_agrees(walker, truth):
         assert reading.notes, name
 
 
+def test_axes_of_every_velocity_are_found_on_a_base_that_turns_far():
+    """Half a turn of heading with tilts, by SciPy's rotations: angular and linear velocities in axes of world or base,
+    alone and as six numbers in both orders; accelerations in m/s² and in multiples of gravity."""
+    from scipy.spatial.transform import Rotation
+
+    t, g = np.arange(0.0, 4.0, 0.01), np.array([0.0, 0.0, -9.81])
+    angles = np.c_[0.5 * t, 0.25 * np.sin(1.7 * t), 0.2 * np.sin(2.3 * t + 1.0)]
+    turns = Rotation.from_euler("ZYX", angles)
+    h = 1e-6
+    ahead = Rotation.from_euler(
+        "ZYX",
+        np.c_[0.5 * (t + h), 0.25 * np.sin(1.7 * (t + h)), 0.2 * np.sin(2.3 * (t + h) + 1.0)],
+    )
+    world = (ahead * turns.inv()).as_rotvec() / h
+    place = np.c_[0.4 * np.sin(1.3 * t), 0.3 * np.cos(1.9 * t), 0.02 * np.sin(4.0 * t)]
+    speed = np.c_[0.52 * np.cos(1.3 * t), -0.57 * np.sin(1.9 * t), 0.08 * np.cos(4.0 * t)]
+    pull = np.c_[-0.676 * np.sin(1.3 * t), -1.083 * np.cos(1.9 * t), -0.32 * np.sin(4.0 * t)]
+    spin, inside, felt = (turns.inv().apply(x) for x in (world, speed, pull - g))
+    cases = (
+        {"base_angular_velocity": world, "base_velocity": inside},
+        {"base_angular_velocity": spin, "base_velocity": speed},
+        {"base_twist": np.c_[world, speed]},
+        {"base_twist": np.c_[speed, spin]},
+        {"base_twist": np.c_[inside, world]},
+        {"base_angular_velocity": world, "accelerometer": felt},
+        {"base_angular_velocity": world, "accelerometer": felt / 9.81},
+        {"base_angular_velocity": world, "accelerometer": -felt},
+        {"base_angular_velocity": world, "accelerometer": turns.inv().apply(pull)},
+    )
+    u = turns.as_quat()
+    for given, places in itertools.product(cases, ([0, 1, 2, 3], [3, 0, 1, 2])):
+        reading = Readings("log", t, {"base_orientation": u[:, places], "base_position": place, **given}, g)
+        got = reading.decide()
+        assert np.abs((got["base_orientation"] * u).sum(axis=1)).min() > 1 - 1e-9, reading.notes
+        expected = {"base_angular_velocity": spin, "base_velocity": speed, "accelerometer": felt}
+        for key in expected.keys() & got.keys():
+            np.testing.assert_allclose(got[key], expected[key], atol=1e-5, err_msg=f"{key}: {reading.notes}")
+        assert "base_angular_velocity" in got
+
+
 def test_the_order_of_a_quaternion_alone_is_that_of_an_upright_base(walker, truth):
     run = recording(truth, seconds=2.0)
     for places in ([0, 1, 2, 3], [3, 0, 1, 2]):
@@ -406,6 +449,20 @@ def test_a_log_of_a_fixed_robot_stays_fixed(tmp_path):
 
 
 # -- contacts ---------------------------------------------------------------------------------------------------------
+
+
+def test_flags_are_in_the_order_of_the_feet_where_a_recording_names_them():
+    feet = [SimpleNamespace(name=name) for name in ("FL_foot", "FR_foot", "RL_foot", "RR_foot")]
+    flags = np.eye(4, dtype=bool)
+    for names, expected in (
+        (("rr", "fl", "fr", "rl"), [1, 2, 3, 0]),  # not its own inverse
+        (("FL_foot_contact", "RL_foot_contact", "RR_foot_contact", "FR_foot_contact"), [0, 3, 1, 2]),
+        (("FL", "FL", "RL", "RR"), [0, 1, 2, 3]),  # named twice: as they are
+        (("a", "b", "c", "d"), [0, 1, 2, 3]),
+        (("FL", "FR"), [0, 1, 2, 3]),
+    ):
+        found = _by_names(flags, SimpleNamespace(feet=names), feet)
+        np.testing.assert_array_equal(found, flags[:, expected], err_msg=str(names))
 
 
 def test_wrong_flags_do_not_decide(walker, truth):

@@ -120,3 +120,48 @@ def test_the_fastest_move_of_a_joint_with_a_follower():
     quick = motion.fastest(motion.quintic([-0.4], [0.4], 3.0), coupled, torque=200.0, velocity=False)
     t = np.linspace(quick.begin, quick.end, 4001)[1:-1]
     assert np.abs(coupled.inverse_dynamics(*quick.at(t))).max() == pytest.approx(200.0, abs=0.02)
+
+
+def parallelogram() -> lw.Robot:
+    """Four bars of which opposite ones are equal, so that joints move in proportion: a straight path meets the loop."""
+
+    def rod(length, mass):
+        return lw.Inertia.from_com(mass, (length / 2, 0.0, 0.0), (1e-4, 0.01, 0.01))
+
+    links = [lw.Link("base"), *(lw.Link(name, rod(*size)) for name, size in BARS.items())]
+    joints = [
+        lw.Joint("crank", "revolute", "base", "crank"),
+        lw.Joint("coupler", "revolute", "crank", "coupler", lw.Transform.from_rpy((0.3, 0.0, 0.0))),
+        lw.Joint("rocker", "revolute", "base", "rocker", lw.Transform.from_rpy((0.5, 0.0, 0.0))),
+    ]
+    loop = lw.Point("coupler", "rocker", position=(0.3, 0.0, 0.0), offset=(0.5, 0.0, 0.0))
+    robot = lw.Robot("parallelogram", links, joints, gravity=(0.0, -9.81, 0.0))
+    return robot.with_constraints([loop], passive=["coupler", "rocker"])
+
+
+BARS = {"crank": (0.3, 0.5), "coupler": (0.5, 1.0), "rocker": (0.3, 0.8)}
+
+
+def test_robots_with_constraints_use_their_torques():
+    """The motor drives the linkage as one body: its inertia and weight by hand."""
+    robot = parallelogram()
+    start, end = np.array([0.4, -0.4, 0.4]), np.array([2.0, -2.0, 2.0])
+    assert np.abs(robot.constraint_errors(np.stack([start, 0.3 * start + 0.7 * end]))).max() < 1e-12
+    crank, coupler, rocker = (mass for _, mass in BARS.values())
+    inertia = (crank + rocker) * 0.15**2 + 2 * 0.01 + coupler * 0.3**2
+    weight = 9.81 * ((crank + rocker) * 0.15 + coupler * 0.3)
+
+    def torques(found):
+        q, _, qdd = found.at(np.linspace(found.begin, found.end, 1000))
+        return inertia * qdd[:, 0] + weight * np.cos(q[:, 0])
+
+    limit = np.array([6.0, 1.0, 1.0])
+    scaled = motion.fastest(motion.quintic(start, end, 1.0), robot, torque=limit, velocity=False)
+    assert np.abs(torques(scaled)).max() == pytest.approx(6.0, rel=1e-3)
+    quickest = motion.time_optimal(robot, motion.quintic(start, end, 1.0), torque=limit)
+    assert np.abs(torques(quickest)).max() <= 6.0 * (1 + 1e-6)
+    assert (np.abs(torques(quickest)) > 5.9).mean() > 0.8
+    assert quickest.duration < 0.95 * scaled.duration
+    rubbing = robot.with_parameters({"rocker.viscous_friction": 0.1})
+    with pytest.raises(ValueError, match="constraints and friction"):
+        motion.fastest(motion.quintic(start, end, 1.0), rubbing, torque=limit)

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.shortest_time.path_shape import _Floor, _WithoutRests, path_cells
+from linkwise.motion.shortest_time.path_shape import _Floor, _hidden, _WithoutRests, path_cells
 from linkwise.motion.shortest_time.paths import joint_path
 
 RATES = np.array([1.0, 3.0, 0.5])
@@ -93,6 +93,24 @@ def test_the_slope_of_the_floor_is_its_derivative():
     assert np.abs(value).min() > 0.0
     expected = (floor.at(inside + h)[0] - floor.at(inside - h)[0]) / (2 * h)
     np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_cells_that_hide_a_bend_are_found_with_their_neighbours():
+    """A second derivative that nine points of a cell do not see, in the first cell, in the middle and in the last."""
+
+    class Straight:
+        dof = 2
+
+        @staticmethod
+        def at(points):
+            return motion.Moment(*(np.ones((*points.shape, 2)) for _ in range(3)))
+
+    nodes, dense = np.linspace(0.0, 6.0, 7), np.linspace(0.0, 6.0, 61)
+    for place, expected in ((0.3, [0, 1]), (3.3, [2, 3, 4]), (5.9, [4, 5])):
+        bend = np.ones((61, 2))
+        bend[round(10 * place), 1] = 50.0
+        assert np.flatnonzero(_hidden(Straight, nodes, dense, bend)).tolist() == expected
+    assert not _hidden(Straight, nodes, dense, np.ones((61, 2))).any()
 
 
 def test_rests_of_a_path_are_left_out(arm):

@@ -13,7 +13,7 @@ import linkwise as lw
 from linkwise.collision import Box, Cuboid, HalfSpace, Sphere, World, validity_of
 from linkwise.motion import Keep, MotionPlan, plan
 from linkwise.motion.planning import planner
-from linkwise.motion.planning.proof import LOOKED_FOR, Prover
+from linkwise.motion.planning.proof import LOOKED_FOR, Prover, _in_parts
 from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
 from linkwise.motion.planning.search import Search
 
@@ -104,6 +104,48 @@ def test_bounds_hold_between_samples(arm):
         proved += found.pieces.min() >= 0.0
         assert np.allclose(np.diff(q, axis=0) / np.diff(s)[:, None], path.at(s[:-1]).qd, atol=0.05)
     assert proved > 2
+
+
+def test_smooth_paths_are_their_parabolas():
+    """Every piece is the curve of its control points, and its direction goes on at both ends of a cut corner."""
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(5, 3))
+    pieces = control_points(points, 0.6 * largest_cuts(points))
+    path = smooth_path(pieces)
+    share = np.linspace(0.0, 1.0, 9)
+    for k, (a, b, c) in enumerate(pieces):
+        found = path.at(path.times[k] + share * (path.times[k + 1] - path.times[k])).q
+        expected = [(1 - u) ** 2 * a + 2 * u * (1 - u) * b + u * u * c for u in share]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    inner = path.times[1:-1]
+    before, after = (path.at(inner + step).qd for step in (-1e-9, 1e-9))
+    np.testing.assert_allclose(before, after, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(path.at(path.times).qd, axis=1), 1.0, atol=1e-9)
+    ways, sizes = np.diff(points, axis=0), np.linalg.norm(np.diff(points, axis=0), axis=1)
+    for k in (1, 2, 3):  # parabolas begin and end on the lines at their corner
+        begin, corner, end = pieces[2 * k - 1]
+        cut = 0.3 * min(sizes[k - 1], sizes[k])
+        np.testing.assert_allclose(corner, points[k])
+        np.testing.assert_allclose(begin, corner - cut * ways[k - 1] / sizes[k - 1])
+        np.testing.assert_allclose(end, corner + cut * ways[k] / sizes[k])
+
+
+def test_parts_of_parabolas_are_those_of_the_whole():
+    rng = np.random.default_rng(5)
+    control, counts = rng.normal(size=(3, 3, 4)), np.array([1, 3, 2])
+    begin, end = np.array([0.0, 0.2, 0.5]), np.array([1.0, 0.8, 0.9])
+    parts, owner, first, last = _in_parts(control, np.arange(3), begin, end, counts)
+    assert owner.tolist() == [0, 1, 1, 1, 2, 2]
+    np.testing.assert_allclose(first, [0.0, 0.2, 0.4, 0.6, 0.5, 0.7])
+    np.testing.assert_allclose(last, [1.0, 0.4, 0.6, 0.8, 0.7, 0.9])
+
+    def at(points, u):
+        return (1 - u) ** 2 * points[0] + 2 * u * (1 - u) * points[1] + u * u * points[2]
+
+    for part, k, a, b in zip(parts, owner, first, last, strict=True):
+        for share in (0.0, 0.3, 0.5, 1.0):  # the control points are those of the interval from begin to end
+            u = (a + share * (b - a) - begin[k]) / (end[k] - begin[k])
+            np.testing.assert_allclose(at(part, share), at(control[k], u), atol=1e-12)
 
 
 def test_passages_narrower_than_what_a_search_keeps_at_first(monkeypatch):

@@ -132,10 +132,25 @@ def test_targets_are_run_time_parameters(mppi):
 
 
 def test_shifting_interpolates_and_keeps_the_last_torque(mppi):
-    u = np.arange(12.0).reshape(6, 2)
-    later = mppi.shifted(u, 0.5 * mppi.hold * mppi.problem.step)
-    np.testing.assert_allclose(later[:, 0], [1.0, 3.0, 5.0, 7.0, 9.0, 10.0])
-    np.testing.assert_allclose(mppi.shifted(u, 1e3), np.tile(u[-1], (6, 1)))
+    u = np.random.default_rng(1).normal(size=(6, 2))
+    knot = mppi.hold * mppi.problem.step
+    for knots in (0.0, 0.2, 0.5, 0.8, 1.0, 2.7, 4.9, 5.0, 5.3, 1e3):
+        expected = [np.interp(np.arange(6) + knots, np.arange(6), column) for column in u.T]
+        np.testing.assert_allclose(mppi.shifted(u, knots * knot), np.transpose(expected), atol=1e-12)
+
+
+def test_noise_by_default_moves_joints_as_far_as_promised(problem):
+    """White accelerations for a knot each, through a double integrator: a deviation of ``SPREAD`` at the end of the
+    horizon, less where torques are limited."""
+    from linkwise.optimal.path_integral.mppi import SPREAD
+
+    free = Problem(problem.robot, horizon=12, step=0.03, costs=[Effort(weight=1.0)])
+    for hold in (1, 2, 4):
+        inertias = np.diag(problem.robot.mass_matrix(problem.robot.neutral))
+        accelerations = Mppi(free, samples=64, hold=hold).noise / inertias
+        knot, horizon = hold * 0.03, 12 * 0.03
+        left = horizon - (np.arange(12 // hold) + 0.5) * knot  # from the middle of a knot to the end
+        np.testing.assert_allclose(accelerations * np.sqrt(((knot * left) ** 2).sum()), SPREAD, rtol=0.02)
 
 
 def test_the_cost_is_near_the_optimum(robot):

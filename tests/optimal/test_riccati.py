@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 from linkwise.robot.user import kernel_of
-from linkwise.solve.riccati import Riccati, Shape
+from linkwise.solve.riccati import Riccati, Shape, by_columns, by_rows
 
 SMALLEST = 1e-12
 
@@ -86,3 +86,17 @@ def test_a_step_is_that_of_dense_matrices(joints, controls, shifted, boxed):
     np.testing.assert_allclose(K, gains, atol=1e-8 * np.abs(gains).max() + 1e-9)
     np.testing.assert_allclose(hessian, Q[:n, :n] + Qux.T @ gains, atol=1e-8 * np.abs(Q).max())
     np.testing.assert_allclose(value, ahead[:n] + Qux.T @ wanted, atol=1e-7 * np.abs(ahead).max())
+
+
+def test_products_with_blocks_on_a_diagonal():
+    """Sᵀ A and A S of an S that is an identity but for blocks, which are not symmetric."""
+    rng = np.random.default_rng(3)
+    places, blocks = [range(1, 4), range(5, 6)], [rng.normal(size=(3, 3)), rng.normal(size=(1, 1))]
+    S = np.eye(7)
+    for at, block in zip(places, blocks, strict=True):
+        S[at.start : at.stop, at.start : at.stop] = block
+    for make, A in ((by_rows, rng.normal(size=(7, 4))), (by_columns, rng.normal(size=(4, 7)))):
+        out = np.zeros(A.shape, object)
+        make(out, places, [np.array(b.tolist(), object) for b in blocks], np.array(A.tolist(), object))
+        expected = S.T @ A if make is by_rows else A @ S
+        np.testing.assert_allclose(out.astype(float), expected, atol=1e-14)

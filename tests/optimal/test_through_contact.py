@@ -109,6 +109,15 @@ def test_a_leg_finds_its_steps():
     assert np.abs(many.cost - found.cost).max() < 1e-9
 
 
+def test_rounds_go_from_the_first_smoothing_to_the_sharpest_by_equal_factors():
+    for rounds in (2, 3, 6):
+        stages = np.array(optimal.ThroughContact(0.4, 0.002, rounds).stages())
+        assert stages.shape == (rounds,)
+        np.testing.assert_allclose(stages[[0, -1]], [0.4, 0.002], rtol=1e-12)
+        np.testing.assert_allclose(stages[1:] / stages[:-1], (0.002 / 0.4) ** (1 / (rounds - 1)), rtol=1e-12)
+    assert optimal.ThroughContact(0.4, 0.002, 1).stages() == [0.4]
+
+
 def test_what_cannot_be_right_is_refused():
     with pytest.raises(optimal.ProblemError, match="sharpest"):
         optimal.ThroughContact(0.1, 0.2)

@@ -23,29 +23,11 @@ from linkwise.errors import DtypeError
 ROBOT_GUESSES, MODULE_GUESSES = instead_of("robot"), instead_of("linkwise")
 PARTS = (
     "linkwise",
-    "control",
-    "motion",
-    "optimal",
-    "simulate",
-    "collision",
-    "identify",
-    "environments",
-    "view",
+    *["control", "motion", "optimal", "simulate", "collision", "identify", "environments", "view"],
 )
 """Sections of the table whose names people look for in the module ``linkwise``, too."""
-CONFUSED = (
-    "iy",
-    "yi",
-    "ae",
-    "ea",
-    "ei",
-    "ie",
-    "sz",
-    "zs",
-    "ck",
-    "kc",
-    "oe",
-)  # letters written one for the other
+CONFUSED = ["iy", "yi", "ae", "ea", "ei", "ie", "sz", "zs", "ck", "kc", "oe"]
+"""Letters written one for the other."""
 
 
 def misspellings(name: str) -> Iterator[str]:

@@ -110,7 +110,7 @@ class ExtendedKalmanFilter:
         n = robot.dof
         self.period = float(positive("period", period, 1)[0])
         slowest = float(positive("friction_speed", friction_speed, 1)[0])
-        self.robot = _without_jumps(robot, self.period, slowest, parameters)
+        self.robot = without_jumps(robot, self.period, slowest, parameters)
         self.chosen = Chosen(self.robot, parameters, frame)
         size = self.chosen.size
         if self.size > MOST_STATES:
@@ -338,7 +338,7 @@ class ExtendedKalmanFilter:
         return Filtered(**found, memory=last)
 
 
-def _without_jumps(robot: Robot, period: float, slowest: float, parameters: str | Sequence[str]) -> Robot:
+def without_jumps(robot: Robot, period: float, slowest: float, parameters: str | Sequence[str]) -> Robot:
     """The robot with friction that is continuous at rest, so that it has a derivative there.
 
     A joint with the inertia M loses h F/M of its speed by friction F in a step h; twice that is the least speed over

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.algorithms import coordinates
 from linkwise.compiler.kernel import Kernel
-from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.control.controller import traced_kernel
 from linkwise.control.gains import Gains
+from linkwise.control.kalman_filter import METHOD, without_jumps
 from linkwise.errors import LinkwiseError
+from linkwise.functions.evaluation import outputs_of
 from linkwise.functions.parameters import parameter_sizes
-from linkwise.functions.table import mechanism_of
-from linkwise.model.mechanism import Mechanism
+from linkwise.functions.table import Setting, function_named
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar
+
+FRICTION_SPEED = 3e-3
+"""Speed over which friction that jumps changes its direction [rad/s or m/s], at least."""
 
 
 class ObserverError(LinkwiseError, ValueError):
@@ -30,7 +32,9 @@ class ObserverError(LinkwiseError, ValueError):
 class StateObserver:
     """q̂⁺ = q̂ + h (v̂ + L_1 e), v̂⁺ = v̂ + h (q̈(q, v̂, τ) + L_2 e) with e = q − q̂ and the sample period h.
 
-    Errors of an exact model decay like ë + L_1 ė + L_2 e = 0, up to the step h.
+    q̈ is the robot's forward dynamics, with its friction and constraints; friction that jumps changes its direction over
+    3e-3 rad/s or m/s, more where a step could turn a joint back and forth. Errors of an exact model decay like
+    ë + L_1 ė + L_2 e = 0, up to the step h.
 
     Args:
         robot: the model, joints with one coordinate each.
@@ -53,34 +57,6 @@ class StateObserver:
     def __repr__(self) -> str:
         return f"<StateObserver of {self.robot.name}>"
 
-    def following(
-        self,
-        links: Mechanism,
-        q: Sequence[Scalar],
-        tau: Sequence[Scalar],
-        estimated_q: Sequence[Scalar],
-        estimated_qd: Sequence[Scalar],
-        period: Scalar,
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """The next estimates of position and velocity, over scalars.
-
-        Args:
-            links: those of the model.
-            q: measured positions.
-            tau: torques applied from now on.
-            estimated_q: the estimate of the position.
-            estimated_qd: the estimate of the velocity.
-            period: sample period [s].
-        """
-        e = coordinates.difference(links, estimated_q, q)
-        qdd = coordinates.accelerations(links, q, estimated_qd, tau, friction=True).qdd
-        rates = zip(e, estimated_qd, qdd, self.position_gain, self.velocity_gain, strict=True)
-        changes = [(v + float(a) * x, w + float(b) * x) for x, v, w, a, b in rates]
-        return (
-            [x + period * d for x, (d, _) in zip(estimated_q, changes, strict=True)],
-            [v + period * d for v, (_, d) in zip(estimated_qd, changes, strict=True)],
-        )
-
     def kernel(
         self,
         period: float,
@@ -97,19 +73,22 @@ class StateObserver:
             inputs: parameters of the model that stay inputs: "payload" or labels.
             frame: that carries the payload; None: the only leaf.
         """
-        n = self.robot.dof
-        sizes = {"q": n, "tau": n, "estimated_q": n, "estimated_qd": n}
-        sizes |= parameter_sizes(self.robot, tuple(inputs))
+        n, inputs = self.robot.dof, tuple(inputs)
+        sizes = {"q": n, "tau": n, "estimated_q": n, "estimated_qd": n, **parameter_sizes(self.robot, inputs)}
+        model = without_jumps(self.robot, period, FRICTION_SPEED, inputs)
+        setting = Setting(model, frame=frame, parameters=inputs, base_parameters=True)
 
         def sample(q, tau, estimated_q, estimated_qd, **others):
-            links = (
-                symbolic_links(self.robot, others, frame)
-                if others
-                else mechanism_of(self.robot, base_parameters=True)
-            )
-            found = self.following(links, q, tau, estimated_q, estimated_qd, period)
-            return {"next_q": found[0], "next_qd": found[1]}
+            given = {"q": q, "qd": estimated_qd, "tau": tau, **others}
+            (qdd,) = outputs_of(function_named("forward_dynamics"), setting, METHOD, **given).values()
+            e = [a - b for a, b in zip(q, estimated_q, strict=True)]
+            rows = zip(e, estimated_q, estimated_qd, qdd, self.position_gain, self.velocity_gain, strict=True)
+            new = [
+                (x + period * (v + float(a) * d), v + period * (w + float(b) * d))
+                for d, x, v, w, a, b in rows
+            ]
+            return {"next_q": [x for x, _ in new], "next_qd": [v for _, v in new]}
 
-        numbers = (self.position_gain.tobytes(), self.velocity_gain.tobytes(), period, tuple(inputs), frame)
+        numbers = (self.position_gain.tobytes(), self.velocity_gain.tobytes(), period, inputs, frame)
         key = hashlib.sha256(repr((self.robot.content(), numbers)).encode()).digest()
         return traced_kernel("state_observer", sample, sizes, {"next_q": (n,), "next_qd": (n,)}, dtype, key)

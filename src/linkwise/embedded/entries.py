@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
@@ -41,7 +42,7 @@ from linkwise.functions.parameters import parameter_sizes
 from linkwise.functions.table import FUNCTIONS, mechanism_of
 from linkwise.robot.calls import FRAME_FUNCTIONS
 from linkwise.robot.robot import Robot
-from linkwise.simulate.moving import Motion
+from linkwise.simulate.loop import step_of
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves, source_of
 from linkwise.simulate.run import Times, closed_loop
@@ -376,7 +377,7 @@ def _closed_loop(robot: Robot, options: Options) -> list[Entry]:
 
 
 def _rollout(robot: Robot, options: Options) -> list[Entry]:
-    """The motion under given torques."""
+    """The motion under given torques, with the constraints and contacts of the robot as ``simulate`` has them."""
     n = robot.dof
     interface = Interface(
         {"q": robot.nq, "qd": n},
@@ -391,16 +392,18 @@ def _rollout(robot: Robot, options: Options) -> list[Entry]:
             if payload
             else mechanism_of(robot, base_parameters=True)
         )
-        motion = Motion(links, options.friction)
-        new = motion.advanced({"breakaway": [1.0]}, options.integrator, lambda at, q, qd: tau, q, qd, step[0])
+        new = step_of(robot, links, options.integrator, options.friction)(q, qd, tau, step[0])
         return {"next_q": new[0], "next_qd": new[1], "path_q": list(q), "path_qd": list(qd)}
 
     key = repr(
         (robot.content(), options.friction, options.integrator, options.inputs, options.frame)
     ).encode()
-    kernel = RolloutKernel(
-        "motion", interface, lambda dtype: trace_rollout(step, interface, name="motion", dtype=dtype), key
-    )
+
+    def build(dtype: Any) -> Any:
+        with computed_in(dtype):
+            return trace_rollout(step, interface, name="motion", dtype=dtype)
+
+    kernel = RolloutKernel("motion", interface, build, key)
     summary = f"motion of {robot.name} under torques that are given for every step, {options.integrator}"
     return [Entry("rollout", summary, kernel, options.dtype, {"step": np.array([options.period])})]
 

@@ -121,7 +121,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
 
     def made(name: str, kernel: Kernel, summary: str, tables: dict[str, np.ndarray]) -> Entry:
         def states(count: int) -> dict[str, np.ndarray]:
-            return _states(robot, kernel, {**limits, **torques, **reach, **tables}, count)
+            return _states(kernel, {**limits, **torques, **reach, **tables}, count)
 
         own = {key: values for key, values in tables.items() if key in dict(kernel.inputs)}
         return Entry(name, summary, kernel, options.dtype, tables=own, states=states, words=GUARD_WORDS)
@@ -170,7 +170,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     return found
 
 
-def _states(robot: Robot, kernel: Kernel, known: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+def _states(kernel: Kernel, known: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
     """Inputs of a check: random states near rest, the limits of the robot."""
     rng = np.random.default_rng(13)
     usual = {"period": 1e-3, "frequency": 10.0, "stop": 0.0}

@@ -155,7 +155,7 @@ class _Step:
         else:
             self.outputs = tuple(check_out(kernel, out, shapes, dtype, framework, device))
         targets = [place.view(array) for array in self.outputs]
-        _refuse_overlap(kernel, targets, views)
+        _refuse_overlap(targets, views)
         self._count = math.prod(batch)
         self._on_device = device_kernel(kernel, dtype, device)
         self._scratch = scratch_for(self._on_device, self._count, framework, device, 0)
@@ -191,7 +191,7 @@ def fixed_stride(name: str, view: View, batch: tuple[int, ...]) -> int:
     return found
 
 
-def _refuse_overlap(kernel: Kernel, targets: Sequence[View], inputs: Sequence[View]) -> None:
+def _refuse_overlap(targets: Sequence[View], inputs: Sequence[View]) -> None:
     others = list(inputs)
     for k, target in enumerate(targets):
         if not is_dense(target) or any(overlap(target, other) for other in others):

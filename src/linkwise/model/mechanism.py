@@ -563,7 +563,7 @@ def _normal(
         other = times(poses[child].rotation, across_child)
         normal = np.cross(own, other)
         if length(normal) > PARALLEL_TOLERANCE:
-            return _toward_file_x(_unit_across(normal, own), own)
+            return _toward_file_x(_unit_across(normal, own))
         gap = poses[child].translation - shift * own
         across = gap - times(gap, own) * own
         if length(across) > 1e-9 * max(length(gap), 1e-300):
@@ -589,6 +589,6 @@ def _perpendicular(z: np.ndarray) -> np.ndarray:
     return x / length(x)
 
 
-def _toward_file_x(normal: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _toward_file_x(normal: np.ndarray) -> np.ndarray:
     """Of the two directions of a normal, the one nearer to the file's own axes."""
     return normal if normal[int(np.argmax(np.abs(normal)))] > 0 else -normal

@@ -138,6 +138,15 @@ def check_same_joints(trajectory: Trajectory, robot: Robot) -> None:
         raise ValueError(f"trajectory: it has {trajectory.dof} joints, {robot.name} has {robot.dof}")
 
 
+def holding_torques(robot: Robot, q: np.ndarray, threads: int | None = None) -> np.ndarray:
+    """Torques at rest without friction [N·m or N]: with constraints the least ones of the motors, as those of inverse
+    dynamics are."""
+    if not robot.constraints:
+        return robot.gravity_torques(q, threads=threads)
+    rest = np.zeros(robot.dof)
+    return robot.inverse_dynamics(q, rest, rest, friction=False, threads=threads)
+
+
 def times(trajectory: Trajectory, points: int) -> np.ndarray:
     """Times at which a motion is checked: evenly spaced, and on both sides of every corner."""
     points = arguments.whole("points", points, 2)

@@ -20,7 +20,7 @@ from linkwise.arguments.flags import flag
 from linkwise.functions.table import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.motion import arguments
-from linkwise.motion.limits import POINTS, LimitError, check_same_joints, times
+from linkwise.motion.limits import POINTS, LimitError, check_same_joints, holding_torques, times
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.trajectory import Moment, Trajectory, check_trajectory
 from linkwise.robot.robot import Robot
@@ -83,6 +83,7 @@ def fastest(
         points: number of times at which the motion is checked.
 
     Raises:
+        ValueError: no limit bounds the speed, or the robot has constraints and friction.
         LimitError: the holding torques alone exceed the limits, so no speed is slow enough.
     """
     check_same_joints(trajectory, robot)
@@ -105,14 +106,17 @@ def fastest(
 def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndarray) -> float:
     q, qd, qdd = moment
     joints = robot.coordinate_joints
-    gravity = robot.gravity_torques(q)
+    gravity = holding_torques(robot, q)
     a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
     links = mechanism_of(robot)
     columns = (expanded(links, list(q.T), positions=True), expanded(links, list(qd.T)))
     joint_terms.check_no_load_friction(links)
     joint_terms.check_no_drag(links)
     b = _rows(links, joint_terms.smooth_friction(links, *columns), qd)
-    c = gravity + _rows(links, joint_terms.dry_friction(links, *columns), qd)
+    dry = _rows(links, joint_terms.dry_friction(links, *columns), qd)
+    if robot.constraints and (b.any() or dry.any()):
+        raise ValueError(f"fastest: {robot.name} has constraints and friction; use motion.time_optimal")
+    c = gravity + dry
     beyond = np.abs(c) > limits
     if beyond.any():
         when, k = np.argwhere(beyond)[0]

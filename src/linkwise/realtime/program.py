@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from importlib import resources
 
 import numpy as np
@@ -17,7 +16,7 @@ from linkwise.core.once import once
 from linkwise.functions.table import mechanism_of
 from linkwise.realtime.limits import SettingsError
 from linkwise.robot.robot import Robot
-from linkwise.simulate.moving import Motion
+from linkwise.simulate.loop import step_of
 
 C_FILES = ("types.h", "base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
 
@@ -129,13 +128,12 @@ class TwoRatePrograms:
 
     @once
     def plant(self) -> Program:
-        """One period of the plant: semi-implicit Euler, with its friction."""
-        links = mechanism_of(self.plant_robot, base_parameters=True)
+        """One period of the plant: semi-implicit Euler, with its friction, constraints and contacts."""
+        robot = self.plant_robot
+        links = mechanism_of(robot, base_parameters=True)
 
         def function(q, qd, tau):
-            values: Mapping = {"breakaway": [1.0]}
-            motion = Motion(links, friction=True)
-            new = motion.advanced(values, "semi_implicit_euler", lambda at, q, qd: tau, q, qd, self.period)
+            new = step_of(robot, links)(q, qd, tau, self.period)
             return {"next_q": new[0], "next_qd": new[1]}
 
         n = self.dof

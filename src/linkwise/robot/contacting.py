@@ -172,7 +172,7 @@ def _touched(robot: Robot, name: str, given: Mapping[str, Any]) -> Any:
     inputs = {key: options[key] for key in ("q", "qd", "tau") if key in options}
     for key in CONTACT_INPUTS:
         if options.get(key) is not None:
-            inputs[key] = _for_candidates(robot, key, options[key])
+            inputs[key] = _for_candidates(robot, options[key])
     options |= {key: key in inputs for key in CONTACT_INPUTS}
     return evaluate(name, robot.contact_setting(options), None, inputs, options["out"], options["threads"])
 
@@ -208,7 +208,7 @@ def contact_setting(self: Robot, options: Mapping[str, Any]) -> Setting:
     )
 
 
-def _for_candidates(robot: Robot, name: str, value: Any) -> Any:
+def _for_candidates(robot: Robot, value: Any) -> Any:
     """One number for every candidate, where only one was given."""
     if isinstance(value, (int, float)):
         return np.full(parts.candidate_count(robot), float(value))

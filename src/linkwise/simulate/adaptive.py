@@ -2,8 +2,8 @@
 
 The step follows the error, so there are no samples and no sensors: the controller is a continuous function of
 the state. Coulomb friction that jumps is smoothed, F·tanh(q̇/``smoothing``), because an adaptive integrator would stop
-at every change of sign; stiction needs the fixed-step ``simulate``. Friction with a ``friction_speed`` is that of all
-dynamics.
+at every change of sign; stiction and contacts need the fixed-step ``simulate``. Friction with a ``friction_speed`` is
+that of all dynamics.
 """
 
 from __future__ import annotations
@@ -66,9 +66,13 @@ def simulate_adaptive(
         smoothing: speed [rad/s or m/s] over which Coulomb friction changes its sign at joints that have no
             ``friction_speed``.
         stabilization: rate [1/s] at which errors of constraints decay; 20 by default.
+
+    Raises:
+        SimulationError: the robot has contacts, or an argument is wrong.
+        IntegrationError: the integrator gave up.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
-    check_moves(robot)
+    _check(robot)
     q, qd = without_names(robot, {"q": q, "qd": qd}).arrays
     duration = arguments.number("duration", duration, above=0.0)
     rows, friction = arguments.whole("rows", rows, 2), flag("friction", friction)
@@ -108,6 +112,14 @@ def simulate_adaptive(
         qd[-1],
         duration,
     )
+
+
+def _check(robot: Robot) -> None:
+    check_moves(robot)
+    if robot.contact_parts:
+        raise SimulationError(
+            f"{robot.name}: contacts need the fixed steps of simulate: velocities jump where something touches"
+        )
 
 
 class _Law:

@@ -8,7 +8,7 @@ their way (a delay), the sensors' memory, and the number of the step where somet
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.robot.kernels import shared
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where, while_loop
+from linkwise.simulate import arguments
 from linkwise.simulate.moving import Motion, needs_mass_matrix
 from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
@@ -353,22 +354,29 @@ class ClosedLoop:
             )
 
 
+def step_of(
+    robot: Robot, links: Mechanism, integrator: str = "semi_implicit_euler", friction: bool = True
+) -> Callable[..., Any]:
+    """One integration step over scalars with the robot's constraints and contacts, as ``simulate`` has them by default:
+    a function (q, qd, tau, step [s]) -> (q, qd)."""
+    motion = Motion.of(robot, links, friction, arguments.stabilization(robot, None))
+    values = {"breakaway": [1.0], **{name: x.tolist() for name, x in contact_numbers(robot).items()}}
+    return lambda q, qd, tau, step: motion.advanced(values, integrator, lambda *_: tau, q, qd, step)
+
+
 def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:
-    """One integration step of a robot with its friction: (q, qd, tau, step [s]) -> (q, qd), any leading
-    axes.
-    """
-    n = robot.dof
-    sizes, shapes = {"q": n, "qd": n, "tau": n, "step": 1}, {"next_q": (n,), "next_qd": (n,)}
+    """One integration step of a robot: (q, qd, tau, step [s]) -> (q, qd), any leading axes."""
+    n, nq = robot.dof, robot.nq
+    sizes, shapes = {"q": nq, "qd": n, "tau": n, "step": 1}, {"next_q": (nq,), "next_qd": (n,)}
 
     def one_step(q, qd, tau, step):
-        links = mechanism_of(robot, base_parameters=True)
-        motion = Motion(links, True)
-        return motion.advanced({"breakaway": [1.0]}, integrator, lambda at, q, qd: tau, q, qd, step[0])
+        return step_of(robot, mechanism_of(robot, base_parameters=True), integrator)(q, qd, tau, step[0])
 
     def build(dtype: str):
-        return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
+        with computed_in(dtype):
+            return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
 
-    key = hashlib.sha256(repr((robot.content_without_targets(), integrator)).encode()).digest()
+    key = hashlib.sha256(repr((robot.content(), integrator)).encode()).digest()
     made = Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
     made.origin = (step_kernel, (robot, integrator))
     return made

@@ -109,7 +109,7 @@ def describe(
             file_name(variable.name, f"vary.{variable.name}")
     for name in table.get("compute", dict, {}):
         file_name(name, f"compute.{name}")
-    _check_sampling(table, varied, samples)
+    _check_sampling(varied, samples)
     computed = steps.read(table.get("compute", dict, {}), robot, varied, seed)
     kept = keeping.read(table.get("keep", dict, {}))
     failures = keeping.read_failures(table.get("failures", dict, {}), [v.name for v in varied])
@@ -161,7 +161,7 @@ def _robot(
     return robot, str(Path(source).resolve()) if Path(source).is_file() else source, options
 
 
-def _check_sampling(table: StudySettings, varied: list[Variable], samples: int | None) -> None:
+def _check_sampling(varied: list[Variable], samples: int | None) -> None:
     drawn = [variable for variable in varied if variable.draws]
     if drawn and samples is None:
         raise StudyError(

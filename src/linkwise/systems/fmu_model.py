@@ -105,6 +105,8 @@ def _plant(robot: Robot, options: Options, identifier: str) -> FmuModel:
         raise SystemExportError(f"{robot.name}: it has no moving joints")
     if robot.constraints:
         raise SystemExportError(f"{robot.name}: no FMU of a robot with constraints; lw.simulate simulates it")
+    if robot.contact_parts:
+        raise SystemExportError(f"{robot.name}: no FMU of a robot with contacts; lw.simulate simulates it")
     if options.wrench or options.payload:
         raise SystemExportError(
             "forward_dynamics: an FMU of a robot has neither a payload nor a wrench as input"

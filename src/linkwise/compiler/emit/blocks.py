@@ -303,7 +303,8 @@ class _Dense(_Frame):
             for rows in (*self.ins, *self.outs)
         ]
         if self.lanes.width == 1:
-            self._statements(here)
+            # LLVM would try to move every address of the block with the loop over states, which gains nothing
+            self._statements([self.writer.value(f"freeze ptr {base}") for base in here])
             self.writer.effect("br label %next")
         else:
             self._wide_block(left, here)

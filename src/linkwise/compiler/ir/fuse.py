@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.sums import SUMS, Sums, Term, count_uses
-from linkwise.compiler.ir.walks import copy, reachable, rebuild
+from linkwise.compiler.ir.walks import reachable, rebuild
 
 _SLOW = {"div": 4, "sqrt": 5}  # how long other operations take, in units of an addition
 
@@ -30,22 +30,24 @@ def fuse(outputs: Iterable[Node]) -> list[Node]:
     absorbed = _absorbed(sums)
     depth = _depths(sums.nodes)
 
-    def known_after(term: Term) -> int:
-        """How many operations, one after another, a term waits for: a product that is absorbed, only for its
-        factors.
-        """
-        return depth[term.old.index] - (1 if term.old.index in absorbed else 0)
+    for index in absorbed:  # such a product waits for its factors only
+        depth[index] -= 1
+
+    def known_after(term: Term) -> tuple[int, int, int]:
+        """First, how many operations, one after another, a term waits for."""
+        index = term.old.index
+        return depth[index], index, term.sign
 
     inner: dict[int, list[Term]] = {}
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
         if node.op not in SUMS:
-            return copy(graph, node, args)
+            return graph.make(node.op, args, node.value)
         terms = sums.gather(node, args, inner)
         if node.index in sums.inner:
             inner[node.index] = terms
             return args[0]  # a placeholder: only the sum around it uses this node
-        terms.sort(key=lambda term: (known_after(term), term.old.index, term.sign))
+        terms.sort(key=known_after)
         return _chain(graph, terms, absorbed)
 
     return _sink_signs(rebuild(sums.outputs, make, sums.nodes))
@@ -71,7 +73,10 @@ def _absorbed(sums: Sums) -> set[int]:
 def _depths(nodes: list[Node]) -> dict[int, int]:
     depth: dict[int, int] = {}
     for node in nodes:
-        before = max([depth[a.index] for a in node.args]) if node.args else 0
+        before = 0
+        for a in node.args:
+            if depth[a.index] > before:
+                before = depth[a.index]
         depth[node.index] = _SLOW.get(node.op, 1) + before
     return depth
 
@@ -104,6 +109,9 @@ def _sink_signs(outputs: list[Node]) -> list[Node]:
     nodes = reachable(outputs)
     uses = count_uses(nodes)
     uses.update(node.index for node in outputs)
+    signs = [node.args[0] for node in nodes if node.op == "neg"]
+    if not any(uses[value.index] == 1 and value.op in ("sub", "fma", "mul") for value in signs):
+        return outputs
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
         if node.op == "neg" and uses[node.args[0].index] == 1:
@@ -115,6 +123,6 @@ def _sink_signs(outputs: list[Node]) -> list[Node]:
                 return graph.fma(*_negate_product(graph, a, b), graph.neg(c))
             if value.op == "mul" and value.args[0].op == "const":
                 return graph.make("mul", (graph.neg(value.args[0]), value.args[1]))
-        return copy(graph, node, args)
+        return graph.make(node.op, args, node.value)
 
     return rebuild(outputs, make, nodes)

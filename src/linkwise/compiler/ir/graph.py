@@ -43,7 +43,8 @@ import linecache
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ from linkwise.spatial import Tensor
 ARRAYS = (np.ndarray, Elements)
 _VECTORS = (Tensor, *ARRAYS)
 _stage = current_stage.get
+_new = object.__new__
 _LARGEST_POWER = 64  # larger exponents are taken for mistakes
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 WORDS = frozenset(
@@ -84,16 +86,12 @@ class Node:
     __slots__ = ("__weakref__", "args", "graph", "index", "op", "stage", "value")
 
     graph: Graph
+    op: str
     args: tuple[Node, ...]
     value: Any
-
-    def __init__(self, graph: Graph, op: str, args: tuple[Node, ...], value: Any, index: int):
-        self.graph = graph
-        self.op = op
-        self.args = args
-        self.value = value
-        self.index = index  # order of creation: arguments come before what uses them
-        self.stage = _stage()
+    index: int
+    """Order of creation: arguments come before what uses them."""
+    stage: str
 
     def __add__(self, other: Any) -> Node:
         graph = self.graph
@@ -287,6 +285,7 @@ class Graph:
 
     def __init__(self):
         self._nodes: dict[tuple[Any, ...], Node] = {}
+        self._leaves: MutableSequence[Node] = []  # nodes without arguments
         self._count = 0
         self._opened = 0
         self.loops = weakref.WeakValueDictionary()
@@ -306,22 +305,36 @@ class Graph:
     def make(self, op: str, args: tuple[Node, ...] = (), value: Any = None) -> Node:
         """The node for this operation exactly as given; ``add``, ``mul`` and so on simplify first."""
         key = (op, args, value)  # nodes are equal to themselves alone
-        node = self._nodes.get(key)
+        nodes = self._nodes
+        node = nodes.get(key)
         if node is None:
-            node = Node(self, op, args, value, self._count)
-            self._count += 1
-            self._nodes[key] = node
+            node = _new(Node)  # hundreds of thousands: a constructor would take half as long again
+            node.graph = self
+            node.op = op
+            node.args = args
+            node.value = value
+            node.stage = _stage()
+            node.index = count = self._count
+            self._count = count + 1
+            nodes[key] = node
+            if not args:
+                self._leaves.append(node)
         return node
+
+    def known(self, op: str, args: tuple[Node, ...]) -> Node | None:
+        """The node for this operation where it was made before."""
+        return self._nodes.get((op, args, None))
 
     def finish(self) -> None:
         """All operations are made. They are freed as soon as nothing uses them, without looking for garbage.
 
         The graph still knows its inputs and constants; an operation that is made later is a new node.
         """
-        ref = weakref.ref
-        self._nodes = _Alive(
-            {key: ref(node) for key, node in self._nodes.items() if key[0] in ("const", "input", "word")}
-        )
+        self._nodes = _Alive()
+        for leaf in self._leaves:
+            if leaf.op in ("const", "input", "word"):
+                self._nodes[leaf.op, (), leaf.value] = leaf
+        self._leaves = deque(maxlen=0)  # keeps none
         self.__dict__.pop("zero", None)  # from now on ``__getattr__`` finds them
         self.__dict__.pop("one", None)
 
@@ -333,14 +346,16 @@ class Graph:
     def forget(self, count: int) -> None:
         """Unmake the nodes made since there were ``count``; nothing may refer to them."""
         while self._count > count:
-            self._nodes.popitem()
+            _, node = self._nodes.popitem()
+            if not node.args:
+                self._leaves.pop()
             self._count -= 1
 
     def const(self, value: float) -> Node:
         value = float(value)
         if value == 0.0:
             value = 0.0  # one zero: a negative zero is not worth an operation
-        if value != value:
+        elif value != value:
             value = math.nan  # one NaN: equal to itself as the same object
         return self.make("const", (), value)
 
@@ -351,6 +366,8 @@ class Graph:
         return [self.input(name, k) for k in range(size)]
 
     def lift(self, x: Any) -> Node:
+        if type(x) is float:
+            return self.const(x)
         if isinstance(x, Node):
             if x.graph is not self:
                 raise TraceError("values of two different traces cannot be mixed")

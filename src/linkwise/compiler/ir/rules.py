@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.sums import SUMS, Sums, Term
@@ -46,6 +46,8 @@ class Rule:
     pattern: str
     replacement: str
     condition: Callable[[Found], bool] | None = None
+    known: str | None = None
+    """A product that must exist already, else the rule saves nothing and is not tried."""
 
 
 def _quarter_turns() -> Iterator[Rule]:
@@ -71,7 +73,7 @@ def _quarter_turns() -> Iterator[Rule]:
 
 RULES = (
     # -- constants move together, where they fold
-    Rule("(k*a)*b", "k*(a*b)"),  # saves where a*b is known
+    Rule("(k*a)*b", "k*(a*b)", known="a*b"),
     Rule("(k*a)*(l*b)", "(k*l)*(a*b)"),
     Rule("(k + a) + l", "a + (k + l)"),
     Rule("(k - a) + l", "(k + l) - a"),
@@ -171,15 +173,16 @@ class _Pass:
         return new
 
     def rewritten(self, graph: Graph, node: Node) -> Node:
-        operations = (node.op, *[a.op for a in node.args])
+        args = node.args
+        operations = (node.op, args[0].op, args[1].op) if len(args) == 2 else (node.op, args[0].op)
         fitting = self.fitting.get(operations)
         if fitting is None:
             fitting = self.fitting[operations] = [
-                row for row in self.table[node.op] if _may_fit(row[0], operations)
+                (_look(row.pattern), row) for row in self.table[node.op] if _may_fit(row.pattern, operations)
             ]
-        for pattern, replacement, condition in fitting:
-            if _fits(pattern, node):
-                better = _applied(graph, node, pattern, replacement, condition, self.uses)
+        for fits, row in fitting:
+            if fits(node):
+                better = _applied(graph, node, row, self.uses)
                 if better is not None:
                     return better
         return node
@@ -188,21 +191,27 @@ class _Pass:
 # -- the table ---------------------------------------------------------------------------------------------
 
 
-def _applied(
-    graph: Graph, node: Node, pattern: Any, replacement: Any, condition: Any, uses: Uses
-) -> Node | None:
+def _applied(graph: Graph, node: Node, row: _Row, uses: Uses) -> Node | None:
     """The replacement, if the pattern matches and it saves something."""
-    for found in _matches(pattern, node, {}):
-        if condition is not None and not condition(found):
+    for found in _matches(row.pattern, node, {}):
+        if row.condition is not None and not row.condition(found):
+            continue
+        if row.known is not None and not _is_known(graph, row.known, found):
             continue
         before = graph.count
-        new = _built(graph, replacement, found)
+        new = _built(graph, row.replacement, found)
         added = sum(_cost(n) for n in _newer_than(before, new))
-        removed = sum(_cost(n) for n in _removed(pattern, node, set(found.values()), uses))
+        removed = sum(_cost(n) for n in _removed(row.pattern, node, set(found.values()), uses))
         if added < removed - 1e-6:
             return new
         graph.forget(before)
     return None
+
+
+def _is_known(graph: Graph, product: tuple[str, str, str], found: Found) -> bool:
+    op, *letters = product
+    a, b = sorted([found[letter] for letter in letters], key=lambda node: node.index)
+    return graph.known(op, (a, b)) is not None
 
 
 def _removed(pattern: Any, node: Node, kept: set[Node], uses: Uses) -> set[Node]:
@@ -244,22 +253,29 @@ def _is_operation(pattern: Any, op: str) -> bool:
     return bool(pattern[0] == op)
 
 
-def _fits(pattern: Any, node: Node) -> bool:
-    """Whether the operations are those of the pattern, whatever the letters stand for: a quick look before a
-    match.
-    """
+@cache
+def _look(pattern: Any) -> Callable[[Node], bool]:
+    """Whether the operations below a node are those of the pattern, and equal letters of one operation the same node:
+    a quick look before a match."""
+    return eval(f"lambda node: {_looked(pattern, 'node')}")
+
+
+def _looked(pattern: Any, node: str) -> str:
+    """The source of such a look; ``node`` is how the node is spelled."""
     if isinstance(pattern, str):
-        return pattern not in _CONSTANTS or node.op == "const"
+        return f"{node}.op == 'const'" if pattern in _CONSTANTS else "True"
     if isinstance(pattern, float):
-        return node.op == "const" and node.value == pattern
-    if node.op != pattern[0]:
-        return False
-    if len(pattern) == 2:
-        return _fits(pattern[1], node.args[0])
-    (op, first, second), (a, b) = pattern, node.args
-    return (_fits(first, a) and _fits(second, b)) or (
-        op in _COMMUTATIVE and _fits(first, b) and _fits(second, a)
+        return f"{node}.op == 'const' and {node}.value == {pattern!r}"
+    op, *parts = pattern
+    orders = [parts, parts[::-1]] if op in _COMMUTATIVE and parts[0] != parts[-1] else [parts]
+    each = (
+        " and ".join(f"({_looked(part, f'{node}.args[{k}]')})" for k, part in enumerate(order))
+        for order in orders
     )
+    looked = f"{node}.op == {op!r} and ({' or '.join(each)})"
+    if len(parts) == 2 and parts[0] == parts[1] and isinstance(parts[0], str):
+        looked += f" and {node}.args[0] is {node}.args[1]"
+    return looked
 
 
 def _matches(pattern: Any, node: Node, found: Found) -> Iterator[Found]:
@@ -306,19 +322,30 @@ _COMMUTATIVE = frozenset({"add", "mul"})
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
+class _Row(NamedTuple):
+    """A rule with its formulas as trees."""
+
+    pattern: Any
+    replacement: Any
+    condition: Callable[[Found], bool] | None
+    known: tuple[str, str, str] | None
+
+
 @cache
-def _fitting(rules: tuple[Rule, ...]) -> dict[tuple[str, ...], list[tuple[Any, Any, Any]]]:
+def _fitting(rules: tuple[Rule, ...]) -> dict[tuple[str, ...], list[tuple[Callable[[Node], bool], _Row]]]:
     """The rows of the table that may fit a node, by its operation and those of its arguments; filled when needed."""
     return {}
 
 
 @cache
-def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple[Any, Any, Any]]]:
-    """By the operation that is replaced: (pattern, replacement, condition), formulas as trees."""
-    table: dict[str, list[tuple[Any, Any, Any]]] = {}
+def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[_Row]]:
+    """By the operation that is replaced."""
+    table: dict[str, list[_Row]] = {}
     for rule in rules:
         pattern = _parsed(rule.pattern)
-        table.setdefault(str(pattern[0]), []).append((pattern, _parsed(rule.replacement), rule.condition))
+        known = None if rule.known is None else _parsed(rule.known)
+        row = _Row(pattern, _parsed(rule.replacement), rule.condition, known)
+        table.setdefault(str(pattern[0]), []).append(row)
     return table
 
 
@@ -411,17 +438,19 @@ def _may_factor(node: Node, args: tuple[Node, ...], inner: set[int]) -> bool:
 
 def _common_factor(terms: Iterable[Term], uses: Uses) -> Node | None:
     """What most products have in common; of several the one made last, which has the most in it."""
+    products = [term.new for term in terms if _is_own_product(term, uses)]
+    if len(products) < 2:
+        return None
     factors: dict[Node, int] = {}
     repeated: dict[Node, int] = {}
-    for term in terms:
-        if _is_own_product(term, uses):
-            a, b = term.new.args
-            for factor in (a,) if a is b else (a, b):
-                if factor in factors:
-                    factors[factor] += 1
-                    repeated[factor] = factors[factor]
-                else:
-                    factors[factor] = 1
+    for product in products:
+        a, b = product.args
+        for factor in (a,) if a is b else (a, b):
+            if factor in factors:
+                factors[factor] += 1
+                repeated[factor] = factors[factor]
+            else:
+                factors[factor] = 1
     return max(repeated, key=lambda factor: (repeated[factor], factor.index), default=None)
 
 

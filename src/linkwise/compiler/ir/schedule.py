@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import MappingProxyType
@@ -106,7 +106,10 @@ def _dependencies(
         for a in _arguments(item, reads):
             while a.index in signs:
                 a = a.args[0]
-            used.add(places.get(a.index if a.args else _number(a), place))
+            if a.args:
+                used.add(places.get(a.index, place))
+            elif a.op == "result":
+                used.add(places.get(_number(a), place))
         used.discard(place)
         found.append(sorted(used))
     return found
@@ -155,12 +158,13 @@ def _with_signs(body: Body, reads: dict[int, list[Node]], signs: dict[int, Node]
     left = dict(signs)
     found: Body = []
     for item in body:
-        for argument in _arguments(item, reads):
+        for argument in _arguments(item, reads) if left else ():
             pending: list[Node] = []
             while argument.index in left:
                 pending.append(left.pop(argument.index))
                 argument = argument.args[0]
-            found.extend(reversed(pending))
+            if pending:
+                found.extend(reversed(pending))
         found.append(item)
     return found
 
@@ -232,15 +236,8 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
     users = _users(uses)
     waiting = [len(u) for u in uses]
     left = [len(u) for u in users]  # uses still to come
-
-    def cost(place: int) -> int:
-        """Values alive more than before."""
-        more = 1 if users[place] else 0
-        for a in uses[place]:
-            if left[a] == 1:
-                more -= 1
-        return more
-
+    # values alive more than before: the result, less the arguments that nothing else is waiting for
+    cost = [(1 if users[place] else 0) - sum([left[a] == 1 for a in used]) for place, used in enumerate(uses)]
     ready = _Ready(cost, rank, given)
     push = ready.push
     for place in given:
@@ -253,6 +250,7 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
             left[a] -= 1
             if left[a] == 1:  # its last user has become cheaper
                 for user in users[a]:
+                    cost[user] -= 1
                     if not waiting[user]:
                         push(user)
         for user in users[place]:
@@ -268,15 +266,8 @@ def _backward(uses: list[list[int]]) -> list[int]:
     left = [len(u) for u in users]
     alive = [False] * len(uses)
     last_first = list(range(len(uses)))[::-1]
-
-    def cost(place: int) -> int:
-        """Values alive more than before, seen from the end."""
-        more = -1 if alive[place] else 0
-        for a in uses[place]:
-            if not alive[a]:
-                more += 1
-        return more
-
+    # values alive more than before, seen from the end: arguments that are not, less the result if it is
+    cost = [len(used) for used in uses]
     ready = _Ready(cost, last_first, last_first)
     push = ready.push
     for place in range(len(uses)):
@@ -288,7 +279,9 @@ def _backward(uses: list[list[int]]) -> list[int]:
         for a in uses[place]:
             if not alive[a]:
                 alive[a] = True
+                cost[a] -= 1
                 for user in users[a]:  # the value is there anyway: its other users have become cheaper
+                    cost[user] -= 1
                     if not left[user]:
                         push(user)
             left[a] -= 1
@@ -303,14 +296,14 @@ class _Ready:
     pushed again, a worse one is found late. Cost and rank are one number, ``cost·count + rank``.
     """
 
-    def __init__(self, cost: Callable[[int], int], rank: list[int], of_rank: list[int]):
+    def __init__(self, cost: list[int], rank: list[int], of_rank: list[int]):
         self.cost, self.rank, self.of_rank = cost, rank, of_rank
         self.heap: list[int] = []
         self.taken = bytearray(len(rank))
 
     def push(self, place: int) -> None:
         if not self.taken[place]:
-            heappush(self.heap, self.cost(place) * len(self.rank) + self.rank[place])
+            heappush(self.heap, self.cost[place] * len(self.rank) + self.rank[place])
 
     def pop(self) -> int | None:
         heap, count = self.heap, len(self.rank)
@@ -319,7 +312,7 @@ class _Ready:
             place = self.of_rank[rank]
             if self.taken[place]:
                 continue
-            if cost != self.cost(place):
+            if cost != self.cost[place]:
                 self.push(place)
                 continue
             self.taken[place] = 1

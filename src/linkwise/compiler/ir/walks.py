@@ -104,7 +104,12 @@ def rebuild(
                     loop.following = [image[a.index] for a in source.following]
                 new = graph.result(loop, k)
             else:
-                new = make(graph, node, tuple([image[a.index] for a in node.args]))
+                args = node.args
+                if len(args) == 2:
+                    a, b = args
+                    new = make(graph, node, (image[a.index], image[b.index]))
+                else:
+                    new = make(graph, node, tuple([image[a.index] for a in args]))
             image[node.index] = new
     finally:
         current_stage.reset(token)

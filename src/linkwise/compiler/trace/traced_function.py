@@ -151,8 +151,8 @@ def _is_whole(trace: Rolled, value: Any) -> bool:
     """Whether a result is a whole array in memory."""
     if not isinstance(value, Stored) or trace.arrays[value.array].kind != "scratch":
         return False
-    array = trace.arrays[value.array]
-    return value.start == 0 and math.prod(value.shape) == array.columns * array.rows  # type: ignore[operator]
+    array, dense = trace.arrays[value.array], Stored(trace, value.array, value.shape).strides
+    return value.strides == dense and math.prod(value.shape) == array.columns * array.rows  # type: ignore[operator]
 
 
 def _become_output(trace: Rolled, key: str, value: Stored) -> None:

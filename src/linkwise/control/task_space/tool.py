@@ -22,8 +22,6 @@ POSITIONS = 64
 """Random positions from which the usual inertia of a tool is taken."""
 CANNOT_MOVE = 1e-6  # of the largest mobility
 NEARLY_SINGULAR = 1e-4  # eigenvalues of a mobility with a unit diagonal that do not count
-POSE_SIZE = 12
-"""Numbers of a target pose: the first three rows of its matrix."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ def read_toml(data: bytes, where: str) -> Model:
     convention = top.choice("convention", (*CONVENTIONS, "tree"))
     top.allow(TREE_KEYS if convention == "tree" else CHAIN_KEYS)
     try:
-        model = _tree(top, where) if convention == "tree" else _chain(top, convention, where)
+        model = _tree(top) if convention == "tree" else _chain(top, convention, where)
         motors = [_motor(table) for table in _tables(top, "motor")]
         return model.with_motors(motors) if motors else model
     except ModelError as error:
@@ -145,7 +145,7 @@ def _frames(top: RobotSettings, default: str | None = None) -> list[Frame]:
 # -- trees ---------------------------------------------------------------------------------------------------
 
 
-def _tree(top: RobotSettings, where: str) -> Model:
+def _tree(top: RobotSettings) -> Model:
     links: list[Link] = []
     for table in _tables(top, "link"):
         table.allow(("name", *INERTIAL_KEYS))

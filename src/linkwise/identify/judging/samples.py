@@ -51,7 +51,7 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
         return faults
     moving = _moving_rows(log)
     faults = _repetitions(log, moving) or _columns_on_hold(robot, log, moving) or _jumps(robot, log)
-    faults = faults or _velocities(robot, log) or _delay_of_velocities(robot, log)
+    faults = faults or _velocities(robot, log) or _delay_of_velocities(log)
     if faults:
         return faults
     return [*_torques_without_sign(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
@@ -206,7 +206,7 @@ def _jumps(robot: Robot, log: Log) -> list[str]:
     ]
 
 
-def _delay_of_velocities(robot: Robot, log: Log) -> list[str]:
+def _delay_of_velocities(log: Log) -> list[str]:
     """Velocities that are those of an earlier time."""
     if log.qd is None or len(log) < 50:
         return []

@@ -215,7 +215,7 @@ def decide(robot: Robot, signals: WalkingSignals, feet: Sequence[Foot], sizes: n
         sizes: how much of the errors each foot explains, see ``needed_forces``.
     """
     flags, notes = recorded_flags(robot, signals, feet)
-    sizes = _median_of_three(sizes, signals)
+    sizes = _median_of_three(sizes)
     if flags is not None:
         flags, order = _in_order(_majority(flags, max(1, round(MAJORITY * signals.rate))), sizes, feet)
         notes += order
@@ -324,7 +324,7 @@ def _valley(sizes: np.ndarray) -> float:
     return float(np.exp(values[int(np.argmax(count * count[::-1] * (high - low) ** 2))]))
 
 
-def _median_of_three(sizes: np.ndarray, signals: WalkingSignals) -> np.ndarray:
+def _median_of_three(sizes: np.ndarray) -> np.ndarray:
     """The median of three neighbours: single samples do not decide."""
     if len(sizes) < 3:
         return sizes

@@ -95,15 +95,16 @@ class Readings:
         for (order, places), inverse in combinations(orders.items(), (False, True)):
             q = rotations.continuous(raw[:, places])
             readings[order, inverse] = q * np.array([-1.0, -1.0, -1.0, 1.0]) if inverse else q
-        gyro = given.get("gyro")
-        if gyro is None:
-            gyro = given.get("base_angular_velocity")
         errors, by = {}, ""
-        if gyro is not None and float(np.abs(gyro).max()) > 0:
-            slow = self._smooth(gyro)
+        spins = self._recorded_spins(given, twist)
+        if spins:
             for key, q in readings.items():
-                errors[key] = self._mismatch(rotations.angular_velocity(q, self._slope(q)), slow)
-            by = "agrees with the gyroscope"
+                inside = rotations.angular_velocity(q, self._slope(q))
+                rates = (
+                    [inside] if "gyro" in given else [inside, rotations.turned(rotations.matrices(q), inside)]
+                )
+                errors[key] = min(self._mismatch(rate, spin) for rate, spin in combinations(rates, spins))
+            by = "agrees with the gyroscope" if "gyro" in given else "agrees with the angular velocity"
         if not errors or min(errors.values()) > ALIKE:
             errors = {key: 1.0 - float(rotations.matrices(q)[:, 2, 2].mean()) for key, q in readings.items()}
             if "accelerometer" in given:
@@ -121,6 +122,14 @@ class Readings:
             why = f"so that {by}"
         self.notes.append(f"quaternion of the base: {order}{turned}, {why}")
         return readings[best]
+
+    def _recorded_spins(self, given: dict[str, np.ndarray], twist: np.ndarray | None) -> list[np.ndarray]:
+        """What may be the angular velocity: of the gyroscope in axes of the base, else in those of base or world, as
+        three numbers or as one half of six; without what is zero throughout."""
+        halves = [] if twist is None else [twist[:, :3], twist[:, 3:]]
+        single = given.get("gyro", given.get("base_angular_velocity"))
+        found = halves if single is None else [single]
+        return [self._smooth(spin) for spin in found if float(np.abs(spin).max()) > 0]
 
     def _tilt(self, q: np.ndarray, felt: np.ndarray) -> float:
         """How far the accelerometer is from up, as orientations have it: squared, in parts of gravity; 0 to 4."""

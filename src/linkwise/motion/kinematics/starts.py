@@ -48,17 +48,6 @@ class Library:
         sorted_ = np.argsort(np.take_along_axis(distance, order, axis=1), axis=1)
         return self.q[np.take_along_axis(order, sorted_, axis=1)[:, skip:]]
 
-    def nearest_one(self, target: np.ndarray, count: int) -> np.ndarray:
-        """The ``count`` nearest positions to one pose (4, 4) or point (3,), shape (count, n)."""
-        if target.ndim == 1:
-            wanted = target
-        else:
-            turned = self.length / math.sqrt(2.0) * target[:3, :3].ravel()
-            wanted = np.concatenate([target[:3, 3], turned])
-        distance = self.squares[wanted.size] - 2.0 * (self.features[:, : wanted.size] @ wanted)
-        order = distance.argpartition(count - 1)[:count]
-        return self.q[order[distance[order].argsort()]]
-
 
 def library(robot: Robot, frame: str | None, length: float, size: int, seed: int) -> Library:
     """The library of a robot, made once for these numbers."""

@@ -18,7 +18,7 @@ import numpy as np
 from linkwise.algorithms import joint_terms
 from linkwise.functions.table import mechanism_of
 from linkwise.motion import arguments
-from linkwise.motion.limits import LimitError
+from linkwise.motion.limits import LimitError, holding_torques
 from linkwise.motion.shortest_time.cells import SAMPLES
 from linkwise.motion.shortest_time.reachability import PARABOLA
 from linkwise.motion.trajectory import Moment
@@ -144,7 +144,7 @@ class Strips:
         if k:
             n = q.shape[-1]
             flat, rest = [part.reshape(-1, n) for part in moment], np.zeros(n)
-            c = robot.gravity_torques(flat[0], threads=threads)
+            c = holding_torques(robot, flat[0], threads)
             a = robot.inverse_dynamics(flat[0], rest, flat[1], friction=False, threads=threads)
             b = robot.inverse_dynamics(*flat, friction=False, threads=threads)
             a -= c
