@@ -172,6 +172,20 @@ class Schedule:
     first: float = 1e-2
     wildest: float | None = None
 
+    def limits(self, square: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Squares of the residuals for ``goal``, ``enough``, and of problems that may have no solution."""
+        floor = 100.0 * constraints.round_off()
+        goal, enough = max(self.goal, floor), max(self.enough, floor)
+        return goal**2 * square, enough**2 * square, max(goal, solver.HOPELESS) ** 2 * square
+
+    def taken(
+        self, before: list[Scalar], after: list[Scalar], last: Sequence[Scalar], merit: Scalar
+    ) -> list[Scalar]:
+        """What the next step starts from, with the squares of the last residual and of this one."""
+        if self.wildest is None:
+            return after
+        return selected(merit > self.wildest**2 * last[0], before, after)
+
     def proximal(self, count: Scalar, last: Scalar, falls: Scalar) -> Scalar:
         """ε of the next step.
 
@@ -227,18 +241,12 @@ def solve(
     if start is not None:
         by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
         square = square + dense.dot(by_impulses, by_impulses)
-    floor = 100.0 * constraints.round_off()
-    goal, enough, hopeless = (
-        max(reached, floor) ** 2 * square
-        for reached in (schedule.goal, schedule.enough, max(schedule.goal, solver.HOPELESS))
-    )
-
+    goal, enough, hopeless = schedule.limits(square)
     outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
     known = [] if schedule.wildest is None else [at.merit]  # the residual of the last step that was taken
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        anew: Condition = count < 0.0
         if outward:
             anew = solver.begins_anew(count, HELD_FROM, outward, goal)
             state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
@@ -250,14 +258,11 @@ def solve(
             p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
         new = _evaluated(problem, stiff, soft, p, w)
         better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
-        best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
-        best = where(better, new.merit, best)
-        after = [*p, *v, *w, *best_p, *([new.merit] if last else []), *_choices(new)]
-        if schedule.wildest is not None:
-            before = where(anew, solver.UNSOLVED, last[0])
-            is_wild = new.merit > schedule.wildest**2 * before
-            after = selected(is_wild, [*state[: 2 * n + size], *best_p, *last, *choices], after)
-        return (count + 1.0, near, best, falls, *after)
+        best_p = selected(better, p, best_p)
+        before = [*state[: 2 * n + size], *best_p, *last, *choices]
+        after = [*p, *v, *w, *best_p, *(new.merit for _ in last), *_choices(new)]
+        after = schedule.taken(before, after, [maximum(x, best) for x in last], new.merit)
+        return (count + 1.0, near, where(better, new.merit, best), falls, *after)
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
         wanted = goal

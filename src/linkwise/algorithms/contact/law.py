@@ -155,11 +155,7 @@ def step(
     touches = geometry.touches(links, q, scene.candidates, given.height, axes.frames)
     rows, contacts = [row for each in touches for row in each.rows], len(touches)
     joint_rows, joints = _joint_rows(links, q, qd, scene, h)
-    with stage("tendons"):
-        for tendon in scene.tendons:
-            length, row = lines.tendon(links, q, axes.frames, tendon)
-            joint_rows.append(row)
-            joints.append(JointRow(*_ends(tendon, length, dense.dot(row, v), h)))
+    lines.add(scene.tendons, links, q, axes.frames, v, h, joint_rows, joints)
     if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
     with stage("contact velocities"):
@@ -442,22 +438,10 @@ def _joint_rows(
         axis = own_axes[stop.coordinate]
         unit: list[Scalar] = [1.0 if i == stop.coordinate else 0.0 for i in range(size)]
         row, rub = found.get(axis, (unit, JointRow()))
-        lower, upper = _ends(stop, positions[stop.position], flat(qd)[axis], h)
+        lower, upper = recovery.ends(stop, positions[stop.position], flat(qd)[axis], h)
         found[axis] = row, JointRow(lower, upper, rub.forward, rub.backward, rub.compliance)
     ordered = [found[axis] for axis in sorted(found)]
     return [row for row, _ in ordered], [joint for _, joint in ordered]
-
-
-def _ends(
-    stop: StopRow | TendonRow, place: Scalar, rate: Scalar, h: Scalar
-) -> tuple[Scalar | None, Scalar | None]:
-    """Bounds of the velocity after the step by the ends of a range, None where it has none."""
-    lower = upper = None
-    if stop.lower > -float("inf"):
-        lower = -recovery.bias_of(place - stop.lower, rate, stop.restitution, h)
-    if stop.upper < float("inf"):
-        upper = recovery.bias_of(stop.upper - place, -rate, stop.restitution, h)
-    return lower, upper
 
 
 # -- M and constraints ------------------------------------------------------------------------------------------------

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import coupling
+from linkwise.algorithms import coupling, dense
+from linkwise.algorithms.contact import recovery
 from linkwise.algorithms.contact.candidates import moved_by, velocity_rows
-from linkwise.algorithms.contact.point import TINY
+from linkwise.algorithms.contact.point import TINY, JointRow
 from linkwise.algorithms.kinematics import Pose, frame_pose, link_poses
 from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.contacts import tendons_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
-from linkwise.scalar import Scalar, sqrt, summed
+from linkwise.scalar import Scalar, sqrt, stage, summed
 from linkwise.spatial import Vector
 
 
@@ -47,6 +48,35 @@ def prepared(model: Any) -> list[TendonRow]:
         )
         for each in tendons_of(model.contact_parts)
     ]
+
+
+def add(
+    tendons: Sequence[TendonRow],
+    links: Mechanism,
+    q: Sequence[JointValue],
+    frames: list[Pose],
+    v: Sequence[Scalar],
+    h: Scalar,
+    rows: list[list[Scalar]],
+    laws: list[JointRow],
+) -> None:
+    """Add the rows and laws of tendons.
+
+    Args:
+        tendons: of the robot.
+        links: of the robot.
+        q: positions.
+        frames: poses whose axes the velocities are along.
+        v: velocities before the step.
+        h: the step [s].
+        rows: of joints, to which theirs are added.
+        laws: of the rows.
+    """
+    with stage("tendons"):
+        for each in tendons:
+            length, row = tendon(links, q, frames, each)
+            rows.append(row)
+            laws.append(JointRow(*recovery.ends(each, length, dense.dot(row, v), h)))
 
 
 def tendon(
