@@ -2,16 +2,19 @@
 
     python benchmarks/controllers.py [--robots NAMES] [--controllers NAMES] [--json FILE] [--quick]
 
-Robots are names or files. A call is ``control.named(NAME, robot)``, whose frequency is 10 rad/s. The step is 0.1 rad
-(or 0.1 of the range, where that is less) of every joint, from a regular position, and for joint-space laws from three
-random ones as well; task-space laws get the same reference, whose kinematics is the tool's target. Cases:
+Robots are names or files, arms with a joint that follows another one (``coupled:NAME``), and arms on a floating base
+that is moved by forces in all directions (``floating:NAME``). A call is ``control.named(NAME, robot)``, whose frequency
+is 10 rad/s. The step is 0.1 rad (or 0.1 of the range, where that is less) of every joint, from a regular position, and
+for joint-space laws that are compiled from three random ones as well; task-space laws get the same reference, whose
+kinematics is the tool's target. Cases:
 
 * exact: the plant is the model. Sampled every 1 ms; torques come 2 ms late; velocities are differences of positions
   (cutoff 400 rad/s).
 * wrong: the same, with every mass of the plant 30 % more or 30 % less than the model's, and noisy positions (10⁻⁵
-  rad).
+  rad). Sensors of floating bases have no noise.
 
-Friction of all robots is set to zero.
+Friction of all robots is set to zero. Predictive control is sampled every 2 ms, so its torques come one sample late.
+A controller that does not take a robot says why; that is printed.
 
 Figures: the time after which the error stays below 5 % of its start, times the frequency (exact); the largest error
 in the last 0.2 s in parts of the step (exact), and the same after the last mean is taken off (wrong: how much it
@@ -42,8 +45,9 @@ from linkwise.control.task_space.rotation_error import RotationError
 from linkwise.simulate import Plant, Sensors, simulate
 
 FREQUENCY, STEP, PERIOD, DELAY = 10.0, 0.1, 1e-3, 2
-DURATION = 6.0
+DURATION, LEAST = 6.0, 2.0  # [s]: of a simulation; of one that is called from Python
 POSITIONS = 3
+REFUSED = "joints with one coordinate each"  # what controllers say that take no floating base
 MASSES = (1.0, 0.7, 1.3)  # of the plant over those of the model
 NOISE, CUTOFF = 1e-5, 400.0  # [rad or m], [rad/s]
 
@@ -63,6 +67,8 @@ class Row:
     """With wrong masses, noise and delay, in parts of the step."""
     rests: float = 0.05
     """How much it still moves at the end, in parts of the step."""
+    called: bool = False
+    """Whether it is called from Python, for one robot at a time."""
 
 
 def _joint(name: str) -> Callable[[lw.Robot, str], Any]:
@@ -82,11 +88,13 @@ ROWS: dict[str, Row] = {
     "operational_space": Row(_tool("operational_space"), 7.0, task=True),
     "hybrid_force_motion": Row(_tool("hybrid_force_motion", force="input"), 7.0, task=True),
     "cartesian_admittance": Row(_tool("cartesian_admittance", force="input"), 3.0, task=True),
-    "cartesian_impedance": Row(_tool("cartesian_impedance"), 15.0, task=True, overshoot=0.5),
+    "cartesian_impedance": Row(_tool("cartesian_impedance"), 15.0, task=True, overshoot=0.2),
     "whole_body_tracking": Row(_tool("whole_body_tracking"), 6.0),
+    "predictive": Row(
+        lambda robot, frame: control.named("predictive", robot), 6.0, overshoot=0.1, called=True
+    ),
 }
-"""One line for every law. Predictive and whole-body controllers are further rows: ``make`` may give any controller of
-``simulate``."""
+"""One line for every law."""
 
 
 def weights(robot: lw.Robot, frame: str) -> np.ndarray:
@@ -123,33 +131,56 @@ def errors(row: Row, robot: lw.Robot, frame: str, q: np.ndarray, goal: np.ndarra
     """(times, components)."""
     if row.task:
         return tool_error(robot, frame, q, robot.pose(goal, frame=frame))
-    return q - goal
+    return robot.difference(np.broadcast_to(goal, q.shape), q)
+
+
+def motions(
+    row: Row, law: Any, robot: lw.Robot, start: np.ndarray, goal: np.ndarray, time: float
+) -> np.ndarray:
+    """Positions (cases, times, nq), one row every ``PERIOD``."""
+    options: dict[str, Any] = {"duration": time, "step": PERIOD, "warn": False}
+    if not row.called:
+        all_of_them, vary = np.tile(start, (len(MASSES), 1)), masses(robot)
+        plant = Plant(robot, friction=False)
+        if robot.nq == robot.dof:
+            sensors = Sensors(position_noise=NOISE, velocity="difference", cutoff=CUTOFF)
+            plant = Plant(robot, friction=False, sensors=sensors)
+            noise = np.where(np.array(MASSES) == 1.0, 0.0, NOISE)
+            vary["position_noise"] = noise[:, None] * np.ones(robot.dof)
+        return simulate(plant, law, goal, delay=DELAY, q=all_of_them, vary=vary, **options).q
+    found = []
+    for k, factor in enumerate(MASSES):
+        real = robot.with_parameters({label: float(values[k, 0]) for label, values in masses(robot).items()})
+        noise = NOISE * (factor != 1.0)
+        sensors = Sensors(position_noise=noise, velocity="difference", cutoff=CUTOFF)
+        law.reset()
+        result = simulate(
+            Plant(real, friction=False, sensors=sensors),
+            law,
+            goal,
+            control_period=DELAY * PERIOD,
+            delay=1,
+            q=start,
+            torque_limits=False,
+            **options,
+        )
+        found.append(np.repeat(result.q, DELAY, axis=0))
+    return np.stack(found)
 
 
 def case(row: Row, robot: lw.Robot, frame: str, start: np.ndarray, goal: np.ndarray) -> dict[str, float]:
-    """The figures of one controller on one robot: all cases are lanes of one simulation."""
+    """The figures of one controller on one robot."""
     law = row.make(robot, frame)
     allowed = row.settles
     if row.slower:
         usual = law.gains["kp"] / FREQUENCY**2
         heavier = np.linalg.eigvals(robot.mass_matrix(goal) / usual[:, None]).real.max()
         allowed += row.slower * float(heavier)
-    sensors = Sensors(position_noise=NOISE, velocity="difference", cutoff=CUTOFF)
-    noise = np.where(np.array(MASSES) == 1.0, 0.0, NOISE)[:, None] * np.ones(robot.dof)
-    result = simulate(
-        Plant(robot, friction=False, sensors=sensors),
-        law,
-        goal,
-        duration=max(DURATION, float(np.ceil(2.0 * allowed / FREQUENCY))),
-        step=PERIOD,
-        delay=DELAY,
-        q=np.tile(start, (len(MASSES), 1)),
-        vary={"position_noise": noise, **masses(robot)},
-        warn=False,
-    )
+    time = max(LEAST if row.called else DURATION, float(np.ceil(2.0 * allowed / FREQUENCY)))
+    moved = motions(row, law, robot, start, goal, time)
     found: dict[str, float] = {"moves": 0.0, "overshoot": 0.0, "allowed": allowed}
     for k, factor in enumerate(MASSES):
-        error = errors(row, robot, frame, result.q[k], goal)
+        error = errors(row, robot, frame, moved[k], goal)
         size = np.linalg.norm(error, axis=-1) / np.linalg.norm(error[0])
         if factor == 1.0:
             late = np.flatnonzero(~(size < 0.05))
@@ -168,9 +199,10 @@ def case(row: Row, robot: lw.Robot, frame: str, start: np.ndarray, goal: np.ndar
 
 def step_from(robot: lw.Robot, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(start, goal): a step towards the middle of the ranges."""
-    lower, upper = np.maximum(robot.limits.lower, -3.0), np.minimum(robot.limits.upper, 3.0)
+    lower, upper = arms.ranges(robot, 3.0)
     way = np.minimum(STEP, 0.1 * (upper - lower))
-    return start, start + np.where(start > 0.5 * (lower + upper), -way, way)
+    at = arms.flat(robot, start)
+    return start, robot.integrate(start, np.where(at > 0.5 * (lower + upper), -way, way))
 
 
 def wrong(row: Row, figures: dict[str, float]) -> list[str]:
@@ -198,10 +230,16 @@ def main() -> int:
         others = [step_from(robot, q) for q in arms.random_positions(robot, POSITIONS, seed=5)]
         for law in chosen:
             begin = time.perf_counter()
-            steps = [regular] if ROWS[law].task or options.quick else [regular, *others]
+            once = ROWS[law].task or ROWS[law].called or options.quick
+            steps = [regular] if once else [regular, *others]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = [case(ROWS[law], robot, frame, *step) for step in steps]
+                try:
+                    found = [case(ROWS[law], robot, frame, *step) for step in steps]
+                except lw.LinkwiseError as error:
+                    print(f"{name:14} {law:22} {error}", flush=True)
+                    failed += REFUSED not in str(error)
+                    continue
             broken = (
                 [] if options.quick else sorted({key for each in found for key in wrong(ROWS[law], each)})
             )
@@ -213,6 +251,8 @@ def main() -> int:
     print()
     for law in chosen:
         rows = [row for row in table if row["controller"] == law]
+        if not rows:  # refused by all robots
+            continue
         worst = {key: max(rows, key=lambda row: row[key]) for key in ("settles", "moves", "overshoot")}
         text = ", ".join(f"{key} {row[key]:.3g} ({row['robot']})" for key, row in worst.items())
         print(f"{law:22} worst of {len(rows)}: {text}")

@@ -25,7 +25,9 @@ SMOKE = {  # script -> command lines
     "campaign.py": ["--robots two_link --runs 2 --through 1 --duration 4"],
     "closed_loop.py": ["--quick"],
     "compile_times.py": ["two_link:forward_dynamics --text {out}"],
-    "controllers.py": ["--quick --robots two_link --controllers computed_torque,cartesian_impedance"],
+    "controllers.py": [
+        "--quick --robots two_link,floating:stanford --controllers computed_torque,cartesian_impedance"
+    ],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "damaged_recordings.py": ["--quick"],
     "wrong_recordings.py": ["--quick"],

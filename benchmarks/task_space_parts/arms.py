@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -42,6 +44,9 @@ LAWS = {
 }
 """Further ones, for laws."""
 RANDOM = ("random:1:4", "random:2:6", "random:3:7", "random:4:8")
+COUPLED = ("coupled:panda", "coupled:ur10e", "coupled:puma560")
+FLOATING = ("floating:random:3:7", "floating:ur10e", "floating:stanford")
+"""A joint that follows another one; a base that is moved by forces in all directions, as under water."""
 GRIPPERS = ("finger", "gripper", "jaw")
 
 
@@ -52,9 +57,11 @@ def names(chosen: str | None = None) -> list[str]:
 
 
 def for_laws(chosen: str | None = None) -> list[str]:
-    """The same for benchmarks of laws with a tool: random arms as well, and no arm that is two_link again."""
+    """The same for benchmarks of laws with a tool: random, coupled and floating arms as well, and no two_link again."""
     FILES.update(LAWS)
-    return chosen.split(",") if chosen else [*(name for name in names() if name != TWO_DOFS), *RANDOM]
+    if chosen:
+        return chosen.split(",")
+    return [*(name for name in names() if name != TWO_DOFS), *RANDOM, *COUPLED, *FLOATING]
 
 
 def load(name: str) -> lw.Robot:
@@ -64,9 +71,26 @@ def load(name: str) -> lw.Robot:
         if name.startswith("random:"):
             _, seed, dof = name.split(":")
             return lw.random_robot(int(seed), int(dof), joints="R", rotor=True)
+        if name.startswith("coupled:"):
+            return coupled(load(name.removeprefix("coupled:")))
+        if name.startswith("floating:"):
+            return load(name.removeprefix("floating:")).with_base("floating")
         robot = lw.load(DATA / FILES[name]) if name in FILES else lw.load(name)
     fingers = [joint for joint in robot.joint_names if any(part in joint.lower() for part in GRIPPERS)]
     return robot.lock(dict.fromkeys(fingers, 0.0)) if fingers else robot
+
+
+def coupled(robot: lw.Robot) -> lw.Robot:
+    """The arm whose last joint but one turns half as far as the second one, without a motor of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{robot.name}_coupled.urdf"
+        lw.save(robot, path)
+        tree = ElementTree.parse(path)
+        joints = {joint.get("name"): joint for joint in tree.getroot().iter("joint")}
+        first, follower = robot.joint_names[1], robot.joint_names[-2]
+        ElementTree.SubElement(joints[follower], "mimic", {"joint": first, "multiplier": "0.5"})
+        tree.write(path)
+        return lw.load(path)
 
 
 def tool(robot: lw.Robot) -> str:
@@ -88,6 +112,26 @@ def regular_position(robot: lw.Robot, frame: str, seed: int = 0) -> np.ndarray:
 
 def random_positions(robot: lw.Robot, count: int, seed: int = 0) -> np.ndarray:
     """Within the limits, not near them, shape (count, n)."""
-    lower, upper = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
+    lower, upper = ranges(robot, 2.0)
     turns = np.random.default_rng(seed).uniform(-1, 1, (count, robot.dof))
-    return 0.5 * (lower + upper) + 0.35 * (upper - lower) * turns
+    return placed(robot, 0.5 * (lower + upper) + 0.35 * (upper - lower) * turns)
+
+
+def ranges(robot: lw.Robot, most: float) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of the n coordinates of velocity, within ± ``most``; those of a floating base are turns and shifts."""
+    extra = robot.nq - robot.dof
+    return np.maximum(robot.limits.lower[extra:], -most), np.minimum(robot.limits.upper[extra:], most)
+
+
+def placed(robot: lw.Robot, values: np.ndarray) -> np.ndarray:
+    """Positions (..., nq) of n numbers: turns and shifts of a floating base, then positions of the joints."""
+    if robot.nq == robot.dof:
+        return values
+    return robot.integrate(robot.neutral, values - np.concatenate([np.zeros(6), robot.neutral[7:]]))
+
+
+def flat(robot: lw.Robot, q: np.ndarray) -> np.ndarray:
+    """The n numbers of positions."""
+    if robot.nq == robot.dof:
+        return q
+    return robot.difference(robot.neutral, q) + np.concatenate([np.zeros(6), robot.neutral[7:]])

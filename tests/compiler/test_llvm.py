@@ -235,3 +235,13 @@ def test_an_output_may_be_called_like_an_input(width):
     arguments = np.array([out.ctypes.data, x.ctypes.data, 2], np.int64)
     RUN(code.functions["run"])(0, 13, arguments.ctypes.data, scratch.ctypes.data)
     np.testing.assert_array_equal(out, np.column_stack([x[:, 1], 2.0 * x[:, 0]]))
+
+
+def test_constants_are_spelled_by_their_bits():
+    """Doubles as they are; floats rounded first, beyond the largest one infinite with their sign."""
+    values = [0.0, -0.0, 1.5, -1e300, 1e300, 3.5e38, -3.5e38, 1e-46, -1e-46, 0.1, np.inf, -np.inf]
+    for value in values:
+        assert literal(value, "float64") == f"0x{np.float64(value).view(np.uint64):016X}"
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = np.float64(np.float32(value))
+        assert literal(value, "float32") == f"0x{rounded.view(np.uint64):016X}", value

@@ -1,5 +1,7 @@
 """Steps from functions, and turns of loops side by side in lanes: the interpreter's bits for every number of turns."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,18 @@ def test_slopes_of_whole_numbers():
     assert slope(whole(4), "i") == slope(J * J, "i") == 0
     assert slope(I * I, "i") is None
     assert slope(choose(I < 2, 0, I), "i") is None
+
+
+def test_whole_numbers_are_what_python_computes():
+    """Every operation of constants and names, on both sides: what is folded or left out changes nothing."""
+    names = {"k": 3, "m": 5, "zero": 0}
+    sides = [(0, 0), (1, 1), (4, 4), (-2, -2), *((name(word), value) for word, value in names.items())]
+    for (a, x), (b, y) in itertools.product(sides, repeat=2):
+        one, two = whole(a), whole(b)
+        cases = [(one + two, x + y), (one - two, x - y), (one * two, x * y), (one < two, int(x < y))]
+        cases += [(one.equals(two), int(x == y)), (choose(one, two, 7), y if x else 7)]
+        if isinstance(a, int):
+            cases += [(a * two, x * y), (a - two, x - y)]
+            cases += [(a << two, x << y)] if x >= 0 and y >= 0 and not isinstance(b, int) else []
+        for k, (found, expected) in enumerate(cases):
+            assert found.value(names, {}) == expected, (k, x, y)

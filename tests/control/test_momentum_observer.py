@@ -11,10 +11,13 @@ import linkwise as lw
 from c_functions import call_c
 from linkwise import control, motion
 from linkwise.algorithms import coordinates, coriolis, equation
+from linkwise.control.controller import Reference
 from linkwise.control.momentum_observer import decay
+from linkwise.control.task_space.felt import FeltWrench
 from linkwise.functions.table import mechanism_of
 from linkwise.scalar import sign
 from linkwise.simulate import Moves, Plant, Push, simulate
+from linkwise.simulate.loop import step_kernel
 
 GAIN, PERIOD = 50.0, 1e-3
 
@@ -347,3 +350,49 @@ def test_friction_is_known_only_of_joints_that_keep_their_direction():
             assert found[k] == pytest.approx(min(max(0.0, free + lowest), free + highest)), (qd[k], old[k])
             kinds.add((ahead, back, found[k] == 0.0))
     assert len(kinds) >= 4
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_torques_on_their_way_are_known(delay):
+    """Torques that change in every sample reach the arm some samples later: nothing external is felt, by a guarded law
+    and by laws that feel a wrench."""
+    robot, h, rng = lw.load("two_link"), 1e-3, np.random.default_rng(3)
+    links, step = mechanism_of(robot), step_kernel(robot)
+    law = control.FeedForward(robot, torque_limits=False)
+    guarded = control.Guarded(law, control.MomentumObserver(robot, 100.0, threshold=1e9), delay=delay)
+    felt = FeltWrench(robot, robot.default_frame(), "observer", 100.0, delay)
+    gains = {name: values.tolist() for name, values in guarded.gains.items()}
+    own = {name: values.tolist() for name, values in felt.numbers().items()}
+    memory, felt_memory = [0.0] * guarded.memory_size, [0.0] * felt.memory_size
+    q, qd, line = np.array([0.3, -0.4]), np.zeros(2), [np.zeros(2)] * delay
+    external, wrenches = [], []
+    for _ in range(60):
+        wanted = Reference(list(q), list(qd), rng.uniform(-20, 20, 2).tolist())
+        found = guarded.commanded(links, gains, list(q), list(qd), wanted, memory, h)
+        wrench, following = felt.felt(links, own, list(q), list(qd), felt_memory, h)
+        memory, felt_memory = found.memory, felt.remembered(following, found.tau)
+        line = [*line, np.array(found.tau)]
+        q, qd = step(q, qd, line.pop(0), [h])
+        external.append(np.abs(guarded.observed(np.array(memory)).external_torque).max())
+        wrenches.append(np.abs(wrench).max())
+    assert max(external) < 0.1  # of torques of 20 N·m; the step is of first order
+    assert max(wrenches) < 0.5
+
+
+def test_reactions_by_their_formulas():
+    robot, rng = lw.load("puma560"), np.random.default_rng(5)
+    links, law = mechanism_of(robot), control.named("gravity_pd", robot, frequency=5.0)
+    q, qd, external, damping = rng.normal(size=(4, 6))
+    damping = np.abs(damping)
+    weight = robot.gravity_torques(q)
+    for reaction, expected in (
+        ("float", weight - damping * qd),
+        ("reflex", weight - damping * qd + 2.0 * external),  # along the external torque: it gives way
+    ):
+        more = {"reflex_gain": 2.0} if reaction == "reflex" else {}
+        made = control.Guarded(
+            law, control.MomentumObserver(robot), reaction=reaction, damping=damping, **more
+        )
+        gains = {name: values.tolist() for name, values in made.gains.items()}
+        tau = made._reacted(links, gains, q.tolist(), qd.tolist(), external.tolist())
+        np.testing.assert_allclose(tau, expected, rtol=1e-9, atol=1e-9)

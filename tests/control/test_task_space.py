@@ -204,9 +204,10 @@ def test_impedance_is_a_spring_and_damper_in_the_axes_that_were_asked_for(robot)
             torque_limits=False,
         )
         A = np.eye(3) if axes == "base" else R
-        T = np.kron(np.eye(2), A)
+        B = np.eye(3) if axes == "base" else target[:3, :3]  # the damper turns with the tool
+        T, U = np.kron(np.eye(2), A), np.kron(np.eye(2), B)
         x = np.concatenate([target[:3, :3] @ small, shift])  # from the target to the tool, in base axes
-        wrench = -T @ K @ T.T @ x - T @ D @ T.T @ (J @ qd)
+        wrench = -T @ K @ T.T @ x - U @ D @ U.T @ (J @ qd)
         expected = state.g + J.T @ wrench
         scale = np.abs(expected).max() + np.abs(K).max() * 1e-3
         np.testing.assert_allclose(torques(law, q, qd), expected, atol=1e-5 * scale)
@@ -397,14 +398,17 @@ def test_axes_of_the_tool_mean_a_stiffness_that_turns_with_the_target(robot):
     rng = np.random.default_rng(robot.dof)
     K = np.kron(np.eye(2), np.ones((3, 3))) * stiffnesses(rng)
     q, qd = states_of(robot, 1, 2).q
-    target = np.eye(4)
-    target[:3, :3], target[:3, 3] = Rotation.from_rotvec(rng.normal(size=3)).as_matrix(), rng.normal(size=3)
-    T = np.kron(np.eye(2), target[:3, :3])
-    rest = {"target": target, "posture": 0.0, "posture_damping": 0.0, "torque_limits": False}
-    own = control.CartesianImpedance(robot, "tool", K, axes="tool", **rest)
-    turned = control.CartesianImpedance(robot, "tool", T @ K @ T.T, axes="base", **rest)
-    one, two = torques(own, q, qd), torques(turned, q, qd)
-    np.testing.assert_allclose(one, two, atol=1e-6 * (1.0 + np.abs(two).max()))
+    away = Rotation.from_rotvec(rng.normal(size=3)).as_matrix()
+    # dampers are in the axes of the tool: they are compared where these are those of the target
+    for R, speed in ((away, 0.0 * qd), (robot.pose(q, frame="tool")[:3, :3], qd)):
+        target = np.eye(4)
+        target[:3, :3], target[:3, 3] = R, rng.normal(size=3)
+        T = np.kron(np.eye(2), R)
+        rest = {"target": target, "posture": 0.0, "posture_damping": 0.0, "torque_limits": False}
+        own = control.CartesianImpedance(robot, "tool", K, axes="tool", **rest)
+        turned = control.CartesianImpedance(robot, "tool", T @ K @ T.T, axes="base", **rest)
+        one, two = torques(own, q, speed), torques(turned, q, speed)
+        np.testing.assert_allclose(one, two, atol=1e-6 * (1.0 + np.abs(two).max()))
 
 
 def test_the_virtual_body_turns_about_the_axes_of_the_base():

@@ -200,6 +200,15 @@ def test_the_crate_gives_the_same_bits(tmp_path):
     assert made.files["rust/lib.rs"].count("#![no_std]") == 1
 
 
+def test_the_crate_compiles_as_the_makefile_does():
+    """Code in constant time must not set errno; pointers to inputs are constant, others are not."""
+    for constant_time in (False, True):
+        made = Package(lw.load("two_link"), ["gravity_torques"], constant_time=constant_time, count=1)
+        for name in ("Makefile", "rust/build.rs"):
+            assert ("-fno-math-errno" in made.files[name]) == constant_time, name
+        assert "gravity_torques(q: *const Real, tau: *mut Real)" in made.files["rust/lib.rs"]
+
+
 @pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("pkg-config")), reason="no CMake or no pkg-config"
 )

@@ -152,6 +152,28 @@ def test_unknown_names_list_the_known(arm, record):
             identify(arm, record(seconds=5.0), **{option: "nonsense"})
 
 
+def test_joints_without_a_torque_of_their_own_are_refused():
+    """Held frames carry forces that nobody measured, and followers have no torque; the remedies work."""
+    chain, rng = lw.planar_chain(3), np.random.default_rng(1)
+    held = chain.with_constraints([lw.Point(chain.default_frame(), (0.5, 0.2, 0.0))])
+    follows = chain.with_constraints([lw.Coupling("joint3", "joint2", -0.5)])
+    for robot, words in (
+        (held, "forces of the constraints"),
+        (follows, "'joint3' of .* follows another joint"),
+    ):
+        t = np.arange(50) / 100.0
+        log = Log(t, *rng.normal(size=(2, 50, robot.dof)))
+        for call in (
+            lambda robot=robot, log=log: identify(robot, log),
+            lambda robot=robot, log=log: lw.identify.didim(robot, log),
+            lambda robot=robot: lw.identify.excite(robot),
+        ):
+            with pytest.raises(lw.ModelError, match=words):
+                call()
+    alone = follows.lock({"joint2": 0.3})
+    assert len(alone.moving_joints) == alone.dof == 1
+
+
 def test_a_wrong_robot_is_said_plainly(arm, record):
     log = record(noise=0.01)
     strange = np.random.default_rng(0).normal(size=log.tau.shape)

@@ -59,6 +59,23 @@ def test_statistics_drop_what_noise_hides():
     assert dropped > 0.8 * 80
 
 
+def test_correlated_samples_count_as_fewer():
+    """Columns and noise that change slowly: as many parameters without an effect are dropped as of white noise."""
+    rng = np.random.default_rng(2)
+    dropped = 0
+    for _ in range(8):
+        slow = rng.normal(size=(1500, 7))
+        for k in range(1, 1500):
+            slow[k] += 0.95 * slow[k - 1]
+        Y = slow[:, None, :6]
+        tau = Y[..., :2] @ [1.0, 1.0] + slow[:, 6:]
+        regression = Regression(Y, tau, tuple("abcdef"), 6, ())
+        kept = by_statistics(regression, weighted(regression)).labels
+        assert kept[:2] == ("a", "b")
+        dropped += 6 - len(kept)
+    assert dropped > 0.7 * 32, dropped
+
+
 def test_the_reduced_model_is_cheaper_and_nearly_as_good(arm, record):
     found = identify(arm, record(noise=0.02))
     reduced = found.reduction

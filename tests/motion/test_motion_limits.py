@@ -142,6 +142,17 @@ def parallelogram() -> lw.Robot:
 BARS = {"crank": (0.3, 0.5), "coupler": (0.5, 1.0), "rocker": (0.3, 0.8)}
 
 
+def test_a_joint_without_torque_cannot_be_moved():
+    """A limit of zero, where the joint at rest needs nothing: no speed is slow enough, unless nothing is asked."""
+    robot = lw.load("two_link", gravity=(0.0, 0.0, 0.0))
+    for torque in ([50.0, 0.0], [0.0, 50.0], 0.0):
+        with pytest.raises(motion.LimitError, match="at its torque limit"):
+            motion.fastest(motion.quintic([0, 0], [1.0, 0.0], 1.0), robot, torque=torque, velocity=False)
+    still = motion.quintic([0.3, 0.2], [0.3, 0.2], 1.0)
+    with pytest.raises(ValueError, match="no limit bounds the speed"):
+        motion.fastest(still, robot, torque=0.0, velocity=False)
+
+
 def test_robots_with_constraints_use_their_torques():
     """The motor drives the linkage as one body: its inertia and weight by hand."""
     robot = parallelogram()

@@ -130,3 +130,19 @@ def test_what_cannot_be_right_is_refused():
         optimal.Problem(pusher(), costs=[optimal.ContactForces()], contacts=optimal.ThroughContact())
     with pytest.raises(optimal.ProblemError, match="without contacts"):
         optimal.Predictive(problem)
+
+
+def test_free_motion_of_a_robot_that_touches_things_is_refused():
+    """Plans would go through what it touches; without contacts, or where only its joints stop, there are plans."""
+    robot, free = hopper(), hopper().with_contacts(())
+    for make in (
+        lambda each: optimal.Problem(each, costs=[optimal.Effort()]),
+        lambda each: optimal.Mppi(each, costs=[optimal.Effort()], samples=64),
+        optimal.reaching,
+        optimal.Predictive,
+    ):
+        with pytest.raises(optimal.ProblemError, match=r"foot.*free motion ignores.*with_contacts"):
+            make(robot)
+        make(free)
+    arm = lw.load("panda")
+    assert optimal.Problem(arm.with_contacts((), stops=True), costs=[optimal.Effort()]).nu == 7

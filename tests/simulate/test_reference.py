@@ -55,6 +55,26 @@ def test_a_table_has_the_middle_and_the_end_of_a_step():
         np.testing.assert_allclose(reference.qdd, exact.at(t).qdd, atol=1e-12)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_continuous_law_has_the_reference_of_every_stage(arm, fused):
+    """Moves are computed at the middle and the end of a step as tables have them."""
+    law = control.named("computed_torque", arm, frequency=15.0)
+    options = {
+        "duration": 0.4,
+        "step": 0.02,
+        "q": [0.2, 0.1],
+        "qd": [0.0, 0.0],
+        "continuous": True,
+        "fused": fused,
+    }
+    exact, moves = (
+        simulate(arm, law, reference, **options)
+        for reference in (motion.quintic(START, END, 0.5), Moves(START, END, 0.5))
+    )
+    np.testing.assert_allclose(moves.q, exact.q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(moves.qd, exact.qd, rtol=0, atol=1e-10)
+
+
 def test_a_point_stands_still(arm):
     point = StandingStill(END)
     (found,) = read(point, 0.3)

@@ -11,6 +11,9 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.scalar import Scalar
 
+ROUNDS = 20
+"""In which inertias are made smaller until no motion is too fast."""
+
 
 @dataclass(frozen=True)
 class Gains:
@@ -98,6 +101,29 @@ def product(gain: Sequence[Any], values: Sequence[Scalar]) -> list[Scalar]:
             total = total + term
         found.append(total)
     return found
+
+
+def not_too_fast(inertia: np.ndarray, mobilities: np.ndarray, fastest: float) -> np.ndarray:
+    """Inertias for gains with which no motion has less than 1/``fastest`` of the inertia that its gains are for, (n,).
+
+    How much lighter is the largest eigenvalue of G diag(inertia) over the positions. Where it is too large, inertias
+    of the directions that take part in its motion are made smaller, and have three digits.
+
+    Args:
+        inertia: those of the gains that are wanted [kg·m² or kg], (n,).
+        mobilities: G, inverses of the inertias of the robot (positions, n, n).
+        fastest: the bound.
+    """
+    for _ in range(ROUNDS):
+        root = np.sqrt(inertia)
+        rates, motions = np.linalg.eigh(root[:, None] * mobilities * root)
+        rate, motion = rates[:, -1], motions[:, :, -1]
+        fast = rate > 1.001 * fastest
+        if not fast.any():
+            return inertia
+        smaller = (1.0 - motion[fast] ** 2 * (1.0 - fastest / rate[fast])[:, None]).min(axis=0)
+        inertia = np.array([float(f"{x:.3g}") for x in inertia * smaller])
+    return inertia
 
 
 def _check_matrix(name: str, matrix: np.ndarray) -> None:

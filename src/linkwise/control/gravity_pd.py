@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, errors
-from linkwise.control.gains import Gains, product
+from linkwise.control.gains import Gains, not_too_fast, product
 from linkwise.robot.robot import Robot
 
 POSITIONS = 256
@@ -18,8 +18,6 @@ LIGHTEST = 9.0
 its gains are for is damped k times as fast, and delays of d make it unstable from about 2ζω k d = 1 on: 5 ms in all
 (sampling, filters, torques that come late) and k = 10 at ω = 10 rad/s.
 """
-ROUNDS = 20
-"""In which inertias are made smaller until that holds."""
 IMMOVABLE = 1e-9
 """Eigenvalues of the scaled mass matrix below this are motions without inertia."""
 
@@ -60,7 +58,7 @@ class GravityPD(Controller):
             M = np.asarray(robot.mass_matrix(positions))
             most = np.diagonal(M, axis1=-2, axis2=-1).max(axis=0)
             inertia = np.sqrt(inertia * np.maximum(most, inertia))
-            inertia = not_too_fast(inertia, M)
+            inertia = not_too_fast(inertia, inverses(M), LIGHTEST)
         return Gains(inertia * gains.kp, inertia * gains.kd)
 
     def control(self, links, gains, q, qd, reference, memory, period):
@@ -71,29 +69,11 @@ class GravityPD(Controller):
         return [g + (s + d) for g, s, d in zip(gravity, spring, damping, strict=True)], []
 
 
-def not_too_fast(inertia: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Inertias for gains with which no motion is damped more than ``LIGHTEST`` times as fast as meant, (n,).
-
-    That is the largest eigenvalue of M⁻¹ diag(inertia) over the positions. Where it is too large, inertias of the
-    joints that take part in its motion are made smaller, and have three digits.
-
-    Args:
-        inertia: those of the gains that are wanted [kg·m² or kg], (n,).
-        M: mass matrices (positions, n, n).
-    """
+def inverses(M: np.ndarray) -> np.ndarray:
+    """Of mass matrices (positions, n, n), without the motions that have no inertia."""
     size = np.diagonal(M, axis1=-2, axis2=-1)
     scale = np.sqrt(np.where(size > 0.0, size, 1.0))
-    eigenvalues, vectors = np.linalg.eigh(M / (scale[:, :, None] * scale[:, None, :]))
+    both = scale[:, :, None] * scale[:, None, :]
+    eigenvalues, vectors = np.linalg.eigh(M / both)
     slow = np.where(eigenvalues > IMMOVABLE, 1.0 / np.maximum(eigenvalues, IMMOVABLE), 0.0)
-    inverse = (vectors * slow[:, None, :]) @ np.swapaxes(vectors, -1, -2)
-    inverse /= scale[:, :, None] * scale[:, None, :]
-    for _ in range(ROUNDS):
-        root = np.sqrt(inertia)
-        rates, motions = np.linalg.eigh(root[:, None] * inverse * root)
-        rate, motion = rates[:, -1], motions[:, :, -1]
-        fast = rate > 1.001 * LIGHTEST
-        if not fast.any():
-            return inertia
-        smaller = (1.0 - motion[fast] ** 2 * (1.0 - LIGHTEST / rate[fast])[:, None]).min(axis=0)
-        inertia = np.array([float(f"{x:.3g}") for x in inertia * smaller])
-    return inertia
+    return (vectors * slow[:, None, :]) @ np.swapaxes(vectors, -1, -2) / both

@@ -30,6 +30,7 @@ from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.solvers import column_lengths
 from linkwise.identify.recordings.log import Log, as_logs, with_motors
 from linkwise.identify.recordings.signals import Signals, condition
+from linkwise.model.coordinates import check_torques
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product, pseudo_inverse, solve_least_squares, triangle
@@ -138,6 +139,7 @@ def identify_payload(
         gain_deviation: relative standard deviation of the drive gains, which intervals include; by default
             ``GAIN_DEVIATION``, and 0 for torque sensors behind the gears.
     """
+    check_torques(robot, "identification")
     with one_thread():
         runs = _Runs.of(robot, unloaded, loaded, cutoff)
         if gain_deviation is None:

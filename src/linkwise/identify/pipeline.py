@@ -40,7 +40,7 @@ from linkwise.identify.recordings.units import check_stamps
 from linkwise.identify.result import Identification
 from linkwise.identify.walking.log import WalkingLog, is_floating
 from linkwise.identify.walking.pipeline import identify_walking
-from linkwise.model.coordinates import check_one_axis
+from linkwise.model.coordinates import check_one_axis, check_torques
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
 from linkwise.solve.linear import product
@@ -137,6 +137,7 @@ def identify(
     if feet is not None:
         raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
     check_one_axis(robot, "identification")
+    check_torques(robot, "identification")
     given = replace(given, condition=partial(given.condition, **options))
     with one_thread():
         return _identify(robot, log, validation, **chosen, network=wanted, stages=given)

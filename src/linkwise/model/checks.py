@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.joint_laws import LAWS, Parameter
+from linkwise.model.constraints import held_joints, joints_behind
 from linkwise.model.quantity import LARGEST, in_range
 
 SHOWN_NAMES = 6  # of a list in a message
@@ -185,6 +186,27 @@ def check_moves(model: Model) -> None:
     """Refuse a robot without a joint that moves, where there is nothing to compute."""
     if not model.moving_joints:
         raise ModelError(f"no joint of {model.name} moves, so there is nothing to compute")
+
+
+def check_outside_loops(model: Model, what: str, frames: Sequence[str | None] | None = None) -> None:
+    """Refuse to move joints one by one that a constraint moves together.
+
+    Args:
+        model: the robot.
+        what: that would move them.
+        frames: whose joints are moved; None: all joints are.
+    """
+    held = held_joints(model)
+    if held and frames is not None:
+        moved = {name for frame in frames for name in joints_behind(model, frame)}
+        held = {name: label for name, label in held.items() if name in moved}
+    if held:
+        listed = ", ".join(list(held)[:SHOWN_NAMES]) + (", …" if len(held) > SHOWN_NAMES else "")
+        raise ModelError(
+            f"{what} of {model.name} would break the constraint {next(iter(held.values()))!r}: it moves {listed} as if "
+            "they were free; lock these joints (robot.lock), leave the constraint out (robot.with_constraints(())), or "
+            "use optimal.solve and simulate, which keep it"
+        )
 
 
 def masslessness(model: Model) -> str | None:

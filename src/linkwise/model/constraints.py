@@ -19,6 +19,8 @@ from linkwise.model.transform import Transform
 if TYPE_CHECKING:
     from linkwise.model.model import Model
 
+CONSTRAINT_ERROR = 1e-3
+"""[m or rad]: positions that are further from meeting a constraint break it."""
 TARGETS = "targets"
 """The input of kernels with the targets of frames that are held to the world, see ``target_values``."""
 
@@ -106,6 +108,32 @@ def check_constraints(model: Model) -> None:
     for name in model.passive:
         if name not in model.joint_names:
             raise UnknownNameError(f"passive: no joint {name!r}; {suggest(name, model.joint_names)}")
+
+
+def held_joints(model: Model) -> dict[str, str]:
+    """Joints with coordinates on which constraints depend, with the label of the first such constraint."""
+    found: dict[str, str] = {}
+    for constraint in model.constraints:
+        (one, _), (other, _) = constraint.ends()
+        first, second = (
+            joints_behind(model, one),
+            set[str]() if other is None else joints_behind(model, other),
+        )
+        for joint in model.coordinate_joints:
+            if joint.name in first ^ second:
+                found.setdefault(joint.name, constraint.label)
+    return found
+
+
+def joints_behind(model: Model, frame: str | None) -> set[str]:
+    """Names of the joints with coordinates that move a frame; None is the only leaf."""
+    found: set[str] = set()
+    body = model.locate(frame)[0]
+    while body >= 0:
+        joint, relation = model.moving_joints[body], model.followed[body]
+        found.update([joint.name] if relation is None else [name for name, _ in relation.leaders])
+        body = model.carrier(joint.parent)[0]
+    return found
 
 
 def content(constraint: Constraint, *, targets: bool = True) -> tuple[Any, ...]:

@@ -108,6 +108,21 @@ def joint_positions(model: Model, q: np.ndarray) -> list[np.ndarray]:
     ]
 
 
+def check_torques(model: Model, what: str) -> None:
+    """Refuse a robot with constraints or joints that follow others: ``what`` needs the torque at every joint."""
+    if model.constraints:
+        raise ModelError(
+            f"{what}: forces of the constraints of {model.name} are not measured; leave them out"
+        )
+    own = {joint.name for joint in model.coordinate_joints}
+    follower = next((joint for joint in model.moving_joints if joint.name not in own), None)
+    if follower is not None:
+        raise ModelError(
+            f"{what}: {follower.name!r} of {model.name} follows another joint; lock that one, or load the robot with "
+            'mimic="independent"'
+        )
+
+
 def check_one_axis(model: Model, what: str) -> None:
     """Refuse a robot with ball or floating joints: ``what`` adds up positions as numbers."""
     free = next((joint for joint in model.coordinate_joints if joint.free), None)

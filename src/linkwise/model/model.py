@@ -563,12 +563,18 @@ class Model:
         return moved.with_motors(self.motors) if self.motors else moved
 
     def lock(self, positions: Mapping[str, float]) -> Self:
-        """A new robot in which the named joints are fixed at the given positions [rad or m]."""
+        """A new robot in which the named joints are fixed at the given positions [rad or m].
+
+        Constraints and contacts between links that no longer move are left out; a constraint that the positions break
+        is an error.
+        """
         positions = variants.positions_of_lock(positions)
         passive = [name for name in self.passive if name not in positions]
         bare = self.with_motors(()) if self.motors else self
-        touches = touching.locked_parts(self.contact_parts, positions)
-        locked = bare._with(joints=variants.locked(bare, positions), passive=passive, contacts=touches)
+        free = bare._with(
+            joints=variants.locked(bare, positions), passive=passive, constraints=(), contacts=()
+        )
+        locked = free._with(**variants.remaining(free, self.constraints, self.contact_parts, positions))
         return locked.with_motors(motors.locked_motors(self.motors, positions)) if self.motors else locked
 
 

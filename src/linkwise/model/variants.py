@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model import compensation
+from linkwise.model.constraints import CONSTRAINT_ERROR, Constraint
+from linkwise.model.contacts import Contact, Part, Tendon, locked_parts
 from linkwise.model.joint import Joint
 from linkwise.model.link import Link
 from linkwise.model.planar import planar_joints
@@ -87,6 +89,44 @@ def locked(model: Model, positions: Mapping[str, float]) -> list[Joint]:
         for joint in model.joints
     ]
     return compensation.carried_over(model, joints)
+
+
+def remaining(
+    model: Model, constraints: Sequence[Constraint], parts: Sequence[Part], positions: Mapping[str, float]
+) -> dict[str, Any]:
+    """Constraints and contacts between what still moves, after joints were locked at positions."""
+
+    def moves(part: Part) -> bool:
+        if isinstance(part, Tendon):
+            return not part.through or len({model.locate(frame)[0] for frame in part.through}) > 1
+        if not isinstance(part, Contact):
+            return True
+        bodies = {model.locate(frame)[0] for frame in (part.frame, *(shape.frame for shape in part.shapes))}
+        return (-1 if part.other is None else model.locate(part.other)[0]) not in bodies
+
+    return {
+        "constraints": [constraint for constraint in constraints if not _is_settled(model, constraint)],
+        "contacts": list(filter(moves, locked_parts(parts, positions))),
+    }
+
+
+def _is_settled(model: Model, constraint: Constraint) -> bool:
+    """Whether nothing moves between the two ends of a constraint, which must then coincide."""
+    (body, here), (other, there) = (
+        (-1, pose) if frame is None else (model.locate(frame)[0], model.locate(frame)[1] @ pose)
+        for frame, pose in constraint.ends()
+    )
+    if body != other:
+        return False
+    gap = there.inverse() @ here
+    turned = np.abs(gap.rotation - np.eye(3)).max() if constraint.rows == 6 else 0.0
+    broken = max(float(np.linalg.norm(gap.translation)), float(turned))
+    if broken > CONSTRAINT_ERROR and not constraint.compliance:
+        raise ModelError(
+            f"lock: these positions break the constraint {constraint.label!r} by {broken:.3g} m or rad; "
+            "robot.meet_constraints finds positions that keep it"
+        )
+    return True
 
 
 def with_mimics(model: Model, coupled: bool, undecided_only: bool) -> list[Joint] | None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwise.arguments.numbers import Numbers, shown
 from linkwise.compiler.runtime.arrays import as_reals
-from linkwise.errors import ShapeError
+from linkwise.errors import ConstraintError, ShapeError
+from linkwise.model.constraints import CONSTRAINT_ERROR
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 
@@ -87,6 +88,20 @@ def check_robot(robot: Any) -> None:
     if not isinstance(robot, Robot):
         raise TypeError(f"robot: expected a Robot, got {type(robot).__name__}")
     check_one_axis(robot, "motions")
+
+
+def check_keeps_constraints(robot: Robot, q: np.ndarray, what: str) -> None:
+    """Refuse positions (..., nq) that break a constraint of the robot, which it cannot reach; soft ones give way."""
+    if not robot.constraints:
+        return
+    errors = np.abs(robot.constraint_errors(q)).reshape(-1, robot.constraint_rows).max(axis=0)
+    rows = (constraint for constraint in robot.constraints for _ in range(constraint.rows))
+    for constraint, error in zip(rows, errors, strict=True):
+        if error > CONSTRAINT_ERROR and not constraint.compliance:
+            raise ConstraintError(
+                f"{what}: breaks the constraint {constraint.label!r} of {robot.name}, by up to {error:.3g} m or rad; "
+                "robot.meet_constraints finds positions that keep it"
+            )
 
 
 def matrices(name: str, value: Any, *shape: int) -> np.ndarray:

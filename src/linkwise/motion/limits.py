@@ -66,10 +66,14 @@ def check(
         acceleration: limit [rad/s² or m/s²], one number or (n,); by default none.
         torque: whether torques are checked.
         points: number of times at which the motion is checked; a crossing is then located by bisection.
+
+    Raises:
+        ConstraintError: the motion breaks a constraint of the robot.
     """
     check_same_joints(trajectory, robot)
     torque = flag("torque", torque)
     t = times(trajectory, points)
+    arguments.check_keeps_constraints(robot, trajectory.at(t).q, "trajectory")
     violations = []
     for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):
         values = evaluate(t)

@@ -85,11 +85,13 @@ def fastest(
     Raises:
         ValueError: no limit bounds the speed, or the robot has constraints and friction.
         LimitError: the holding torques alone exceed the limits, so no speed is slow enough.
+        ConstraintError: the motion breaks a constraint of the robot.
     """
     check_same_joints(trajectory, robot)
     velocity, speed_up = flag("velocity", velocity), flag("speed_up", speed_up)
     t = times(trajectory, points)
     moment = trajectory.at(t)
+    arguments.check_keeps_constraints(robot, moment.q, "trajectory")
     limits = robot.effort_limits if torque is None else arguments.limits("torque", torque, robot.dof)
     x = _greatest_speed(robot, moment, t, limits)
     if velocity:
@@ -124,7 +126,12 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
             f"no speed is slow enough: {joints[k].name} needs {c[when, k]:.4g} to hold still at {t[when]:.4f} s "
             f"(gravity and friction), its limit is {limits[k]:.4g}"
         )
-    return min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
+    x = min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
+    if x == 0.0:
+        raise LimitError(
+            "no speed is slow enough: a joint at rest is at its torque limit, and the motion needs more"
+        )
+    return x
 
 
 def _rows(links: Mechanism, torques: Sequence[Any], like: np.ndarray) -> np.ndarray:
@@ -134,7 +141,13 @@ def _rows(links: Mechanism, torques: Sequence[Any], like: np.ndarray) -> np.ndar
 
 
 def _smallest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """The smallest x > 0 at which some a·x² + b·x + c, negative at 0, becomes zero; infinity if none does."""
+    """The smallest x > 0 at which some a·x² + b·x + c, not positive at 0, becomes positive; infinity if none does, 0
+    where one is zero there and grows."""
+    small = 1e-9 * max(
+        float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0))
+    )  # less is round-off
+    if ((c == 0) & ((b > small) | ((np.abs(b) <= small) & (a > small)))).any():
+        return 0.0
     with np.errstate(all="ignore"):
         root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         # c ≤ 0, so with this sign nothing cancels: for a > 0 the positive root, for a < 0 the smaller

@@ -82,7 +82,8 @@ class Problem(Summarised):
         stabilization: rate at which errors of constraints decay [1/s]; where frames are held in the world is then the
             run-time parameter "targets", as ``robot.kernel(..., inputs=("targets",))`` has it.
         contacts: frames that the ground holds, stage by stage, see ``ContactSchedule``; which ones is the run-time
-            parameter "contacts.active". Or a ``ThroughContact``: the laws of contact decide.
+            parameter "contacts.active". Or a ``ThroughContact``: the laws of contact decide. A robot with contacts
+            needs one of both.
         timings: durations of phases are chosen, too, see ``Timings``; ``step`` is then the first guess of the duration
             of a step. Tables of targets stay those of the stages.
         implicit_damping: whether semi-implicit steps take the viscous friction of joints that it brakes within a step

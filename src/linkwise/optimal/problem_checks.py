@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.model.constraints import CONSTRAINT_ERROR
+from linkwise.model.contacts import candidate_count
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
@@ -19,8 +21,6 @@ from linkwise.simulate.integrators import INTEGRATORS
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
-
-CONSTRAINT_ERROR = 1e-3  # [m or rad] of a start, from which it does not meet a constraint
 
 
 def check_terms(problem: Problem) -> None:
@@ -89,6 +89,12 @@ def check_contacts(problem: Problem) -> None:
         if d.timed and cost.of_forces:
             raise ProblemError(f"{cost.label}: costs of forces need durations that are given; use limits")
     if d.contacts is None:
+        if d.through is None and candidate_count(problem.robot):
+            names = ", ".join(problem.robot.contact_names[:3])
+            raise ProblemError(
+                f"contacts: {problem.robot.name} touches things ({names} …), which free motion ignores; give contacts="
+                "optimal.ContactSchedule(…) or optimal.ThroughContact(), or plan for robot.with_contacts(())"
+            )
         return
     if not isinstance(d.contacts, ContactSchedule):
         raise ProblemError(f"contacts: expected a ContactSchedule, got {type(d.contacts).__name__}")

@@ -23,7 +23,7 @@ from linkwise.control.task_space.avoidance import usual_joint_inertia
 from linkwise.control.task_space.law import BUDGET, FrequencyGains, TaskSpaceLaw
 from linkwise.control.task_space.matrices import critical_damping, matrix_given, rows_of, times
 from linkwise.control.task_space.rotation_error import RotationError
-from linkwise.control.task_space.tool import Target, Tool, turned, usual_inertia
+from linkwise.control.task_space.tool import Target, Tool, spring_inertia, turned
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
@@ -47,11 +47,11 @@ class CartesianImpedance(TaskSpaceLaw):
         robot: the model that the law uses.
         frame: the tool; None: the only leaf.
         stiffness: K: one number, six (three [N·m/rad], then three [N/m]) or a symmetric 6×6 matrix; None: that of a
-            natural frequency of 10 rad/s with the tool's usual inertia, see ``usual_inertia``.
+            natural frequency of 10 rad/s with the inertia that the tool usually shows, see ``spring_inertia``.
         damping: D: one number, six (three [N·m·s/rad], then three [N·s/m]) or a symmetric 6×6 matrix; None: critical
             damping of K and the task inertia in every position (``damping_ratio`` times).
         damping_ratio: ζ of every mode, with ``damping=None``.
-        axes: of K and D: "tool", those of the tool at its target, or "base".
+        axes: of K and D: "tool", those of the tool (K at its target, D where it is), or "base".
         target: pose (4, 4) that does not move (gain ``target_pose``); None: from the joint reference.
         posture: natural frequency [rad/s] with which the null space keeps the joint reference; 0: only damped.
         posture_damping: of motions in the null space [1/s]; None: critical, at least 2.
@@ -99,7 +99,7 @@ class CartesianImpedance(TaskSpaceLaw):
                 raise check.error(f"{name}: expected one of {', '.join(known)}, got {value!r}")
         self.axes, self.coriolis, self.friction = axes, coriolis, flag("friction", friction)
         if stiffness is None:
-            stiffness = law.FREQUENCY**2 * usual_inertia(robot, frame, axes)
+            stiffness = law.FREQUENCY**2 * spring_inertia(robot, frame, axes)
         gains = {STIFFNESS: matrix_given(STIFFNESS, stiffness)}
         if damping is None:
             gains[RATIO] = np.array([check.number(RATIO, damping_ratio, least=0.0)])
@@ -134,7 +134,7 @@ class CartesianImpedance(TaskSpaceLaw):
             options: further arguments.
         """
         if isinstance(gains, FrequencyGains):
-            kp = np.asarray(gains.kp) * usual_inertia(
+            kp = np.asarray(gains.kp) * spring_inertia(
                 robot, options.get("frame"), options.get("axes", "tool")
             )
             return cls(robot, stiffness=kp, damping_ratio=float(np.mean(gains.ratio)), **options)
@@ -166,17 +166,22 @@ class CartesianImpedance(TaskSpaceLaw):
             target: of the tool.
         """
         K, in_tool = rows_of(gains[STIFFNESS]), self.axes == "tool"
-        back = dense.transposed(target.R)  # from the base's axes to those of the target
         spring = spring_wrench(K, tool.R, tool.p, target.R, target.p, in_tool)
         speed = [a - b for a, b in zip(tool.twist, target.twist, strict=True)]
-        speed = turned(back, speed) if in_tool else speed
-        if DAMPING in gains:
-            D = rows_of(gains[DAMPING])
+        if in_tool:
+            # the damper turns with the tool: joints near it turn about axes that are fixed there
+            back = dense.transposed(tool.R)
+            damper = turned(
+                tool.R, times(self._damping(gains, K, in_axes(back, tool.mobility)), turned(back, speed))
+            )
+            spring = turned(target.R, spring)
         else:
-            G = in_axes(back, tool.mobility) if in_tool else tool.mobility
-            D = critical_damping(K, G, gains[RATIO][0])
-        wrench = [-a - b for a, b in zip(spring, times(D, speed), strict=True)]
-        return turned(target.R, wrench) if in_tool else wrench
+            damper = times(self._damping(gains, K, tool.mobility), speed)
+        return [-a - b for a, b in zip(spring, damper, strict=True)]
+
+    def _damping(self, gains: law.Values, K: Rows, mobility: Rows) -> Rows:
+        """D: the one that is given, or critical damping."""
+        return rows_of(gains[DAMPING]) if DAMPING in gains else critical_damping(K, mobility, gains[RATIO][0])
 
     def _posture(self, links, gains, q, qd, reference, memory, period, tool: Tool):
         """(torques in the null space, the next memory): what the spring gives out is counted, and limited."""

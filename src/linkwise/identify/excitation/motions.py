@@ -24,7 +24,7 @@ from linkwise.identify.excitation.basis import Basis, FourierBasis, SplineBasis
 from linkwise.identify.excitation.criteria import Criterion, check_criterion
 from linkwise.identify.excitation.limits import ADVICE, Bounds, MotionLimits
 from linkwise.model.checks import check_moves
-from linkwise.model.coordinates import check_one_axis
+from linkwise.model.coordinates import check_one_axis, check_torques
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
@@ -154,6 +154,7 @@ def excite(
     """
     check_moves(robot)
     check_one_axis(robot, "identification")
+    check_torques(robot, "identification")
     begun = time.monotonic()
     if starts < 1:
         raise ValueError(f"starts: expected at least 1, got {starts}")

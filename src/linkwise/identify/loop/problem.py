@@ -34,6 +34,7 @@ from linkwise.identify.loop.simulation import (
 )
 from linkwise.identify.recordings.log import Log, as_logs
 from linkwise.identify.recordings.signals import Signals, condition
+from linkwise.model.coordinates import check_torques
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot.robot import Robot
 
@@ -213,6 +214,7 @@ class LoopProblem:
 
 
 def _check(robot: Robot, logs: Sequence[Log], controller: Controller | None, start: Robot | None) -> None:
+    check_torques(robot, "identification")
     for each in logs:
         if each.dof != robot.dof:
             raise IdentificationError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")

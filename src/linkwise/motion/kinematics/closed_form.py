@@ -17,6 +17,7 @@ import numpy as np
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.checks import check_outside_loops
 from linkwise.motion import arguments
 from linkwise.motion.arguments import check_robot, matrices
 from linkwise.motion.kinematics import arm_geometry
@@ -81,6 +82,7 @@ def closed_form_inverse_kinematics(
             ``locked_joint``. By default 0.
     """
     check_robot(robot)
+    check_outside_loops(robot, "inverse kinematics", [frame])
     arm = _arm(robot, frame)
     target = matrices("target", target, 4, 4)
     check_poses("target", target)

@@ -16,7 +16,7 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import LinkwiseError, ModelError, ShapeError
-from linkwise.model.checks import check_moves
+from linkwise.model.checks import check_moves, check_outside_loops
 from linkwise.motion import arguments
 from linkwise.motion.kinematics import starts as starting
 from linkwise.motion.kinematics.closed_form import CLOSEST, FAR, SPREAD, has_closed_form, nearest_kernel
@@ -110,6 +110,7 @@ def inverse_kinematics(
 
     Raises:
         UnreachableError: a target is not reached; the message has the remaining error.
+        ModelError: joints that would move are held by a constraint of the robot.
     """
     arguments.check_robot(robot)
     check_moves(robot)
@@ -121,6 +122,7 @@ def inverse_kinematics(
     seed = arguments.whole("seed", seed, 0)
     if robot.nq != robot.dof:
         raise ModelError(f"{robot.name}: inverse kinematics is for joints with one coordinate each")
+    check_outside_loops(robot, "inverse kinematics", [frame])
     shape = (4, 4) if task == "pose" else (3,)
     target = _targets(target, task, shape)
     if task == "pose":

@@ -12,6 +12,7 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ShapeError
+from linkwise.model.checks import check_outside_loops
 from linkwise.motion import arguments
 from linkwise.motion.kinematics.damped_least_squares import Goal
 from linkwise.motion.kinematics.inverse import UnreachableError
@@ -74,6 +75,7 @@ def reach_frames(
 
     Raises:
         UnreachableError: targets are not reached; the message says which frame and by how much.
+        ModelError: joints that would move are held by a constraint of the robot.
     """
     if not isinstance(robot, Robot):
         raise TypeError(f"robot: expected a Robot, got {type(robot).__name__}")
@@ -85,6 +87,7 @@ def reach_frames(
         raise ValueError("targets: expected a dictionary of frames and their poses or points")
     frames, parts, batch = _targets(targets)
     goal = Goal(robot, frames)
+    check_outside_loops(robot, "inverse kinematics", list(targets))
     rows = np.concatenate([np.broadcast_to(p, (*batch, p.shape[-1])) for p in parts], axis=-1)
     rows = np.ascontiguousarray(rows).reshape(math.prod(batch), -1)
     lower, upper = robot.limits.lower, robot.limits.upper

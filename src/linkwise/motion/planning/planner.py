@@ -17,6 +17,7 @@ from linkwise.collision.validity.validity import Validity, validity_of
 from linkwise.collision.world import World
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ArgumentError
+from linkwise.model.checks import check_outside_loops
 from linkwise.model.coordinates import CoordinateLimits
 from linkwise.motion import arguments
 from linkwise.motion.kinematics.inverse import inverse_kinematics
@@ -150,8 +151,12 @@ def plan(
 
     Returns:
         A plan; ``plan.status`` says whether there is a motion.
+
+    Raises:
+        ModelError: a constraint of the robot holds joints together.
     """
     arguments.check_robot(robot)
+    check_outside_loops(robot, "a plan")
     timing, seed = flag("timing", timing), arguments.whole("seed", seed, 0, 2**63 - 1)
     rounds = arguments.whole("rounds", rounds, 1, 2**31)
     distance = arguments.limits("clearance", clearance, 1)[0]

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from linkwise.motion.arguments import check_keeps_constraints
 from linkwise.motion.shortest_time.cells import SAMPLES, Cells
 from linkwise.motion.shortest_time.optimal_motion import InfeasiblePathError, TimeOptimal
 from linkwise.motion.shortest_time.path_limits import CREEP, Limits, Strips
@@ -267,6 +268,7 @@ class JerkLimited(TimeOptimal):
     def __init__(self, limits: Limits, cells: Cells, jerk: np.ndarray, count: int):
         self.limits, self.cells, self.jerk_limits = limits, cells, jerk
         self.robot, self.dof = limits.robot, limits.robot.dof
+        check_keeps_constraints(self.robot, cells.samples()[0], "path")
         stops = np.flatnonzero(cells.stops | _bends(cells))
         edges = np.unique(np.concatenate([[0], stops, [len(cells.lengths)]]))
         self.stretches = [Smooth(cells, int(a), int(b)) for a, b in pairwise(edges)]

@@ -103,6 +103,7 @@ def time_optimal(
 
     Raises:
         InfeasiblePathError: no motion along the path keeps the limits; the message names where and which limit.
+        ConstraintError: the path breaks a constraint of the robot.
     """
     arguments.check_robot(robot)
     limits = limits_of(robot, torque, velocity, acceleration, tip_speed, frame, flag("friction", friction))
@@ -303,6 +304,7 @@ class Problem:
         speeds: tuple[float, float],
         threads: int | None,
     ):
+        arguments.check_keeps_constraints(limits.robot, moment.q, "path")
         rests = stops.copy()
         rests[:, 0], rests[:, -1] = speeds[0] == 0, speeds[1] == 0
         self.strips = strips = Strips(limits, moment, lengths, rests, threads)

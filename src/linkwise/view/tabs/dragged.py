@@ -32,8 +32,9 @@ class DraggedTarget(Running):
         """A controller for the arm with its load, and a handle at its tip."""
         page = self.page
         robot = page.live.with_load()
+        free = robot.with_contacts(())  # plans are of free motion
         self.law = Predictive(
-            robot, horizon=HORIZON, step=STEP, frequency=self.frequency.value, tip=True, frame=page.live.tip
+            free, horizon=HORIZON, step=STEP, frequency=self.frequency.value, tip=True, frame=page.live.tip
         )
         self.law.aim({"joints.target": page.live.q})
         self.moves = step_kernel(robot)
