@@ -91,7 +91,7 @@ ROWS: dict[str, Row] = {
     "cartesian_impedance": Row(_tool("cartesian_impedance"), 15.0, task=True, overshoot=0.2),
     "whole_body_tracking": Row(_tool("whole_body_tracking"), 6.0),
     "predictive": Row(
-        lambda robot, frame: control.named("predictive", robot), 6.0, overshoot=0.1, called=True
+        lambda robot, frame: control.named("predictive", robot), 6.0, overshoot=0.02, called=True
     ),
 }
 """One line for every law."""

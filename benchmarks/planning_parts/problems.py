@@ -25,10 +25,14 @@ class PlanningProblem:
 
 
 def reach_of(robot: lw.Robot) -> float:
-    """Farthest distance of the tip from the base in random postures [m]."""
+    """Farthest distance of the tip from the base in random postures [m]; of any leaf where the first one is fixed."""
     lower, upper = position_range(robot, None, None)
     q = np.random.default_rng(0).uniform(lower, upper, (500, robot.nq))
-    return float(np.linalg.norm(tips(robot, q), axis=1).max())
+    reach = float(np.linalg.norm(tips(robot, q), axis=1).max())
+    if reach > 0.0 or len(robot.leaf_names) == 1:
+        return reach
+    places = [np.asarray(robot.pose(q, leaf))[:, :3, 3] for leaf in robot.leaf_names]
+    return max(float(np.linalg.norm(each, axis=1).max()) for each in places)
 
 
 def tips(robot: lw.Robot, q: np.ndarray) -> np.ndarray:

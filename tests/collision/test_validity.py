@@ -25,6 +25,7 @@ from linkwise.collision import (
     validity_of,
     write_world,
 )
+from linkwise.collision.body_pairs import body_poses_of
 from linkwise.collision.cover import Cover
 from linkwise.collision.fit import divided_edges
 from linkwise.collision.spheres import FINE_EDGE, Spheres, _Triangles
@@ -171,6 +172,42 @@ def test_collisions_are_negative_distances(arm):
             assert (
                 np.quantile(np.abs(slope - gradient[:, k]), 0.9) < 1e-6
             )  # it jumps where another pair is nearest
+
+
+def test_every_body_of_robots_with_many_meets_obstacles():
+    """17 bodies are compared in blocks that overlap; a small obstacle in each sphere is met."""
+    robot = lw.random_robot(5, 17, tree=True, joints="R")
+    names = [(a, b) for a in robot.link_names for b in robot.link_names if a != b]
+    checks = Validity(robot, skip=names)
+    q = robot.random(np.random.default_rng(1))
+    for body, centre in zip(checks.spheres.body, checks.spheres.centre, strict=True):
+        pose = body_poses_of(robot, q[None])[0, body]
+        place = pose[:, :3] @ centre + pose[:, 3]
+        for solid in (Sphere(place, 1e-3), Rod(place, place + 1e-3, 1e-3), Cuboid(place, (1e-3, 1e-3, 1e-3))):
+            met = checks.in_collision(q, World([solid]))
+            assert met == (checks.distance(q, World([solid])) < 0.0)
+            assert met or body < 0
+    assert not checks.in_collision(q, World([Sphere((50.0, 0.0, 0.0), 1e-3)]))
+
+
+def test_the_excess_is_that_of_all_points():
+    """Points whose bounds are small are not looked at: the largest distance is the same."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        corner = rng.normal(size=(400, 1, 3))
+        triangles = corner + 0.05 * rng.normal(size=(400, 3, 3))
+        centre, radius = corner[::20, 0], rng.uniform(0.1, 0.5, 20)
+        found = cover.excess_of(centre, radius, triangles)
+        k = np.arange(cover._SHOWN) + 0.5
+        height, turn = 1.0 - 2.0 * k / cover._SHOWN, np.pi * (1.0 + 5.0**0.5) * k
+        width = np.sqrt(1.0 - height**2)
+        way = np.stack([width * np.cos(turn), width * np.sin(turn), height], axis=-1)
+        points = (centre[:, None] + radius[:, None, None] * way).reshape(-1, 3)
+        inside = (np.linalg.norm(points[:, None] - centre, axis=-1) < radius - 1e-5).any(axis=1)
+        surface = np.concatenate([triangles.reshape(-1, 3), triangles.mean(axis=1)])
+        far = np.linalg.norm(points[~inside][:, None] - surface, axis=-1).min(axis=1).max()
+        assert abs(found - far) < 1e-5
+        assert cover.excess_of(centre, radius, triangles, 2.0 * far) == 2.0 * far
 
 
 def test_a_state_does_not_depend_on_its_neighbours(arm):

@@ -34,6 +34,7 @@ FIRST = 64  # of these; the rest only where some pair of groups touches often in
 CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
 FAR_APART = 0.1  # [m] usual distances are not looked at above this
 MOST_DIVIDED = 40  # spheres, those that touch most often
+SLACK = 1e-4  # [m] rounding of distances in single precision
 SOME = 0.05  # share of postures in which a sphere touches another body, from which on it is divided
 LinkPair = tuple[str, str]
 
@@ -102,22 +103,23 @@ def body_pairs(
             if key in skipped:
                 listed["left_out"].append((_name(robot, first), _name(robot, second)))
             elif are_apart(first, second, above) or key in wanted:
-                pairs = _all_pairs(spheres.of(first), spheres.of(second))
-                share = postures.touching(spheres.of(first), spheres.of(second))
+                pairs = _all_pairs(postures.bodies[first], postures.bodies[second])
+                share = postures.touching(first, second)
                 candidates[key] = (pairs, share)
-                np.maximum.at(shares, pairs, share[:, None])
+                if share.any():
+                    np.maximum.at(shares, pairs, share[:, None])
     often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
     small = spheres.divide(tuple(sorted(often))) if spheres.divide is not None else _NONE
-    divided = set(small.parent.tolist())
+    postures.place_small(small)
+    divided = np.zeros(len(spheres), bool)
+    divided[small.parent] = True
     compared: dict[tuple[int, int], np.ndarray] = {}
     apart: set[tuple[int, int]] = set()
     pairs_so_far = BodyPairs({}, {}, small, frozenset(), (), ())
     for key, (pairs, share) in candidates.items():
         kept = np.ones(len(pairs), bool)
         if key not in wanted:
-            plain = np.array(
-                [first not in divided and second not in divided for first, second in pairs.tolist()]
-            )
+            plain = ~divided[pairs].any(axis=1)
             kept[plain & (share >= OFTEN)] = False
             if plain.any() and share.max() >= CLOSE:
                 kept[np.flatnonzero(plain)[postures.beside(pairs[plain])]] = False
@@ -133,58 +135,72 @@ def body_pairs(
     found = BodyPairs(
         compared, {}, small, frozenset(apart), tuple(listed["always"]), tuple(listed["left_out"])
     )
-    usual = {key: postures.usual_distance(found, pairs) for key, pairs in compared.items()}
+    usual = {key: postures.usual_distance(found, key) for key in compared}
     return replace(found, usual=usual)
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+    return np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])
 
 
 class _Postures:
-    """Spheres and points of the meshes in random postures."""
+    """Spheres in random postures: centres (3, spheres, postures) in base axes and single precision."""
 
     def __init__(self, robot: Robot, spheres: Spheres):
         self.spheres = spheres
         lower, upper = position_range(robot, None, None)
         q = np.random.default_rng(0).uniform(lower, upper, (POSTURES, robot.dof))
-        self.poses = body_poses_of(robot, q)
-        self.centres = self._placed(self.poses, spheres.body, spheres.centre)
+        self.poses = body_poses_of(robot, q).transpose(1, 2, 3, 0)
+        self.centres = self._placed(spheres.body, spheres.centre, POSTURES)
+        self.bodies = {body: spheres.of(body) for body in spheres.bodies}
+        self.small: np.ndarray = np.zeros((3, 0, LOOKED_AT), np.float32)
+        middles = np.array([spheres.bound(body)[0] for body in self.bodies]).reshape(-1, 3)
+        placed = self._placed(np.array([*self.bodies], int), middles, POSTURES)
+        self._bounds = {body: placed[:, k] for k, body in enumerate(self.bodies)}
 
-    @staticmethod
-    def _placed(poses: np.ndarray, body: np.ndarray, point: np.ndarray) -> np.ndarray:
-        """Points in base axes in single precision, (3, postures, points)."""
-        x, y, z = point.T
-        rows = poses[:, body].transpose(2, 3, 0, 1)
-        return np.array([a * x + b * y + c * z + d for a, b, c, d in rows], dtype=np.float32)
+    def _placed(self, body: np.ndarray, point: np.ndarray, count: int) -> np.ndarray:
+        """Points of bodies in the first postures, (3, points, count)."""
+        found = np.zeros((3, len(point), count), np.float32)
+        for each in dict.fromkeys(body.tolist()):
+            mine = np.flatnonzero(body == each)
+            x, y, z = point[mine].T[:, :, None]
+            for axis, (a, b, c, d) in enumerate(self.poses[each, :, :, :count]):
+                found[axis, mine] = a * x + b * y + c * z + d
+        return found
 
-    def touching(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """In which share of the postures spheres touch, for all pairs of two lists, the second running first."""
-        reach = (self.spheres.radius[first][:, None] + self.spheres.radius[second]).astype(np.float32)
-        count = np.zeros(reach.shape, int)
-        for rows in blocks(POSTURES, reach.size):
-            square = np.float32(0.0)
-            for axis in range(3):
-                places = self.centres[axis, rows]
-                away = places[:, first, None] - places[:, None, second]
-                away *= away
-                square = square + away
-            count += (square < reach * reach).sum(axis=0)
+    def place_small(self, small: SmallSpheres) -> None:
+        """Small spheres in the postures in which they are looked at."""
+        parent = np.repeat(small.parent, np.diff(small.starts))
+        self.small = self._placed(self.spheres.body[parent], small.rows[:, :3], LOOKED_AT)
+
+    def bound_gaps(self, first: int, second: int, count: int = POSTURES) -> np.ndarray:
+        """Distances [m] of the spheres around two bodies in the first postures."""
+        way = self._bounds[first][:, :count] - self._bounds[second][:, :count]
+        return np.sqrt((way * way).sum(axis=0)) - (
+            self.spheres.bound(first)[1] + self.spheres.bound(second)[1]
+        )
+
+    def touching(self, first: int, second: int) -> np.ndarray:
+        """In which share of the postures spheres of two bodies touch, for all pairs, those of the second running
+        first."""
+        mine, theirs = self.bodies[first], self.bodies[second]
+        radius = self.spheres.radius
+        reach = (radius[mine][:, None] + radius[theirs]).astype(np.float32)[:, :, None]
+        near = np.flatnonzero(self.bound_gaps(first, second) < SLACK)
+        count = np.zeros((len(mine), len(theirs)), int)
+        for some in blocks(len(near), reach.size):
+            one, two = (self.centres[:, k[0] : k[-1] + 1, near[some]] for k in (mine, theirs))
+            count += (_squares(one[:, :, None], two[:, None]) < reach * reach).sum(axis=-1)
         return count.reshape(-1) / POSTURES
 
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
-        reach = self.spheres.radius[pairs].sum(axis=1)
+        reach = (1.0 + NEAR) * self.spheres.radius[pairs].sum(axis=1)
         near, start = np.arange(len(pairs)), 0
         while start < POSTURES and len(near):  # few are left after some postures
-            rows = slice(start, start + max(1, BLOCK // len(near)))
-            square = np.float32(0.0)
-            for axis in range(3):
-                places = self.centres[axis, rows]
-                away = places[:, pairs[near, 0]] - places[:, pairs[near, 1]]
-                away *= away
-                square = square + away
-            near, start = near[np.sqrt(square.max(axis=0)) <= (1.0 + NEAR) * reach[near]], rows.stop
+            stop = start + max(1, BLOCK // len(near))
+            one, two = (self.centres[:, pairs[near, k], start:stop] for k in (0, 1))
+            near, start = near[np.sqrt(_squares(one, two).max(axis=1)) <= reach[near]], stop
         found = np.zeros(len(pairs), bool)
         found[near] = True
         return found
@@ -192,70 +208,85 @@ class _Postures:
     def touching_groups(self, pairs: BodyPairs, first: int, second: int) -> SmallPairs:
         """Pairs of groups of small spheres of two spheres that touch in nearly all postures; a sphere that is not
         divided is its own group, with a number below 0."""
-        gap, numbers = self._group_gaps(pairs, first, second, slice(FIRST))
-        hits = (gap < 0.0).sum(axis=0)
+        gap, numbers = self._group_gaps(pairs, first, second, np.arange(FIRST))
+        hits = (gap < 0.0).sum(axis=-1)
         if (hits + LOOKED_AT - FIRST >= OFTEN * LOOKED_AT).any():  # else none can touch often enough
-            gap, numbers = self._group_gaps(pairs, first, second, slice(FIRST, LOOKED_AT))
-            hits += (gap < 0.0).sum(axis=0)
+            gap, numbers = self._group_gaps(pairs, first, second, np.arange(FIRST, LOOKED_AT))
+            hits += (gap < 0.0).sum(axis=-1)
         often = hits >= OFTEN * LOOKED_AT
         return SmallPairs(
             ((numbers[0][i], numbers[1][k]) for i, k in np.argwhere(often).tolist()), often.size
         )
 
     def _group_gaps(
-        self, pairs: BodyPairs, first: int, second: int, which: slice | np.ndarray
+        self, pairs: BodyPairs, first: int, second: int, which: np.ndarray
     ) -> tuple[np.ndarray, list[list[int]]]:
-        """Distances [m] of groups of small spheres in some postures (postures, groups, groups), and their numbers."""
+        """Distances [m] of groups of small spheres in some postures (groups, groups, postures), and their numbers."""
         numbers, placed, radii, starts = [], [], [], []
         for sphere in (first, second):
             groups = pairs.of(sphere)
             edges = pairs.small.starts[groups.start : groups.stop + 1]
-            rows = pairs.small.rows[edges[0] : edges[-1]] if groups else self.spheres.row(sphere)
+            mine = slice(edges[0], edges[-1]) if groups else slice(sphere, sphere + 1)
             numbers.append(list(groups) or [-1 - sphere])
             starts.append(edges[:-1] - edges[0] if groups else np.zeros(1, int))
-            radii.append(rows[:, 3])
-            body = np.full(len(rows), self.spheres.body[sphere])
-            placed.append(self._placed(self.poses[which], body, rows[:, :3]))
-        gap = np.zeros((placed[0].shape[1], len(numbers[0]), len(numbers[1])))
-        reach = (radii[0][:, None] + radii[1]).astype(np.float32)
-        for rows in blocks(len(gap), reach.size):
-            gaps = np.zeros((len(gap[rows]), *reach.shape), np.float32)
-            for axis in range(3):
-                away = placed[0][axis, rows, :, None] - placed[1][axis, rows, None]
-                away *= away
-                gaps += away
+            radii.append(pairs.small.rows[mine, 3] if groups else self.spheres.radius[mine])
+            placed.append((self.small if groups else self.centres)[:, mine][:, :, which])
+        gap = np.zeros((len(numbers[0]), len(numbers[1]), len(which)))
+        reach = (radii[0][:, None] + radii[1]).astype(np.float32)[:, :, None]
+        for some in blocks(len(which), reach.size):
+            gaps = _squares(placed[0][:, :, None, some], placed[1][:, None, :, some])
             np.sqrt(gaps, out=gaps)
             gaps -= reach
-            gap[rows] = np.minimum.reduceat(np.minimum.reduceat(gaps, starts[0], axis=1), starts[1], axis=2)
+            gap[:, :, some] = np.minimum.reduceat(np.minimum.reduceat(gaps, starts[0]), starts[1], axis=1)
         return gap, numbers
 
-    def usual_distance(self, found: BodyPairs, pairs: np.ndarray) -> float:
+    def usual_distance(self, found: BodyPairs, key: tuple[int, int]) -> float:
         """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
         count = LOOKED_AT // 8
+        if _median(np.minimum(self.bound_gaps(*key, count) - SLACK, FAR_APART)) == FAR_APART:
+            return FAR_APART
+        pairs = found.compared[key]
         reach = self.spheres.radius[pairs].sum(axis=1)
-        way = self.centres[:, :count, pairs[:, 0]] - self.centres[:, :count, pairs[:, 1]]
-        gaps = np.sqrt((way * way).sum(axis=0)) - reach
-        least = np.minimum(gaps.min(axis=1), FAR_APART)
-        if float(np.median(least)) < FAR_APART:
+        one, two = (self.centres[:, pairs[:, k], :count] for k in (0, 1))
+        gaps = np.sqrt(_squares(one, two)) - reach[:, None]
+        least = np.minimum(gaps.min(axis=0), FAR_APART)
+        if _median(least) < FAR_APART:
             least = np.full(count, FAR_APART)
-            nearest = gaps.min(axis=0)
+            nearest = gaps.min(axis=1)
             for k in np.argsort(nearest).tolist():
                 if nearest[k] >= least.max():  # and so are all that follow
                     break
                 first, second = pairs[k].tolist()
-                rows = np.flatnonzero(gaps[:, k] < least)
+                rows = np.flatnonzero(gaps[k] < least)
                 if not len(rows):
                     continue
-                gap = gaps[rows, k]
+                gap = gaps[k, rows]
                 if found.of(first) or found.of(second):
                     groups, numbers = self._group_gaps(found, first, second, rows)
                     for i, one in enumerate(numbers[0]):
                         for j, two in enumerate(numbers[1]):
                             if (one, two) in found.apart:
-                                groups[:, i, j] = np.inf
-                    gap = np.maximum(gap, groups.min(axis=(1, 2)))
+                                groups[i, j] = np.inf
+                    gap = np.maximum(gap, groups.min(axis=(0, 1)))
                 least[rows] = np.minimum(least[rows], gap)
-        return max(0.0, float(np.median(least)))
+        return max(0.0, _median(least))
+
+
+def _squares(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Squares of distances of points (3, ...), broadcast together."""
+    x, y, z = (a - b for a, b in zip(one, two, strict=True))
+    x *= x
+    for away in (y, z):
+        away *= away
+        x += away
+    return x
+
+
+def _median(values: np.ndarray) -> float:
+    """The median of an even number of values."""
+    half = len(values) // 2
+    ordered = np.sort(values)
+    return float((ordered[half - 1] + ordered[half]) / 2)
 
 
 class SmallPairs(list[tuple[int, int]]):

@@ -8,8 +8,7 @@ Surfaces inside a solid, as of screws and nested shells, do not make the spheres
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +30,8 @@ BLOCK = 1 << 15  # numbers of a table that are computed at a time
 _LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
 _SURFACE = 1500  # points by which spheres inside are bounded
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
+_SOME = 16  # every so many points of a surface give bounds of distances to it
+_AT_ONCE = 64  # points whose distances to a surface are computed at a time, those of the largest bounds first
 _SHOWN = 48  # points of a sphere's surface by which its excess is measured
 
 
@@ -91,7 +92,7 @@ class Cover:
 
     def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
         """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
-        while len(candidates.chosen(excess)) > most:
+        while candidates.are_more(excess, most):
             excess *= _LARGER
         while isinstance(found := self._covering(triangles, candidates, excess, most), int):
             excess *= max(_LARGER, found / (_LARGER * most))
@@ -164,7 +165,8 @@ def _with_fewer(parts: list[np.ndarray], extent: float) -> tuple[list[np.ndarray
     return found, float(np.sqrt(largest))
 
 
-class _Candidates(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Candidates:
     """Triangles by which spheres are chosen; spheres inside that touch them, and spheres about their middles, so that
     each is covered by one: centres, radii inside the solid, least radii; distances of the triangles' farthest corners
     to the centres."""
@@ -174,6 +176,9 @@ class _Candidates(NamedTuple):
     radius: np.ndarray
     least: np.ndarray
     far: np.ndarray
+    known: dict[float, np.ndarray] = field(
+        default_factory=dict[float, np.ndarray]
+    )  # chosen before, by excess
 
     def reach(self, excess: float) -> np.ndarray:
         """Radii of spheres that reach less far beyond the surface than the excess [m], or as little as they can."""
@@ -181,7 +186,18 @@ class _Candidates(NamedTuple):
 
     def chosen(self, excess: float) -> np.ndarray:
         """Numbers of few spheres that cover the triangles."""
-        return _chosen(self.far <= self.reach(excess))
+        if excess not in self.known:
+            self.known[excess] = _chosen(self.far <= self.reach(excess))
+        return self.known[excess]
+
+    def are_more(self, excess: float, most: int) -> bool:
+        """Whether more spheres than ``most`` would be chosen."""
+        chosen = self.known.get(excess)
+        if chosen is None:
+            chosen = _chosen(self.far <= self.reach(excess), most + 1)
+            if len(chosen) <= most:  # then they are all
+                self.known[excess] = chosen
+        return len(chosen) > most
 
 
 def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
@@ -191,12 +207,13 @@ def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def _chosen(covers: np.ndarray) -> np.ndarray:
-    """Numbers of candidates that together cover what any covers; covers: (triangles, candidates)."""
+def _chosen(covers: np.ndarray, most: int | None = None) -> np.ndarray:
+    """Numbers of candidates that together cover what any covers, or the first ``most`` of them; covers: (triangles,
+    candidates)."""
     covers = covers[covers.any(axis=1)]
     gain = covers.sum(axis=0, dtype=np.int32)
     chosen: list[int] = []
-    while len(covers):
+    while len(covers) and len(chosen) != most:
         best = int(gain.argmax())
         chosen.append(best)
         new = covers[:, best]
@@ -373,13 +390,14 @@ def blocks(rows: int, width: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray) -> float:
+def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray, least: float = 0.0) -> float:
     """Largest distance [m] of points on the outside of the spheres to corners and centres of the triangles.
 
     Args:
         centre: of the spheres [m], shape (k, 3).
         radius: [m], shape (k,).
         triangles: [m], shape (m, 3, 3).
+        least: [m] the result is at least this; smaller distances are not looked at.
     """
     k = np.arange(_SHOWN) + 0.5
     height, turn = 1.0 - 2.0 * k / _SHOWN, np.pi * (1.0 + 5.0**0.5) * k
@@ -390,5 +408,13 @@ def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray) -> 
     known = triangles[:: max(1, len(triangles) // 600)]
     surface = np.concatenate([known.reshape(-1, 3), known.mean(axis=1)])
     if not len(outside) or not len(surface):
-        return 0.0
-    return float(nearest_spheres(outside[:, None], surface, np.zeros(len(surface)))[1].max())
+        return least
+    some = surface[::_SOME]
+    most = nearest_spheres(outside[:, None], some, np.zeros(len(some)))[1]  # no distance is larger
+    for rows in np.array_split(np.argsort(-most, kind="stable"), -(-len(most) // _AT_ONCE)):
+        if most[rows[0]] <= least:
+            break
+        least = max(
+            least, float(nearest_spheres(outside[rows, None], surface, np.zeros(len(surface)))[1].max())
+        )
+    return least

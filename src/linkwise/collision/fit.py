@@ -212,21 +212,24 @@ def divided_edges(triangles: np.ndarray, longest: float | None = None) -> np.nda
         triangles: [m], shape (k, 3, 3).
         longest: [m], by default a part of the extent.
     """
-    extent = float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
-    longest = LONGEST_EDGE * extent if longest is None else longest
+    if longest is None:
+        longest = LONGEST_EDGE * float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
     short: list[np.ndarray] = []
+    count, wide = 0, np.ascontiguousarray(triangles.T)  # (axes, corners, triangles)
     for _ in range(8):
-        edges = lengths(triangles[:, [1, 2, 0]] - triangles)
+        x, y, z = wide[:, [1, 2, 0]] - wide
+        edges = np.sqrt(x * x + y * y + z * z)
         long = edges.max(axis=0) > longest
-        if not long.any() or sum(map(len, short)) + len(triangles) > MOST_TRIANGLES:
+        if not long.any() or count + wide.shape[2] > MOST_TRIANGLES:
             break
-        short.append(triangles[~long])
-        cut, first = triangles[long], edges[:, long].argmax(axis=0)
-        rows = np.arange(len(cut))
-        a, b, c = cut[rows, first], cut[rows, (first + 1) % 3], cut[rows, (first + 2) % 3]
+        short.append(wide[:, :, ~long])
+        count += short[-1].shape[2]
+        cut, first = wide[:, :, long], edges[:, long].argmax(axis=0)
+        rows = np.arange(cut.shape[2])
+        a, b, c = (cut[:, (first + k) % 3, rows] for k in range(3))
         middle = (a + b) / 2
-        triangles = np.concatenate([np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)])
-    return np.concatenate([*short, triangles])
+        wide = np.concatenate([np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)], axis=2)
+    return np.ascontiguousarray(np.concatenate([*short, wide], axis=2).T)
 
 
 def lengths(vectors: np.ndarray) -> np.ndarray:

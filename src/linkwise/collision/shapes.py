@@ -21,7 +21,7 @@ from linkwise.geometry.looks import Looks, Visual
 from linkwise.geometry.meshes import MAX_BYTES, read_mesh
 from linkwise.geometry.skeleton import BASE, Capsule, skeleton
 from linkwise.geometry.solids import Primitive, cylinder, joined, sphere
-from linkwise.geometry.visuals import read_looks
+from linkwise.geometry.visuals import LooksFile
 from linkwise.model import Model, Transform
 
 MOST_PER_BODY = 6  # capsules
@@ -142,12 +142,12 @@ class Reading:
         self.problems: list[str] = []
         self.used: set[str] = set()  # purposes of the elements that were used
         source = robot.source
-        folders = (*meshes, *source[1:])
-        collision = read_looks(source[0], folders, purpose="collision") if source else Looks()
+        file = LooksFile(source[0], (*meshes, *source[1:])) if source else None
+        collision = file.looks("collision") if file is not None else Looks()
         shown = {each.link for each in collision.visuals}
         links = [link.name for link in robot.links]
         incomplete = [link for link in links if link in collision.missing or link not in shown]
-        visual = read_looks(source[0], folders, links=incomplete) if source and incomplete else Looks()
+        visual = file.looks("visual", incomplete) if file is not None and incomplete else Looks()
         gone: set[str] = set()
         for link in links:
             chosen = self._chosen(link, collision, visual)

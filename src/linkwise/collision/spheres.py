@@ -99,12 +99,17 @@ class Spheres:
     @property
     def bodies(self) -> list[int]:
         """Bodies that have spheres."""
-        return [int(body) for body in np.unique(self.body)]
+        return sorted(set(self.body.tolist()))
 
     def bound(self, body: int) -> tuple[np.ndarray, float]:
         """Centre [m] and radius [m] of a sphere around all spheres of a body."""
-        mine = self.of(body)
-        return enclosing_sphere(self.centre[mine], self.radius[mine])
+        return self._bounds[body]
+
+    @once
+    def _bounds(self) -> dict[int, tuple[np.ndarray, float]]:
+        """Spheres around the spheres of each body."""
+        of = {body: self.of(body) for body in self.bodies}
+        return {body: enclosing_sphere(self.centre[k], self.radius[k]) for body, k in of.items()}
 
 
 def spheres_of(
@@ -219,24 +224,28 @@ class _Pieces(dict[int, list[np.ndarray]]):
         """What covers them; one for bodies with the same triangles, such as those of two equal arms."""
         made: dict[bytes, Cover] = {}
         found: dict[int, Cover] = {}
-        for body in sorted(self):
-            content = self._content(body)
+        for body, content in self._contents.items():
             made[content] = made.get(content) or Cover(self[body])
             found[body] = made[content]
         return found
 
-    def _content(self, body: int) -> bytes:
-        content = hashlib.sha256()
-        for triangles in self[body]:
-            content.update(b"%d" % len(triangles))
-            content.update(np.ascontiguousarray(triangles).tobytes())
-        return content.digest()
+    @once
+    def _contents(self) -> dict[int, bytes]:
+        """Digests of the triangles of each body, in the order of bodies."""
+        found: dict[int, bytes] = {}
+        for body in sorted(self):
+            content = hashlib.sha256()
+            for triangles in self[body]:
+                content.update(b"%d" % len(triangles))
+                content.update(np.ascontiguousarray(triangles).data)
+            found[body] = content.digest()
+        return found
 
     def stored(self, name: bytes, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Numbers that follow from the triangles, from the cache of compiled code where that has them."""
         content = hashlib.sha256(name)
-        for body in sorted(self):
-            content.update(b"%d" % body + self._content(body))
+        for body, digest in self._contents.items():
+            content.update(b"%d" % body + digest)
         key = cache.key(content.digest())
         stored = cache.load(key)
         if stored is None:
@@ -270,10 +279,9 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
         np.column_stack([np.full(len(found.radius), body), found.centre, found.radius])
         for body, found in ((body, fitted[covers[body]]) for body in sorted(covers))
     ]
-    excess = max(
-        (excess_of(found.centre, found.radius, cover.triangles) for cover, found in fitted.items()),
-        default=0.0,
-    )
+    excess = 0.0
+    for cover, found in fitted.items():
+        excess = excess_of(found.centre, found.radius, cover.triangles, excess)
     return np.concatenate([[excess], *(each.reshape(-1) for each in rows)])
 
 

@@ -39,8 +39,11 @@ def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
     steps = [step for step in PurePosixPath(plain.replace("\\", "/")).parts if step not in ("/", ".", "..")]
     for root in roots:
         for first in range(len(steps)):
-            candidate = Path(os.path.realpath(root.joinpath(*steps[first:])))
-            if lies_in(candidate, [root]) and candidate.is_file():
+            named = root.joinpath(*steps[first:])
+            if not named.is_file():
+                continue
+            candidate = Path(os.path.realpath(named))
+            if lies_in(candidate, [root]):
                 return candidate
     return None
 

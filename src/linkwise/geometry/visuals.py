@@ -17,7 +17,7 @@ from linkwise.geometry.mjcf_looks import mjcf_looks
 from linkwise.geometry.solids import Colour, Part
 from linkwise.model import Transform
 
-__all__ = ["Looks", "Visual", "find_mesh", "read_looks"]
+__all__ = ["Looks", "LooksFile", "Visual", "find_mesh", "read_looks"]
 
 
 def read_looks(
@@ -35,22 +35,45 @@ def read_looks(
         purpose: "visual" for what is drawn, "collision" for what may touch.
         links: names of links; meshes of others in a URDF file are not read. None: all.
     """
-    file = Path(path)
-    if not file.is_file() or file.stat().st_size > MAX_BYTES:
-        return Looks()
-    data = file.read_bytes()
-    if b"<robot" not in data and b"<mujoco" not in data:
-        return Looks()
-    root = parse_xml(data, str(file))
-    if root.tag == "mujoco":
-        try:
-            root = expanded(root, str(file), [str(folder) for folder in folders])
-        except ModelError as error:
-            return Looks((), (str(error),))
-        return mjcf_looks(root, MeshFiles(folders_of(file, folders)), purpose)
-    if root.tag != "robot":
-        return Looks()
-    return _Reader(root, MeshFiles(folders_of(file, folders)), purpose, links).looks()
+    return LooksFile(path, folders).looks(purpose, links)
+
+
+class LooksFile:
+    """A robot file whose geometry is read for several purposes: the file is parsed once, each mesh is read once.
+
+    Args:
+        path: the robot file.
+        folders: additional folders in which meshes are searched.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = ()):
+        file, given = Path(path), [str(folder) for folder in folders]
+        data = file.read_bytes() if file.is_file() and file.stat().st_size <= MAX_BYTES else b""
+        known = b"<robot" in data or b"<mujoco" in data
+        self._root = parse_xml(data, str(file)) if known else None
+        self._files = MeshFiles(folders_of(file, given))
+        self._problem: str | None = None
+        if self._root is not None and self._root.tag == "mujoco":
+            try:
+                self._root = expanded(self._root, str(file), given)
+            except ModelError as error:
+                self._problem = str(error)
+
+    def looks(self, purpose: str, links: Collection[str] | None = None) -> Looks:
+        """Geometry for a purpose, see ``read_looks``.
+
+        Args:
+            purpose: "visual" or "collision".
+            links: names of links; None: all.
+        """
+        tag = self._root.tag if self._root is not None else ""
+        if self._root is None or tag not in ("robot", "mujoco"):
+            return Looks()
+        if self._problem is not None:
+            return Looks((), (self._problem,))
+        if tag == "mujoco":
+            return mjcf_looks(self._root, self._files, purpose)
+        return _Reader(self._root, self._files, purpose, links).looks()
 
 
 class _Reader:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.collision.world import COLUMNS, World
+from linkwise.compiler.kernel import MOST_QUICK_STATES
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.runtime import arrays, host, threads
 from linkwise.compiler.trace.procedure import ProcedureNest
@@ -53,9 +54,13 @@ class ValidityKernel:
 
         return source(self.program, target, **options)  # type: ignore[arg-type]
 
-    def native(self) -> Native:
-        """Machine code for as many configurations side by side as the processor has lanes."""
-        return self._native.form(host.lanes(self.dtype))
+    def native(self, *, quick: bool = False) -> Native:
+        """Machine code for as many configurations side by side as the processor has lanes.
+
+        Args:
+            quick: whether it may be slow code while better code is made.
+        """
+        return self._native.form(host.lanes(self.dtype), quick=quick)
 
     @property
     def outputs(self) -> list[tuple[str, int]]:
@@ -77,7 +82,7 @@ class ValidityKernel:
         words = [*world.numbers, arrays.address(rows), rows.shape[1], *world.places]
         for result in results:
             words += [arrays.address(result), result.shape[1]]
-        native = self.native()
+        native = self.native(quick=len(rows) <= MOST_QUICK_STATES)
         wanted = threads.wanted(count)
         room = native.room * np.dtype(self.dtype).itemsize
         threads.run(native, len(rows), np.array(words, np.int64), room + 64, wanted, (rows, world, results))

@@ -8,7 +8,7 @@ of the call, so one program serves every world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from linkwise.collision.body_pairs import BodyPairs
 from linkwise.collision.clearance import traced_poses
 from linkwise.collision.spheres import Spheres
 from linkwise.collision.validity import solids
+from linkwise.collision.validity.tables import GROUP, SMALL, SPHERE, Small, tables
 from linkwise.collision.world import COLUMNS
 from linkwise.compiler.ir.loops import (
     Array,
@@ -35,6 +36,7 @@ from linkwise.compiler.ir.loops import (
 )
 from linkwise.compiler.ir.program import Dtype
 from linkwise.compiler.trace.procedure import Procedure, ProcedureNest, cells
+from linkwise.core.once import once
 from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
 from linkwise.scalar import sqrt, where
@@ -44,6 +46,8 @@ FAR = 1e9  # added to what is compared with zero where a state is known to colli
 BEYOND = 1e4  # [m] distance where there is nothing to compare with
 ASKED = 0.5  # part of the usual distance of two links that they are asked to keep, at most
 SLACK = 1e-4  # [m] by which a bound may be above the distances that it bounds, by rounding
+TOGETHER = 6  # bodies that are compared with an obstacle by one step
+WHOLE = 12  # of robots with no more than these it is all of them
 _HIT = Register("hit")
 _CENTRES, _BOUNDS, _POSES, _RELATIVE, _MARGIN = "centres", "bounds", "poses", "relative", "margin"
 
@@ -73,10 +77,10 @@ class Checked:
         ]
         return centres, bounds, [x for body in self.turned for x in poses[body].ravel().tolist()]
 
-    @property
-    def small(self) -> _Small:
+    @once
+    def small(self) -> Small:
         """Groups of small spheres."""
-        return _Small(self)
+        return Small(self.spheres, self.pairs)
 
     @property
     def turned(self) -> list[int]:
@@ -92,59 +96,6 @@ def _placed(pose: np.ndarray, point: np.ndarray) -> list[Any]:
     return [pose[i, 3] + pose[i, 0] * x + pose[i, 1] * y + pose[i, 2] * z for i in range(3)]
 
 
-SECOND = ("second_x", "second_y", "second_z", "second_r")
-GROUP, SMALL = ("group_x", "group_y", "group_z", "group_r"), ("small_x", "small_y", "small_z", "small_r")
-
-
-class _Small:
-    """Groups of small spheres of a robot in the order of tables; a sphere that is not divided is a group of one."""
-
-    def __init__(self, checked: Checked):
-        self.pairs, spheres = checked.pairs, checked.spheres
-        small = self.pairs.small
-        self.groups, self.rows, starts = small.groups, small.rows, small.starts
-        self.places: dict[int, int] = {}  # groups of spheres that are not divided
-        if len(self.groups):
-            divided = set(small.parent.tolist())
-            whole_ones = [k for k in range(len(spheres)) if k not in divided]
-            self.places = {k: len(self.groups) + place for place, k in enumerate(whole_ones)}
-            own = np.column_stack([spheres.centre[whole_ones], spheres.radius[whole_ones]])
-            starts = np.append(starts, starts[-1] + 1 + np.arange(len(own)))
-            self.groups, self.rows = np.concatenate([self.groups, own]), np.concatenate([self.rows, own])
-        self.starts: list[int] = starts.tolist()
-        owner = small.parent.tolist()
-        owners = [[owner[k] if k >= 0 else -1 - k for k in pair] for pair in self.pairs.apart]
-        self.partly = {(one, two) for one, two in owners}  # spheres of which some groups are not compared
-
-    def __bool__(self) -> bool:
-        return len(self.groups) > 0
-
-    @property
-    def constants(self) -> dict[str, np.ndarray]:
-        groups, rows = (each if self else np.zeros((1, 4)) for each in (self.groups, self.rows))
-        named = {key: groups[:, k] for k, key in enumerate(GROUP)}
-        return named | {key: rows[:, k] for k, key in enumerate(SMALL)}
-
-    def of(self, sphere: int) -> range:
-        return self.pairs.of(sphere) or range(self.places[sphere], self.places[sphere] + 1)
-
-    def runs(self, first: int, second: int) -> Iterator[tuple[int, int, int]]:
-        """(group of the first, start, stop): ranges of groups of the second that it is compared with."""
-        theirs = self.of(second)
-        if (first, second) not in self.partly:
-            yield from ((mine, theirs.start, theirs.stop) for mine in self.of(first))
-            return
-        names = [{self.of(k).start: -1 - k} if not self.pairs.of(k) else {} for k in (first, second)]
-        for mine in self.of(first):
-            start = theirs.start
-            for other in (*theirs, theirs.stop):
-                pair = (names[0].get(mine, mine), names[1].get(other, other))
-                if other == theirs.stop or pair in self.pairs.apart:
-                    if start < other:
-                        yield mine, start, other
-                    start = other + 1
-
-
 class _Builder:
     """Statements that both programs need."""
 
@@ -152,10 +103,18 @@ class _Builder:
         self.checked, self.dtype = checked, dtype
         self.made = Procedure(dtype, fused=fused)
         spheres = checked.spheres
-        self.bound = {body: checked.spheres.bound(body)[1] for body in spheres.bodies}
+        self.bound = {body: spheres.bound(body)[1] for body in spheres.bodies}
         self.place = {body: k for k, body in enumerate(spheres.bodies)}
         self.registers = 0
-        self.places, self.constants = self.tables()
+        self.small = checked.small
+        moving = len(checked.moving)
+        self.together = moving if moving <= WHOLE else -(-moving // -(-moving // TOGETHER))
+        turned = {body: 12 * k for k, body in enumerate(checked.turned)}
+        self.places, self.constants = tables(spheres, checked.pairs, checked.small, turned)
+        first, last = len(spheres.bodies) - moving, len(spheres.bodies)
+        starts = range(first, last, max(1, self.together))
+        self.places["blocks"] = [min(k, last - self.together) for k in starts] or [0]
+        self.constants["most_asked"] = np.array([ASKED * x for x in checked.pairs.usual.values()] or [0.0])
 
     def register(self) -> Register:
         self.registers += 1
@@ -182,64 +141,6 @@ class _Builder:
 
     def over_world(self, body: Callable[[str], Sequence[Statement]]) -> list[Statement]:
         return [For(f"k_{kind}", whole(0), name(f"count_{kind}"), body(kind)) for kind in COLUMNS]
-
-    def tables(self) -> tuple[dict[str, list[int]], dict[str, np.ndarray]]:
-        """Tables of whole numbers and constants of the pairs of bodies.
-
-        Pair of bodies k: places of their bounding spheres ``bound_first[k]`` and ``bound_second[k]``, the sum of their
-        radii ``bound_reaches[k]``, and rows from ``row_starts[k]`` to ``row_stops[k]``. A row is a sphere of the first
-        body: its place ``firsts``, and the range of numbers of ``seconds``, places of spheres of the second body, to
-        ``stops`` those that are compared themselves and from there to ``ends`` those of which small spheres are
-        compared; ``row_reaches`` are sums of its radius and that of the bounding sphere of the second body, ``reaches``
-        those of two spheres, ``SECOND`` the second spheres in axes of their body. Second sphere number t: a range of
-        ``groups`` from ``group_starts[t]`` to ``group_stops[t]``, groups of small spheres of the first sphere, each
-        with a range of groups of the second one from ``run_starts`` to ``run_stops``. Group g: small spheres from
-        ``small_starts[g]`` to ``small_starts[g + 1]``.
-        """
-        names = "bound_first bound_second row_starts row_stops pose_first pose_second firsts row_bounds starts stops"
-        names += " ends seconds group_starts group_stops groups run_starts run_stops"
-        whole_tables: dict[str, list[int]] = {key: [] for key in names.split()}
-        reals: dict[str, list[float]] = {"bound_reaches": [], "row_reaches": [], "reaches": []}
-        seconds: list[int] = []
-        pairs_of, spheres = self.checked.pairs, self.checked.spheres
-        radius = spheres.radius
-        self.small = self.checked.small
-        turned = {body: 12 * k for k, body in enumerate(self.checked.turned)}
-        for (one, two), pairs in pairs_of.compared.items():
-            whole_tables["bound_first"].append(3 * self.place[one])
-            whole_tables["bound_second"].append(3 * self.place[two])
-            whole_tables["pose_first"].append(turned.get(one, 0))
-            whole_tables["pose_second"].append(turned.get(two, 0))
-            whole_tables["row_starts"].append(len(whole_tables["firsts"]))
-            reals["bound_reaches"].append(self.bound[one] + self.bound[two])
-            for first in np.unique(pairs[:, 0]).tolist():
-                others = pairs[pairs[:, 0] == first, 1].tolist()
-                plain = [k for k in others if not pairs_of.of(first) and not pairs_of.of(k)]
-                divided = [k for k in others if pairs_of.of(first) or pairs_of.of(k)]
-                whole_tables["firsts"].append(3 * first)
-                whole_tables["row_bounds"].append(3 * self.place[two])
-                whole_tables["starts"].append(len(whole_tables["seconds"]))
-                whole_tables["stops"].append(len(whole_tables["seconds"]) + len(plain))
-                whole_tables["ends"].append(len(whole_tables["seconds"]) + len(others))
-                for other in (*plain, *divided):
-                    whole_tables["seconds"].append(3 * other)
-                    whole_tables["group_starts"].append(len(whole_tables["groups"]))
-                    for number, start, stop in self.small.runs(first, other) if other in divided else ():
-                        whole_tables["groups"].append(number)
-                        whole_tables["run_starts"].append(start)
-                        whole_tables["run_stops"].append(stop)
-                    whole_tables["group_stops"].append(len(whole_tables["groups"]))
-                    reals["reaches"].append(float(radius[first] + radius[other]))
-                    seconds.append(other)
-                reals["row_reaches"].append(float(radius[first]) + self.bound[two])
-            whole_tables["row_stops"].append(len(whole_tables["firsts"]))
-        whole_tables["small_starts"] = self.small.starts
-        constants = {key: np.array(values or [0.0]) for key, values in reals.items()}
-        rows = np.column_stack([spheres.centre, radius])[seconds or [0]]
-        constants |= {key: rows[:, k] for k, key in enumerate(SECOND)}
-        constants |= {"radii": radius, **self.small.constants}
-        constants["most_asked"] = np.array([ASKED * x for x in pairs_of.usual.values()] or [0.0])
-        return {key: values or [0] for key, values in whole_tables.items()}, constants
 
     def apart(self, a: Sequence[Any], b: Sequence[Any], reach: Any, held: Sequence[Any]) -> Any:
         """How far two spheres are apart: a number that is negative where they touch."""
@@ -311,7 +212,7 @@ class _Builder:
         pose = cells(_RELATIVE, 12)
         mine, theirs = ([Element(key, k) for key in GROUP] for k in (entry("groups", item), other))
         one, two = ([Element(key, k) for key in SMALL] for k in (inner, last))
-        sphere = [Element(key, turn) for key in SECOND]
+        sphere = [Element(key, entry("seconds", turn)) for key in SPHERE]
 
         def spheres(a: list[Any], b: list[Any], reach: list[Any], held: list[Any]) -> list[list[Any]]:
             found = self.apart(a, b, reach[0], held)
@@ -352,7 +253,7 @@ class _Builder:
                 entry("small_starts", entry("groups", item) + 1),
             ),
             ("other", entry("run_starts", item), entry("run_stops", item)),
-            ("item", entry("group_starts", turn), entry("group_stops", turn)),
+            ("item", entry("group_starts", turn), entry("group_starts", turn + 1)),
             ("turn", entry("stops", row), entry("ends", row)),
         ]
         body: list[Statement] = [steps[4]]
@@ -411,27 +312,21 @@ class _Collision(_Builder):
         return self.nest("in_collision", body, [Array("collides", "output", 1)])
 
     def _against(self, kind: str) -> list[Statement]:
-        """All bodies against one obstacle."""
-        moving = self.checked.moving
-        near = {body: self.register() for body in moving}
+        """All moving bodies against one obstacle, some at a time."""
+        block, turn = name(f"block_{kind}"), name(f"sphere_{kind}")
+        near = [self.register() for _ in range(self.together)]
+        blocks = self.places["blocks"]
+        at = whole(blocks[0]) if len(blocks) == 1 else entry("blocks", block)
+        known = [self.bound[body] for body in self.checked.moving] if len(blocks) == 1 else []
 
-        def coarse(row: list[Any], bounds: list[Any], margin: list[Any], hit: list[Any]) -> list[list[Any]]:
-            found = [
-                solids.touching(kind, row, _point(bounds, k), self.bound[body] + margin[0]) + FAR * hit[0]
-                for k, body in enumerate(moving)
+        def coarse(
+            row: list[Any], bounds: list[Any], radii: list[Any], margin: list[Any], hit: list[Any]
+        ) -> list[list[Any]]:
+            gaps = [
+                solids.touching(kind, row, _point(bounds, k), radius + margin[0])
+                for k, radius in enumerate(radii or known)
             ]
-            return [found]
-
-        bounds = [place for body in moving for place in self.at_bound(body)]
-        reads = [self.row(kind), bounds, cells(_MARGIN, 1), [_HIT]]
-        statements: list[Statement] = [Declare(dict.fromkeys(near.values(), 0.0))]
-        statements.append(self.made.step(coarse, reads, [list(near.values())]))
-        for body in moving:
-            statements.append(IfNegative(near[body], [self._spheres(kind, body)]))
-        return statements
-
-    def _spheres(self, kind: str, body: int) -> For:
-        """The spheres of a body against one obstacle."""
+            return [[gap + FAR * hit[0] for gap in gaps]]
 
         def fine(
             row: list[Any], point: list[Any], radius: list[Any], margin: list[Any], hit: list[Any]
@@ -439,17 +334,19 @@ class _Collision(_Builder):
             gap = solids.touching(kind, row, _point(point, 0), radius[0] + margin[0])
             return [[where(gap < 0.0, 1.0, hit[0])]]
 
-        mine = self.checked.spheres.of(body)
-        turn = name(f"s_{kind}_{self.place[body]}")
-        reads = [
-            self.row(kind),
-            cells(_CENTRES, 3, turn * 3),
-            [Element("radii", turn)],
-            cells(_MARGIN, 1),
-            [_HIT],
+        rest = [cells(_MARGIN, 1), [_HIT]]
+        radii = cells("bound_radii", 0 if known else len(near), at)
+        bounds = [cells(_BOUNDS, 3 * len(near), at * 3), radii]
+        sphere = [cells(_CENTRES, 3, turn * 3), [Element("radii", turn)]]
+        step = self.made.step(fine, [self.row(kind), *sphere, *rest], [[_HIT]])
+        statements: list[Statement] = [
+            Declare(dict.fromkeys(near, 0.0)),
+            self.made.step(coarse, [self.row(kind), *bounds, *rest], [near]),
         ]
-        step = self.made.step(fine, reads, [[_HIT]])
-        return For(turn.args[0], whole(int(mine[0])), whole(int(mine[-1]) + 1), [step])
+        for k, gap in enumerate(near):
+            start, stop = (entry("sphere_starts", at + (k + end)) for end in (0, 1))
+            statements.append(IfNegative(gap, [For(turn.args[0], start, stop, [step])]))
+        return [For(block.args[0], whole(0), whole(len(blocks)), statements)]
 
     def apart(self, a: Sequence[Any], b: Sequence[Any], reach: Any, held: Sequence[Any]) -> Any:
         return _square(a, b) - (reach + held[1]) * (reach + held[1])
