@@ -11,6 +11,7 @@ from known_arm import motion
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, identify
 from linkwise.identify.estimation.ripple import Search
+from linkwise.joint_laws.ripple import POWERS
 
 TRUE = {
     "joint1.ripple_speed": 1.0,
@@ -127,3 +128,34 @@ def test_wrong_lines_gain_nothing(found):
     for wrong, right in ((70.0, 60.0), (90.0, 101.0)):
         assert search._left_out([[wrong] for _ in search.folds]).sum() > 0.99 * nothing
         assert search._left_out([[right] for _ in search.folds]).sum() < 0.9 * nothing
+
+
+def test_lines_do_not_grow_at_speeds_that_were_not_recorded():
+    """A joint that goes back slowly: the speed at which it came is not known of the way back."""
+    rng = np.random.default_rng(0)
+    t = np.arange(0.0, 40.0, 0.002)
+    pace = 1.0 + 0.4 * np.sin(0.7 * t)
+    qd = np.where(np.sin(1.3 * t) > 0.0, 1.0, -0.25) * np.abs(np.sin(1.3 * t)) * pace
+    q = np.cumsum(qd) * 0.002
+    q = q - np.linspace(0.0, q[-1] - q[0], len(q))  # it stays in its range
+    noise = 0.05 * rng.normal(size=len(t))
+
+    def ripple(speeds: np.ndarray) -> np.ndarray:
+        return 0.2 * np.abs(speeds) * np.exp(-np.abs(speeds))  # does not go on growing
+
+    rest = ripple(qd) * np.cos(60.0 * q) + noise
+    search = Search(q, qd, rest, np.arange(len(t)) * 10 // len(t), True)
+    search.run()
+    assert search.counts[0] == 60.0
+
+    def size(speed: float, **options: float) -> float:
+        x = search._solution([60.0], np.ones(len(q), bool), **options).reshape(2, -1)
+        w = speed / np.hypot(speed, search.speed)
+        return float(np.hypot(*(x @ w ** np.arange(search.first, POWERS))))
+
+    seen = max(size(v) for v in np.linspace(-0.3, 1.3, 33))
+    speeds = np.linspace(-3.0, 3.0, 61)
+    assert max(size(v) for v in speeds) < 1.3 * seen
+    assert max(size(v, beyond=0.0) for v in speeds) > 2.5 * seen  # least squares alone
+    for speed in (0.8, 1.0, 1.2):  # where most of the motion is, amplitudes are hardly smaller
+        assert size(speed) == pytest.approx(size(speed, beyond=0.0), rel=0.2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import types
 import warnings
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from example_robots import loaded
 from linkwise import identify
 from linkwise.identify.estimation.estimators import ordinary
 from linkwise.identify.estimation.friction import friction_named
-from linkwise.identify.walking import rotations
+from linkwise.identify.walking import pipeline, rotations
 from linkwise.identify.walking.choosing import (
     PlainBase,
     Rows,
@@ -595,6 +596,17 @@ def test_the_lag_of_torques_is_found(walker, truth):
     assert seconds == pytest.approx(0.006, abs=5e-4)
     assert deviation < 5e-4
     assert gain > 0.5
+
+
+def test_the_deviation_of_a_lag_allows_for_what_moves_with_the_cutoff(monkeypatch):
+    """A G1's lag was -1.15 to -2.1 ms by cut-offs, 0.2 ms by stretches."""
+    lags = iter([(-1.2e-3, 2e-4, 0.1), (-2.1e-3, 1e-4, 0.1), (-1.5e-3, 1e-4, 0.1)])
+    monkeypatch.setattr(pipeline, "lag_profile", lambda *_: next(lags))
+    choice = types.SimpleNamespace(scale=None, held=None)
+    lag = pipeline._lag(choice, [], [], [[], []])
+    assert lag.deviation == pytest.approx(np.hypot(2e-4, 9e-4))
+    assert lag.corrected == lag.seconds == -1.2e-3
+    assert "-1.2 ± 0.92 ms" in lag.note
 
 
 def test_samples_that_say_the_same_do_not_outvote_the_prior(walker, logs, monkeypatch):

@@ -7,6 +7,7 @@ from test_one_iteration import tree
 
 import linkwise as lw
 from linkwise import optimal
+from linkwise.optimal.descent import step_of
 
 MOST = 300
 
@@ -65,6 +66,89 @@ def test_solved_problems_keep_all_limits_over_random_trees():
     assert reached >= 10  # limits do hold back
 
 
+def around_a_motion(seed: int, joints: int, base: str, wide: float, horizon: int, step: float, coupled=False):
+    """A problem whose limits are a little wider than what a known motion uses, with a target beyond; that motion."""
+    rng = np.random.default_rng(seed)
+    robot = tree(seed, joints, base)
+    if coupled:
+        robot = robot.with_constraints([lw.Coupling("joint1", "joint2", 0.8)])
+    n, nq, q = robot.dof, robot.nq, np.array(robot.neutral)
+    if not coupled:
+        q = robot.integrate(q, 0.3 * rng.normal(size=n))
+    options = {"horizon": horizon, "step": step, "start": (q, np.zeros(n)), "friction": False}
+    free = optimal.Problem(robot, costs=[optimal.Effort(1e-3)], torque_limits=False, **options)
+    driven, t = list(free.dynamics.driven), step * np.arange(horizon)[:, None]
+    push = np.diag(np.asarray(robot.mass_matrix(q))) * rng.uniform(0.5, 2.0) * rng.normal(size=n)
+    rate, phase = rng.uniform(2, 12, n) / (horizon * step), rng.uniform(0, 6, n)
+    tau = (np.asarray(robot.gravity_torques(q)) + push * np.sin(rate * t + phase))[:, driven]
+    xs, advance = [free.x0], step_of(free)
+    for k in range(horizon):
+        xs.append(np.asarray(advance(xs[-1], tau[k], free.p[k])).ravel())
+    xs = np.array(xs)
+    position = None
+    if base == "fixed":
+        position = (xs[:, :nq].min(axis=0) - 0.1 * wide, xs[:, :nq].max(axis=0) + 0.1 * wide)
+    velocity = wide * np.abs(xs[:, nq : nq + n]).max(axis=0) + 1e-3
+    goal = xs[-1, :nq] if coupled else robot.integrate(xs[-1, :nq], 0.3 * rng.normal(size=n))
+    problem = optimal.Problem(
+        robot,
+        costs=[optimal.Effort(1e-4), optimal.JointTracking(goal, 1.0, velocity=0.0, velocity_weight=1e-3)],
+        terminal=[optimal.JointTracking(goal, 100.0, velocity=0.0, velocity_weight=1.0, name="end")],
+        limits=[optimal.StateLimits(position, velocity)],
+        torque_limits=wide * np.abs(tau).max(axis=0) + 1e-3,
+        **options,
+    )
+    return problem, xs, tau
+
+
+HARD = (  # seeds and sizes
+    (30, 1, "fixed", 1.5, 13, 0.02, False),
+    (0, 2, "floating", 1.05, 20, 0.015, False),
+    (7, 3, "fixed", 1.05, 20, 0.04, False),
+    (4, 3, "fixed", 1.3, 20, 0.05, True),
+)
+
+
+def test_problems_that_a_known_motion_solves_are_solved():
+    """Torques go from limit to limit. Feedback of those that leave a limit once made steps that no length helped; the
+    regularisation then went in a circle, and limits that are not reached held back a part of the cost."""
+    saturated = 0
+    for given in HARD:
+        problem, xs, tau = around_a_motion(*given)
+        most = problem.p[0, problem.where("torque.upper")]
+        for guess in ({}, {"states": xs, "torques": tau}):
+            found = optimal.solve(problem, iterations=2 * MOST, **guess)
+            assert found.converged, (given, found.message)
+            assert found.violation <= 1e-6
+            (limits,) = problem.limits
+            assert (np.abs(found.qd[1:]) <= limits.velocity + 1e-6).all()
+            if limits.position is not None:
+                assert (found.q[1:] >= limits.position[0] - 1e-6).all()
+                assert (found.q[1:] <= limits.position[1] + 1e-6).all()
+            assert (np.abs(found.tau) <= most).all()
+            # the motion is that of its torques
+            state, advance = problem.x0, step_of(problem)
+            for k, torques in enumerate(found.tau):
+                state = np.asarray(advance(state, torques, problem.p[k])).ravel()
+            assert np.abs(state - found.states[-1]).max() < 1e-6
+            saturated += (np.abs(found.tau) >= most).sum()
+    assert saturated > 50
+
+
+def test_fewer_iterations_are_never_called_a_solution_before_they_are_one():
+    problem, _, _ = around_a_motion(*HARD[0])
+    best = optimal.solve(problem, iterations=MOST).cost
+    early = 0
+    for most in range(1, 40, 2):
+        found = optimal.solve(problem, iterations=most)
+        many = optimal.solve_many(problem, iterations=most)
+        assert found.converged == many.converged
+        assert not found.converged or found.cost == pytest.approx(best, rel=1e-6)
+        assert found.converged or found.message.startswith("not converged: ")
+        early += not found.converged and found.violation <= 1e-6
+    assert early > 1  # limits are kept there, and only the multipliers still change
+
+
 def test_what_limits_add_while_they_are_sought_is_no_part_of_the_cost():
     """h Σ ½ (w_τ τ² + w_q Δq² + w_v q̇²) + ½ (W_q Δq² + W_v q̇²) of the motion that was found."""
     problem = bounded(0, 2)
@@ -90,6 +174,11 @@ def test_problems_that_no_motion_solves_are_said_within_bounded_iterations():
         assert narrow.violation == max(each.size for each in narrow.violations)
         assert "velocity limit is exceeded" in narrow.message
         assert np.isfinite(narrow.tau).all()
+        # multipliers grow without bound, and the cost is that of the motion all the same
+        away = narrow.q - fast.p[0, fast.where("joints.target")]
+        running = 1e-4 * (narrow.tau**2).sum() + (away[:-1] ** 2).sum() + 1e-3 * (narrow.qd[:-1] ** 2).sum()
+        final = 10.0 * (away[-1] ** 2).sum() + (narrow.qd[-1] ** 2).sum()
+        assert narrow.cost == pytest.approx(0.5 * (0.05 * running + final), rel=1e-9)
         many = optimal.solve_many(fast, iterations=MOST)
         assert not many.converged  # a start beyond its limits counts here, too
         assert many.violation == narrow.violation

@@ -105,10 +105,38 @@ def test_a_step_of_the_sweep_is_the_minimum_of_its_box():
         Q, q = root @ root.T + 0.1 * np.eye(4), 3 * rng.normal(size=4)
         low, high = -rng.uniform(0, 1, 4), rng.uniform(0, 1, 4)
         found = np.zeros(4, object)
-        within_box(Q.astype(object), q, (low, high), 1e-12, found)
+        within_box(Q.astype(object), q, (low, high), 1e-12, found, 0.0)
         L = np.linalg.cholesky(Q)
         answer = optimize.lsq_linear(L.T, -np.linalg.solve(L, q), (low, high), tol=1e-15)
         assert np.allclose(np.array(found, float), answer.x, atol=1e-6)
+
+
+def test_a_control_that_leaves_its_limit_gets_no_feedback():
+    """Feedback could push it back beyond the limit, and no step would be short enough."""
+    rng = np.random.default_rng(1)
+    left = 0
+    for _ in range(20):
+        root = rng.normal(size=(3, 3))
+        Q, q = root @ root.T + 0.1 * np.eye(3), rng.normal(size=3)
+        low, high = np.array([0.0, -1.0, -1.0]), np.array([1.0, 1.0, np.inf])
+        found = np.zeros(3, object)
+        *_, free = within_box(Q.astype(object), q, (low, high), 1e-12, found, 1e-4)
+        k = np.array(found, float)
+        assert (k >= low - 1e-12).all()
+        assert (k <= high + 1e-12).all()
+        assert float(free[0]) == 0.0
+        # others have it inside, and what is held stays at its k: the minimum over the box
+        answer = optimize.lsq_linear(
+            np.linalg.cholesky(Q).T, -np.linalg.solve(np.linalg.cholesky(Q), q), (low, high)
+        )
+        assert np.allclose(k, answer.x, atol=1e-6)
+        inside = (k > low + 1e-3) & (k < high - 1e-3)
+        assert (np.array(free, float)[1:] == inside[1:]).all()
+        left += k[0] > 1e-3
+        # only after a step was refused: plans of predictive control need feedback
+        *_, free = within_box(Q.astype(object), q, (low, high), 1e-12, found, 0.0)
+        assert float(free[0]) == inside[0]
+    assert left > 3
 
 
 @pytest.fixture(scope="module")

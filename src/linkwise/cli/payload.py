@@ -94,7 +94,7 @@ _HEADINGS = {
     "--gain-deviation",
     type=NOT_NEGATIVE,
     metavar="PERCENT",
-    help="Standard deviation of the drive gains; default: 5, and 0 of torque sensors behind the gears.",
+    help="Standard deviation of the drive gains; default: 13, and 0 of torque sensors behind the gears.",
 )
 @click.option("--out", metavar="ROBOT2", help="Write the robot with the load: .urdf or .toml.")
 @json_option

@@ -77,7 +77,7 @@ class Descent:
             tolerance: relative improvement that is not worth a step, (B,).
             most: iterations of a row in all.
         """
-        taken, curved = np.zeros(len(active), int), np.zeros(len(active), bool)
+        taken, (curved, refused) = np.zeros(len(active), int), np.zeros((2, len(active)), bool)
         self.stationary[active] = self.stuck[active] = False
         self.mu[active], self.gap[active] = 0.0, np.inf
         going = active & (self.iterations < most) & ~self.failed
@@ -95,10 +95,11 @@ class Descent:
             promise = 0.5 * np.abs(self.of("expected")[at]) / self._scale(at)
             small = ~open_ & (self.of("sound")[at] > 0.5)
             done = small & (promise <= enough) & (used == 0.0)
-            again = (
-                small & (promise <= enough) & (used > 0.0)
-            )  # regularisation makes promises small: without it
             rejected = self.of("step")[at] == 0.0
+            # steps without regularisation were refused here: it must grow until one is taken
+            refused[at] = rejected & (refused[at] | (used == 0.0))
+            # regularisation makes promises small: without it
+            again = small & (promise <= enough) & (used > 0.0) & ~refused[at]
             few = small & (promise <= np.maximum(enough, ROUND_OFF)) & (used >= HOPELESS)
             self.mu[at[again]] = 0.0
             self.stationary[at] = done | (rejected & few)

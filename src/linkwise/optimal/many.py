@@ -13,7 +13,7 @@ from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
 from linkwise.optimal.descent import LENGTHS, Descent
-from linkwise.optimal.outcome import added, amounts
+from linkwise.optimal.outcome import amounts, cost_of
 from linkwise.optimal.solver import guess, minimised
 
 if TYPE_CHECKING:
@@ -118,9 +118,10 @@ def solve_many(
     if problem.nm:
         violation = np.maximum(amounts(problem, at.xs, at.us, at.p).max(axis=(1, 2)), 0.0)
     converged = at.stationary & (violation <= limit_tolerance) & ~at.failed
+    cost = cost_of(at)
     found = (
-        at.xs, at.us, at.gains, at.cost - added(at), at.gap, at.of("gradient"), at.iterations, violation, converged,
-        at.failed, at.mu, at.m, worse_optima(flat[0], flat[1], at.cost - added(at), converged),
+        at.xs, at.us, at.gains, cost, at.gap, at.of("gradient"), at.iterations, violation, converged,
+        at.failed, at.mu, at.m, worse_optima(flat[0], flat[1], cost, converged),
     )  # fmt: skip
     return Solutions(*(array.reshape((*batch, *array.shape[1:])) for array in found))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OPEN = GAP["float64"]
 
+HIDES = 1e3  # times the cost: what limits add, and a difference of both has lost digits
 NEAR = {"m": 1e-3, "rad": 1e-3, "rad or m": 1e-3}  # a target that is missed by less counts as met
 
 
@@ -33,7 +34,7 @@ def solution(problem: Problem, at: Descent, limit_tolerance: float, most: int) -
         xs[:, d.nq : d.nq + d.dof].copy(),
         at.us[0, :, : d.motors].copy(),
         at.gains[0].copy(),
-        float(at.cost[0] - added(at)[0]),
+        float(cost_of(at)[0]),
         converged,
         int(at.iterations[0]),
         float(at.gap[0]),
@@ -66,6 +67,26 @@ def _words(at: Descent, converged: bool, violations: tuple[Violated, ...], most:
     if at.gap[0] > OPEN:
         parts.append(f"gaps of {at.gap[0]:.2g} are left between the states and the dynamics")
     return "not converged: " + "; ".join(parts or ["the multipliers of the limits still change"])
+
+
+def cost_of(at: Descent) -> np.ndarray:
+    """The costs, (B,), without what limits add while they are sought."""
+    if not at.problem.nm:
+        return at.cost
+    more = added(at)
+    cost = at.cost - more
+    hidden = np.abs(more) > HIDES * np.abs(cost)  # limits that cannot be kept: multipliers without bound
+    return np.where(hidden, plain_cost(at), cost) if hidden.any() else cost
+
+
+def plain_cost(at: Descent) -> np.ndarray:
+    """The costs, (B,), stage by stage in plain NumPy."""
+    N, problem = at.problem.horizon, at.problem
+    rows = [list(np.moveaxis(table, -1, 0)) for table in (at.xs[:, :N], at.us, at.p[:, :N])]
+    with np.errstate(all="ignore"):
+        running: Any = problem.stage_cost(*rows)
+        last: Any = problem.terminal_cost(list(at.xs[:, N].T), list(at.p[:, N].T))
+        return np.broadcast_to(running, (len(at.x0), N)).sum(axis=1) + last
 
 
 def added(at: Descent) -> np.ndarray:

@@ -27,6 +27,7 @@ FIRST = 1e-3  # the first multipliers, in units of the cost of the first guess
 FORCES = 1e-2  # of that, for limits of forces: every foot has one in every stage
 LEAST, MOST = 0.3, 10.0  # change of a multiplier in one round
 SHRINKING = 0.25  # of the violation between two rounds, with which μ stays
+RELEASING = 0.5  # the same of what multipliers of limits that are not reached hold back
 ROUNDS = 40  # updates of the multipliers
 ROUGHLY, FINER = (
     1e-3,
@@ -147,7 +148,8 @@ def _within_limits(
         at.m[..., :-2] = (FIRST * scale_of(at))[:, None, None] * problem.limited
         at.m[..., problem.state_limit_count : -2] *= FORCES
     enough = np.full(count, tolerance if m is not None else max(tolerance, ROUGHLY))
-    worst = np.full(count, np.inf)
+    worst = most_held = np.full(count, np.inf)
+    fine = hopeless = np.zeros(count, bool)
     for _ in range(ROUNDS):
         at.minimise(walls, active, enough, most)
         c = at.limits()
@@ -155,30 +157,26 @@ def _within_limits(
         _, slope, _ = walled(c, lam, mu[:, None, None], 1.0)
         violation = np.maximum(c.max(axis=(1, 2)), 0.0)
         force = np.clip(slope, LEAST * lam, MOST * lam)
-        added = outcome.added(at)
-        held = (force * np.abs(c)).sum(axis=(1, 2))
-        fine = at.stationary & (enough <= tolerance) & (violation <= limit_tolerance)
-        fine &= held <= HELD_BACK * np.abs(at.cost - added) + 1e-15
+        held = (force * np.abs(c)).sum(axis=(1, 2)) / (np.abs(outcome.cost_of(at)) + 1e-15)
+        fine = at.stationary & (enough <= tolerance) & (violation <= limit_tolerance) & (held <= HELD_BACK)
         hopeless = (violation > limit_tolerance) & (mu >= MOST_PENALTY)
         active = active & ~fine & ~hopeless & (at.iterations < most) & ~at.failed
         if not active.any():
-            return
-        mu = np.where(violation > SHRINKING * worst, np.minimum(mu * HARDER, MOST_PENALTY), mu)
-        worst = np.where(active, violation, worst)
+            break
+        slow = violation > np.maximum(SHRINKING * worst, limit_tolerance)
+        slow |= held > np.maximum(RELEASING * most_held, HELD_BACK)
+        mu = np.where(slow, np.minimum(mu * HARDER, MOST_PENALTY), mu)
+        worst, most_held = (np.where(active, *pair) for pair in ((violation, worst), (held, most_held)))
         at.m[active, :, :-2] = force[active]
         at.m[active, :, -2], at.m[active, :, -1] = mu[active, None], 1.0 / mu[active, None]
-        left = np.maximum(violation, held / (np.abs(at.cost - added) + 1e-15))
+        left = np.maximum(violation, held)
         enough = np.where(active, np.clip(FINER * left, tolerance, np.minimum(enough, ROUGHLY)), enough)
+    at.stationary &= fine | hopeless  # a descent that ended before its multipliers did is no solution
 
 
 def scale_of(at: Descent) -> np.ndarray:
     """|cost| of the first guesses, without limits."""
-    N, problem = at.problem.horizon, at.problem
-    rows = [list(np.moveaxis(table, -1, 0)) for table in (at.xs[:, :N], at.us, at.p[:, :N])]
-    with np.errstate(all="ignore"):
-        running: Any = problem.stage_cost(*rows)
-        last: Any = problem.terminal_cost(list(at.xs[:, N].T), list(at.p[:, N].T))
-        total = np.abs(np.sum(np.broadcast_to(running, (len(at.x0), N)), axis=1) + last)
+    total = np.abs(outcome.plain_cost(at))
     return np.where(np.isfinite(total), total, 1.0) + 1e-12
 
 

@@ -27,7 +27,9 @@ each plus the cost's; with Z = Yq + Pvq, Qqq is the symmetric part of Pqq + Gq�
 intervals (C. Mastalli et al., "Crocoddyl: an efficient and versatile framework for multi-contact optimal control",
 2020) the gradient of the next value function is taken where the dynamics lead: v'⁺ = v' + V' f̄. Limits of controls
 follow Y. Tassa, N. Mansard and E. Todorov, "Control-limited differential dynamic programming", 2014: the step is the
-minimum over the box, and rows of K are zero where a control is at its limit.
+minimum over the box, and rows of K are zero where a control is at its limit. Where a step was refused, so that there is
+regularisation, they are zero, too, where a control leaves its limit: its feedback could push it back, the limit would
+cut that off however short the step, and the step would not be one that lowers the cost.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from linkwise.solve.factors import ldl_of_any, solve
 
 BY_HALF = 12  # rows of a symmetric matrix that are computed by half; of larger ones whole rows, side by side
 PASSES = 4  # over the controls that are held at their limits, in each stage
+NEAR = 1e-4  # of the room to the other limit: a control that is so near to a limit gets no feedback
+FAR = 1e300  # no limit is as far as that
 
 
 @dataclass(frozen=True)
@@ -219,7 +223,7 @@ class Riccati:
             L, inverse, sound = ldl_of_any(Quu, self.smallest)
             k[:] = solve(L, inverse, -qu)
         else:
-            L, inverse, sound, free = within_box(Quu, qu, room, self.smallest, k)
+            L, inverse, sound, free = within_box(Quu, qu, room, self.smallest, k, mu)
             for i in span(m):
                 qu[i] = where(pushed(qu[i], room[0][i], room[1][i]), 0.0 * qu[i], qu[i])
         self.sound.value = where(sound < self.sound.value, sound, self.sound.value)
@@ -311,7 +315,9 @@ def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any], *, part:
             S[i, i] = S[i, i] + diagonal[i]
 
 
-def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tuple[Any, Any, Any, Any]:
+def within_box(
+    Q: Any, gradient: Any, room: Any, smallest: float, k: Any, mu: Any
+) -> tuple[Any, Any, Any, Any]:
     """The smallest ½ kᵀQk + gradient·k with k between its limits, by ``PASSES`` of an active set method.
 
     Args:
@@ -320,6 +326,7 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         room: (lowest, largest) k, two vectors; 0 is between them.
         smallest: pivot that counts as positive, in units of the diagonal.
         k: (m,), which is written.
+        mu: regularisation; above 0, entries near a limit are held at their k.
 
     Returns:
         (L, 1/D, soundness) of the free entries with ones for those that are held, and 1 for free entries.
@@ -333,9 +340,16 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         below[i] = where((low[i] >= 0.0) & (gradient[i] > 0.0), 1.0, 0.0)
         above[i] = where((high[i] <= 0.0) & (gradient[i] < 0.0), 1.0, 0.0)
     for turn in range(PASSES):
+        last = turn == PASSES - 1
         for i in span(m):
-            free[i] = where(below[i] + above[i] > 0.5, 0.0, 1.0)
+            held = below[i] + above[i] > 0.5
             fixed[i] = where(below[i] > 0.5, low[i], where(above[i] > 0.5, high[i], 0.0 * gradient[i]))
+            if last:
+                near = (close(low[i], high[i]) | close(-high[i], -low[i])) & (mu > 0.0)
+                inside = where(k[i] < low[i], low[i], where(k[i] > high[i], high[i], k[i]))
+                fixed[i] = where(held, fixed[i], where(near, inside, fixed[i]))
+                held = held | near
+            free[i] = where(held, 0.0, 1.0)
         for i in span(m):
             pulled[i] = -(dot(Q[i, :], fixed, gradient[i]) * free[i])
             for j in span(i):
@@ -345,13 +359,18 @@ def within_box(Q: Any, gradient: Any, room: Any, smallest: float, k: Any) -> tup
         moved = solve(factors[0], factors[1], pulled)
         for i in span(m):
             k[i] = moved[i] + fixed[i]
-        if turn < PASSES - 1:
+        if not last:
             for i in span(m):
                 left = dot(Q[i, :], k, gradient[i])  # 0 where free
                 is_free = free[i] > 0.5
                 below[i] = where(is_free, where(k[i] < low[i], 1.0, 0.0), where(left > 0.0, below[i], 0.0))
                 above[i] = where(is_free, where(k[i] > high[i], 1.0, 0.0), where(left < 0.0, above[i], 0.0))
     return (*factors, free)
+
+
+def close(low: Any, high: Any) -> Any:
+    """Whether the lower limit is near; arguments as for ``pushed``."""
+    return low >= -(NEAR * where(high < FAR, high, 0.0))
 
 
 def pushed(gradient: Any, low: Any, high: Any) -> Any:

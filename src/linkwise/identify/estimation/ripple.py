@@ -4,7 +4,8 @@ Ripple is above the cut-off of most fits (240 periods per turn at 1 rad/s are 38
 recorded. A line is sought where the spectrum of the residual, weighted with functions of the speed, is largest. It is
 accepted by prediction: without each motion in turn the line is sought again, fitted and used to predict that motion;
 lines of noise predict nothing. Joints that stick show no ripple, so lines vanish at rest unless a part that does not
-depend on the speed clearly helps to predict. See ``joint_laws.ripple`` for the law.
+depend on the speed clearly helps to predict. Of speeds beyond those of the recording nothing is known, and functions of
+the speed may grow there: they are fitted as if lines vanished at such speeds. See ``joint_laws.ripple`` for the law.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ PHASES = 16  # bins of the position per period of the highest line
 FINE = 4.0  # points of the spectrum per line width
 WORTH = 0.005  # smallest reduction of the squared error of left-out motions
 AT_REST_WORTH = 0.1  # the same by the part of all lines that does not depend on the speed, and acts at rest
+UNSEEN = 0.5  # weight of a line that vanishes at speeds beyond the recorded ones, of that of the samples
+EXTREMES = 0.005  # share of the samples with the highest speeds in a direction, which are too few to know a line from
 RIDGE = 1e-2  # of unit columns: functions of the speed are nearly the same over a small range of speeds
 
 
@@ -97,6 +100,11 @@ class Search:
         self._all_powers = np.stack([w**k for k in range(POWERS)], axis=1)
         self.first = 1
         """The lowest power of the speed: with 0, lines act at rest as well."""
+        least, most = np.quantile(w, [EXTREMES, 1.0 - EXTREMES])
+        grid = np.linspace(-1.0, 1.0, 81)
+        outside = grid[(grid < least) | (grid > most)]
+        functions = np.stack([outside**k for k in range(POWERS)], axis=1)
+        self._unseen = 0.5 * product(functions.T, functions) / len(grid)  # 0.5: the mean square of a wave
         self.folds = [motion == k for k in np.unique(motion)]
         self.counts: list[float] = []
         self.gains: list[float] = []
@@ -179,7 +187,7 @@ class Search:
             return None
         everywhere = np.ones(len(self.q), bool)
         left = self.rest - self._torque_of_lines(
-            self.counts, self._solution(self.counts, everywhere), everywhere
+            self.counts, self._solution(self.counts, everywhere, beyond=0.0), everywhere
         )
         weighted = linear.orthonormal(self.powers) * left[:, None]
         place = np.minimum((q / width).astype(int), length - 1)
@@ -211,12 +219,13 @@ class Search:
             total = total + product(self._line(n)[where], own)
         return total
 
-    def _solution(self, counts: Sequence[float], where: np.ndarray) -> np.ndarray:
-        """Least squares of lines, (lines · 2 · powers,)."""
+    def _solution(self, counts: Sequence[float], where: np.ndarray, beyond: float = UNSEEN) -> np.ndarray:
+        """Least squares of lines, (lines · 2 · powers,); ``beyond`` is the weight of speeds that were not recorded."""
         if not counts:
             return np.zeros(0)
         C = np.concatenate([self._line(n)[where] for n in counts], axis=1)
-        gram = product(C.T, C)
+        unseen = beyond * float(where.sum()) * self._unseen[self.first :, self.first :]
+        gram = product(C.T, C) + np.kron(np.eye(2 * len(counts)), unseen)
         size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
         scaled = gram / (size[:, None] * size) + RIDGE * np.eye(len(gram))
         return linear.solve(scaled, product(C.T, self.rest[where]) / size) / size

@@ -197,7 +197,7 @@ def choose(
     for _ in range(PASSES):
         held = [choice.held(s).held for s in signals]
         choice.x, choice.scale = fitted(rows, held, choice.scale)
-    choice.lag = as_given(lag) if lag is not None else _lag(rows, held, choice.scale)
+    choice.lag = as_given(lag) if lag is not None else _lag(choice, rows, held, [other for _, other in alike])
     if choice.lag.corrected:
         rows = [Rows.of(robot, shifted(r.signals, choice.lag.corrected), feet, base, most) for r in rows]
         for _ in range(PASSES):
@@ -225,10 +225,22 @@ def _hypotheses(robot: Robot, signals: Sequence[WalkingSignals], feet: Sequence[
     return [False, True] if not known else [not any(each.any() for each in known)]
 
 
-def _lag(rows: Sequence[Rows], held: Sequence[np.ndarray], scale: np.ndarray) -> Lag:
-    seconds, deviation, gain = lag_profile(rows, held, scale)
+def _lag(
+    choice: Choice, rows: Sequence[Rows], held: Sequence[np.ndarray], others: Sequence[Sequence[Rows]]
+) -> Lag:
+    """The lag of torques, corrected where it is surer than stretches differ and helps to predict.
+
+    Its deviation includes how far it moves with the rows of ``others``, other cut-offs: what makes the model wrong
+    looks like a lag, and differs with the frequencies that are used.
+    """
+    seconds, stretches, gain = lag_profile(rows, held, choice.scale)
+    moved = [
+        lag_profile(each, [choice.held(r.signals).held for r in each], choice.scale)[0] - seconds
+        for each in others
+    ]
+    deviation = float(np.hypot(stretches, max(map(abs, moved), default=0.0)))
     shown = f"lag of the torques: {1e3 * seconds:.2g} ± {1e3 * deviation:.2g} ms"
-    if abs(seconds) < max(LAG_LEAST, LAG_SURE * deviation):
+    if abs(seconds) < max(LAG_LEAST, LAG_SURE * stretches):
         return Lag(seconds, deviation, 0.0, f"{shown}, not corrected: not distinguishable from none")
     if gain < LAG_WORTH:
         return Lag(seconds, deviation, 0.0, f"{shown}, not corrected: it does not help to predict")
