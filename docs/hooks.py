@@ -63,7 +63,7 @@ REFERENCE = {
     ),
     "contact": (
         "Contact",
-        [f"linkwise.{name}" for name in ("Contact", "Shape", "Ground", "Stop", "Scene", "Body")],
+        [f"linkwise.{name}" for name in ("Contact", "Shape", "Ground", "Stop", "Tendon", "Scene", "Body")],
     ),
     "fluids": ("Fluids", [f"linkwise.{name}" for name in ("Fluid", "DragBody")]),
     "kernels": (

@@ -25,12 +25,12 @@ class PlanningProblem:
 
 
 def reach_of(robot: lw.Robot) -> float:
-    """Farthest distance of the tip from the base in random postures [m]; of any leaf where the first one is fixed."""
+    """Farthest distance of the tip from the base in random postures [m]; of any leaf where the first one stays."""
     lower, upper = position_range(robot, None, None)
     q = np.random.default_rng(0).uniform(lower, upper, (500, robot.nq))
-    reach = float(np.linalg.norm(tips(robot, q), axis=1).max())
-    if reach > 0.0 or len(robot.leaf_names) == 1:
-        return reach
+    tip = tips(robot, q)
+    if len(robot.leaf_names) == 1 or np.ptp(tip, axis=0).max() > 0.0:
+        return float(np.linalg.norm(tip, axis=1).max())
     places = [np.asarray(robot.pose(q, leaf))[:, :3, 3] for leaf in robot.leaf_names]
     return max(float(np.linalg.norm(each, axis=1).max()) for each in places)
 

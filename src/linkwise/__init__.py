@@ -27,7 +27,7 @@ from linkwise.language import dot, empty, loop, span, variable, whole_numbers, z
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.bodies import Body
 from linkwise.model.constraints import Coupling, Point, Weld
-from linkwise.model.contacts import Contact, Ground, Stop
+from linkwise.model.contacts import Contact, Ground, Stop, Tendon
 from linkwise.model.elastic import Elastic
 from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
@@ -120,6 +120,7 @@ __all__ = [
     "SingularError",
     "SlowWarning",
     "Stop",
+    "Tendon",
     "TraceError",
     "Transform",
     "UnknownNameError",

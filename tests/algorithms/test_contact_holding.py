@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 import linkwise as lw
 from four_legs import four_legs
 from linkwise.algorithms import coupling, factorised
-from linkwise.algorithms.contact import effort, law
+from linkwise.algorithms.contact import effort, filtered, law
 from linkwise.functions.table import mechanism_of
 
 STATES = 24
@@ -127,3 +129,61 @@ def test_loops_that_are_not_closed_keep_the_momentum():
     turned = Rotation.from_quat(q[:, 3:7]).inv() * Rotation.from_quat(rows(stepped.q)[:, 3:7])
     after[:, 3:6] = turned.apply(after[:, 3:6])
     np.testing.assert_allclose(robot.centroidal_momentum(q, after), 0.0, atol=1e-12)
+
+
+def test_steps_that_are_far_off_are_not_taken(monkeypatch):
+    """The residual at which the next step starts is at most ``wildest`` times the last one, and the best is found."""
+    robot = legs()
+    links = mechanism_of(robot, slide=True, base_parameters=False)
+    schedule = effort.chosen(law.scene_of(robot), links).filtered
+    assert schedule == replace(effort.REDUNDANT[1e-6].filtered, wildest=effort.WILDEST)
+    growths: list[float] = []
+    places: list[int] = []
+    loop, solve = filtered.while_loop, filtered.solve
+
+    def placed(problem, stiff, *given):
+        places.append(
+            4 + 3 * len(stiff) + len(problem.M)
+        )  # the number after count, ε, best, falls, p, v, w, best p
+        return solve(problem, stiff, *given)
+
+    def watched(active, body, state, uneven=False):
+        def seen(*values):
+            after = body(*values)
+            before, now = (np.broadcast_to(each[places[-1]], STATES) for each in (values, after))
+            growths.extend(np.sqrt(now / before)[np.broadcast_to(active(*values), STATES)])
+            return after
+
+        return loop(active, seen, state, uneven)
+
+    monkeypatch.setattr(filtered, "while_loop", watched)
+    monkeypatch.setattr(filtered, "solve", placed)
+    q, qd, tau = states(robot)
+    most = []
+    for wildest in (1e30, effort.WILDEST):
+        growths.clear()
+        how = effort.Effort(filtered=replace(schedule, wildest=wildest))
+        found = step(robot, how, (q, 20.0 * qd, 50.0 * tau))
+        assert np.max(found.residual) < 1e-6
+        most.append(max(growths))
+    assert most[0] > 2.0 * effort.WILDEST, "some steps are far off"
+    assert most[1] < effort.WILDEST * (1.0 + 1e-9)
+
+
+def test_impulses_are_never_worse_than_those_at_the_start(monkeypatch):
+    robot, how = legs(), effort.STIFF[1e-6]
+    starts: list[list] = []
+
+    def first(problem, stiff, least, free, schedule, start):
+        starts.append(start[0])
+        return list(start[0])
+
+    monkeypatch.setattr(filtered, "solve", first)
+    wanted = step(robot, how)
+    for wrong in (1e6, np.nan):
+        monkeypatch.setattr(
+            filtered, "solve", lambda *given, wrong=wrong: [wrong + 0.0 * x for x in starts[0]]
+        )
+        found = step(robot, how)
+        np.testing.assert_array_equal(found.residual, wanted.residual)
+        np.testing.assert_array_equal(rows(found.qd), rows(wanted.qd))

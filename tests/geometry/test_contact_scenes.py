@@ -114,20 +114,6 @@ def test_joints_that_follow_others_or_are_in_loops_stop_as_in_mujoco(tmp_path):
         assert np.abs(q - between.own_positions(data.qpos)).max() < 0.03
 
 
-def test_ends_that_are_not_modelled_are_said(tmp_path):
-    joints = "".join(
-        f'<body name="b{k}" pos="{k} 0 1"><joint name="j{k}" axis="0 1 0" range="-60 60"/>{SPHERE}</body>'
-        for k in range(3)
-    )
-    text = f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{joints}</worldbody>%s</mujoco>'
-    sum_of = '<fixed name="sum"%s><joint joint="j0" coef="1"/><joint joint="j1" coef="1"/></fixed>'
-    path = tmp_path / "scene.xml"
-    limited = sum_of % ' range="-0.1 0.1"'
-    path.write_text(text % f"<tendon>{limited}</tendon>")
-    with pytest.warns(lw.ModelWarning, match="tendon 'sum': its range has no ends here"):
-        lw.load(path, contact=True)
-
-
 def test_ranges_without_a_common_position_are_refused(tmp_path):
     first, second = (
         lw.Joint(f"j{k}", "revolute", "base", f"l{k}", limits=lw.Limits(0.1, 1.0)) for k in (1, 2)

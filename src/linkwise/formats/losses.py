@@ -16,11 +16,10 @@ from typing import Any
 from linkwise.formats.constraint_parts import parts_of
 from linkwise.joint_laws import LAWS, Law
 from linkwise.joint_laws.plain import RICHER, plain_friction
-from linkwise.model.contacts import Contact, Ground, Stop
+from linkwise.model.contacts import Ground, Part, Stop
 from linkwise.model.joint import Joint
 from linkwise.model.model import STANDARD_GRAVITY, Model
 from linkwise.model.motors import Motor, without_motors
-from linkwise.model.shapes import Shape
 
 HELD = {
     ".urdf": ("viscous_friction", "coulomb_friction"),
@@ -190,10 +189,10 @@ def _whole(model: Model, ending: str) -> Iterator[Loss]:
         )
 
 
-def _label(part: Contact | Ground | Stop | Shape) -> str:
-    if isinstance(part, (Contact, Shape)):
-        return part.label
-    return "ground" if isinstance(part, Ground) else f"stop of joint {part.joint!r}"
+def _label(part: Part) -> str:
+    if isinstance(part, Stop):
+        return f"stop of joint {part.joint!r}"
+    return "ground" if isinstance(part, Ground) else part.label
 
 
 def _absent(law: Law, holder: Any) -> bool:

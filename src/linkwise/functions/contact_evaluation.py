@@ -37,7 +37,7 @@ def _stepped(
 
 
 def _check(setting: Setting, scene: law.Scene) -> None:
-    if not (scene.candidates or scene.stops):
+    if not (scene.candidates or scene.stops or scene.tendons):
         raise ModelError(
             f"{setting.model.name} touches nothing; give it contacts with robot.with_contacts([lw.Contact(FRAME)])"
         )

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import Model
-from linkwise.model.contacts import Contact, Ground, Part
+from linkwise.model.contacts import Contact, Ground, Part, Tendon
 from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
 from linkwise.model.transform import Transform
 
@@ -82,12 +82,13 @@ class NothingTouches(ModelError):
 @dataclass(frozen=True)
 class Findings:
     """Shapes of a file, pairs of them that may touch, and what is said about them. ``ground``: friction with the plane
-    z = 0 of the world for formats that have no floor."""
+    z = 0 of the world for formats that have no floor. ``tendons``: sums of joint positions that stop."""
 
     geoms: tuple[Geom, ...]
     pairs: tuple[Touching, ...]
     notes: tuple[str, ...] = ()
     ground: float | None = None
+    tendons: tuple[Tendon, ...] = ()
 
 
 def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[str]]:
@@ -131,7 +132,24 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
             f"{robot.name}: contact=True: the file has nothing that touches"
             + (": " + "; ".join(notes) if notes else "")
         )
+    parts += _tendons(robot, findings.tendons, notes)
     return parts, notes
+
+
+def _tendons(robot: Model, tendons: Sequence[Tendon], notes: list[str]) -> list[Tendon]:
+    """Tendons that move; adds to the notes."""
+    moving = {joint.name for joint in robot.moving_joints}
+    found: list[Tendon] = []
+    for tendon in tendons:
+        missing = [name for name in tendon.weights if name not in moving]
+        # MuJoCo lets a site have the name of a body, which is another frame
+        taken = {f"{name}_site" for name in tendon.through} & set(robot.frame_names)
+        through = [f"{name}_site" if f"{name}_site" in taken else name for name in tendon.through]
+        if missing:
+            notes.append(f"{tendon.label} has no ends here: joint {missing[0]!r} does not move")
+        elif not through or len({robot.locate(frame)[0] for frame in through}) > 1:
+            found.append(replace(tendon, through=through))
+    return found
 
 
 _PLANE = Shape("ground", "plane")

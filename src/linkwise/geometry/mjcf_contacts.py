@@ -27,6 +27,7 @@ from linkwise.geometry.mjcf_looks import _mesh_name
 from linkwise.geometry.mjcf_looks import _Reader as GeomReader
 from linkwise.geometry.solids import joined
 from linkwise.model import Transform
+from linkwise.model.contacts import Tendon
 from linkwise.model.shapes import Shape
 
 MOST_CORNERS = 16
@@ -70,7 +71,8 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
                 pairs[frozenset((i, k))] = Touching(i, k, law)
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
-    return Findings(tuple(geoms), tuple(pairs.values()), (*reader.limited_tendons(), *reader.notes))
+    tendons = tuple(reader.limited_tendons())
+    return Findings(tuple(geoms), tuple(pairs.values()), tuple(reader.notes), tendons=tendons)
 
 
 def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
@@ -128,12 +130,28 @@ class _Contacts(GeomReader):
         options = [child for section in self.root if section.tag == "option" for child in section]
         return any(e.tag == "flag" and e.get("contact", "enable") == "disable" for e in options)
 
-    def limited_tendons(self) -> Iterator[str]:
-        """What is said about tendons that end somewhere: they do not here."""
-        for section in (s for s in self.root if s.tag == "tendon"):
-            for tendon in (self.defaults.resolve(each, kind="tendon") for each in section):
-                if range_of(tendon, "range", "limited", self.settings) is not None:
-                    yield f"tendon {tendon.get('name', '')!r}: its range has no ends here"
+    def limited_tendons(self) -> Iterator[Tendon]:
+        """Tendons that end somewhere."""
+        for given in (each for section in self.root if section.tag == "tendon" for each in section):
+            tendon = self.defaults.resolve(given, kind="tendon")
+            ends = range_of(tendon, "range", "limited", self.settings)
+            if ends is None:
+                continue
+            options = {"lower": ends[0], "upper": ends[1], "name": tendon.get("name", "")}
+            if tendon.tag == "fixed":
+                weights: dict[str, float] = {}
+                for part in given:
+                    joint = part.text_of("joint")
+                    weights[joint] = weights.get(joint, 0.0) + part.number("coef")
+                yield Tendon(weights, **options)
+                continue
+            other = [part.tag for part in given if part.tag != "site"]
+            if other:
+                raise tendon.error(
+                    f"contact=True: the range of a tendon with a <{other[0]}> is not modelled; of spatial "
+                    "tendons those through sites alone are"
+                )
+            yield Tendon(through=[part.text_of("site") for part in given], **options)
 
     def geoms(self) -> Iterator[_MjcfGeom]:
         for section in (s for s in self.root if s.tag == "worldbody"):

@@ -1,4 +1,5 @@
-"""What of a robot may touch what: shapes of links against the ground and against each other, joints at their stops.
+"""What of a robot may touch what: shapes of links against the ground and against each other, joints and tendons at
+their stops.
 
 A contact is a set of shapes that are fixed to a frame, against the ground or against those of another frame. Every pair
 of shapes gives a fixed number of *candidates* (``shapes.CANDIDATES``): each is three rows of the contact problem,
@@ -8,7 +9,7 @@ whether it touches or not, so the program has no lists and no branches.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -224,15 +225,84 @@ class Stop:
     restitution: float = 0.0
 
     def __post_init__(self):
-        value = finite(f"stop of {self.joint}: restitution", self.restitution)
-        if not 0.0 <= value <= 1.0:
+        object.__setattr__(self, "restitution", _restitution(f"stop of {self.joint}", self.restitution))
+
+
+@dataclass(frozen=True)
+class Tendon:
+    """A length that stops at the ends of a range, in steps with contact: a weighted sum of joint positions, or that of
+    a line through frames.
+
+    Args:
+        joints: the weight of every joint, by its name; revolute and prismatic ones.
+        through: names of frames, in place of ``joints``: straight lines from each origin to the next one.
+        lower: the least length, in units of weights times positions, or [m]; −inf: it has no such end.
+        upper: the largest length; inf: it has no such end.
+        restitution: part of its speed with which the length changes back, 0 to 1.
+        name: in messages.
+    """
+
+    joints: Mapping[str, float] | tuple[tuple[str, float], ...] = ()
+    through: Sequence[str] = field(default=(), kw_only=True)
+    lower: float = field(default=-math.inf, kw_only=True)
+    upper: float = field(default=math.inf, kw_only=True)
+    restitution: float = field(default=0.0, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self):
+        put, label = object.__setattr__, self.label
+        given = self.joints.items() if isinstance(self.joints, Mapping) else self.joints
+        weights = tuple((joint, finite(f"{label}: weight of {joint}", weight)) for joint, weight in given)
+        put(self, "joints", tuple((joint, weight) for joint, weight in weights if weight))
+        put(self, "restitution", _restitution(label, self.restitution))
+        lower, upper = float(self.lower), float(self.upper)
+        if isinstance(self.through, str):
+            raise ModelError(f"{label}: through: expected a list of frames, got {self.through!r}")
+        put(self, "through", tuple(self.through))
+        if self.through and (self.joints or len(self.through) < 2):
             raise ModelError(
-                f"stop of {self.joint}: restitution: expected a number from 0 to 1, got {value!r}"
+                f"{label}: through: expected at least two frames and no joints, got {self.through}"
             )
-        object.__setattr__(self, "restitution", value)
+        if not (self.joints or self.through):
+            raise ModelError(f"{label}: joints: expected at least one weight that is not zero")
+        if not (lower <= upper and (math.isfinite(lower) or math.isfinite(upper))):
+            raise ModelError(
+                f"{label}: expected a range with an end, the lower one first, got {lower} to {upper}"
+            )
+        put(self, "lower", lower)
+        put(self, "upper", upper)
+
+    @property
+    def label(self) -> str:
+        """In messages."""
+        return f"tendon {self.name!r}" if self.name else "tendon"
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of every joint."""
+        return dict(self.joints)
+
+    def locked(self, positions: Mapping[str, float]) -> Tendon | None:
+        """The tendon where these joints are fixed; None where nothing of it moves."""
+        if self.through:
+            return self
+        weights = self.weights
+        fixed = math.fsum(
+            weight * positions[joint] for joint, weight in weights.items() if joint in positions
+        )
+        left = {joint: weight for joint, weight in weights.items() if joint not in positions}
+        ends = {"lower": self.lower - fixed, "upper": self.upper - fixed}
+        return replace(self, joints=left, **ends) if left else None
 
 
-Part = Contact | Ground | Stop | Shape
+Part = Contact | Ground | Stop | Tendon | Shape
+
+
+def _restitution(what: str, value: float) -> float:
+    value = finite(f"{what}: restitution", value)
+    if not 0.0 <= value <= 1.0:
+        raise ModelError(f"{what}: restitution: expected a number from 0 to 1, got {value!r}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -321,6 +391,20 @@ def stops_of(parts: Iterable[Part]) -> tuple[Stop, ...]:
     return tuple(part for part in parts if isinstance(part, Stop))
 
 
+def tendons_of(parts: Iterable[Part]) -> tuple[Tendon, ...]:
+    return tuple(part for part in parts if isinstance(part, Tendon))
+
+
+def locked_parts(parts: Iterable[Part], positions: Mapping[str, float]) -> list[Part]:
+    """What is left of the parts where these joints are fixed."""
+    found: list[Part] = []
+    for part in parts:
+        own = part.locked(positions) if isinstance(part, Tendon) else part
+        if own is not None and not (isinstance(own, Stop) and own.joint in positions):
+            found.append(own)
+    return found
+
+
 def candidate_names(parts: Iterable[Part]) -> tuple[str, ...]:
     """One name for every candidate: that of its contact, with a number where it has several."""
     counts: dict[int, int] = {}
@@ -343,12 +427,13 @@ def candidate_count(model: Model) -> int:
 
 
 def contact_rows(model: Model) -> int:
-    """How many rows the problem of a step has: three for every candidate, one for joints that stop or rub."""
+    """How many rows the problem of a step has: three for every candidate, one for joints that stop or rub and for
+    tendons."""
     if not model.contact_parts:
         return 0
     stopped = {stop.joint for stop in stops_of(model.contact_parts)}
     rubbing = {joint.name for joint in model.moving_joints if joint.coulomb_friction}
-    return 3 * candidate_count(model) + len(stopped | rubbing)
+    return 3 * candidate_count(model) + len(stopped | rubbing) + len(tendons_of(model.contact_parts))
 
 
 def stops_for(model: Model, stops: bool | Sequence[str]) -> list[Stop]:
@@ -390,10 +475,24 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
                 raise ModelError(
                     f"stops: joint {part.joint!r} and those that follow it have no position within all of their limits"
                 )
+        elif isinstance(part, Tendon):
+            _check_tendon(model, part)
         elif not isinstance(part, Ground):
-            raise ModelError(f"contacts: expected Contact, Shape, Ground or Stop, got {part!r:.80}")
+            raise ModelError(f"contacts: expected Contact, Shape, Ground, Stop or Tendon, got {part!r:.80}")
     if parts:
         pairings(parts)  # refuses pairs that are not modelled
+
+
+def _check_tendon(model: Model, tendon: Tendon) -> None:
+    joints = {joint.name: joint for joint in model.moving_joints}
+    bodies = {model.locate(frame)[0] for frame in tendon.through}
+    if len(bodies) == 1:
+        raise ModelError(f"{tendon.label}: through: all of its frames belong to one link")
+    for name in tendon.weights:
+        if name not in joints:
+            raise UnknownNameError(f"{tendon.label}: no joint {name!r} that moves; {suggest(name, joints)}")
+        if joints[name].nq != 1:
+            raise ModelError(f"{tendon.label}: joint {name!r} has more than one position")
 
 
 def _check_contact(model: Model, parts: Sequence[Any], contact: Contact) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model.bodies import Body
 from linkwise.model.constraints import Point, Weld
-from linkwise.model.contacts import Contact, Ground, Part, Stop, shapes_of
+from linkwise.model.contacts import Contact, Ground, Part, Stop, Tendon, shapes_of
 from linkwise.model.joint import Joint
 from linkwise.model.link import Frame, Link
 from linkwise.model.model import STANDARD_GRAVITY, Model
@@ -230,4 +230,7 @@ def _part(part: Part, renamed: Callable[[str], str]) -> Part:
         return replace(part, frame=renamed(part.frame))
     if isinstance(part, Stop):
         return replace(part, joint=renamed(part.joint))
+    if isinstance(part, Tendon):
+        weights = {renamed(joint): weight for joint, weight in part.weights.items()}
+        return replace(part, joints=weights, through=[renamed(frame) for frame in part.through])
     return part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model import compensation
 from linkwise.model.constraints import CONSTRAINT_ERROR, Constraint
-from linkwise.model.contacts import Contact, Part, Stop
+from linkwise.model.contacts import Contact, Part, Tendon, locked_parts
 from linkwise.model.joint import Joint
 from linkwise.model.link import Link
 from linkwise.model.planar import planar_joints
@@ -92,13 +92,13 @@ def locked(model: Model, positions: Mapping[str, float]) -> list[Joint]:
 
 
 def remaining(
-    model: Model, constraints: Sequence[Constraint], parts: Sequence[Part], positions: Container[str]
+    model: Model, constraints: Sequence[Constraint], parts: Sequence[Part], positions: Mapping[str, float]
 ) -> dict[str, Any]:
     """Constraints and contacts between what still moves, after joints were locked at positions."""
 
     def moves(part: Part) -> bool:
-        if isinstance(part, Stop):
-            return part.joint not in positions
+        if isinstance(part, Tendon):
+            return not part.through or len({model.locate(frame)[0] for frame in part.through}) > 1
         if not isinstance(part, Contact):
             return True
         bodies = {model.locate(frame)[0] for frame in (part.frame, *(shape.frame for shape in part.shapes))}
@@ -106,7 +106,7 @@ def remaining(
 
     return {
         "constraints": [constraint for constraint in constraints if not _is_settled(model, constraint)],
-        "contacts": list(filter(moves, parts)),
+        "contacts": list(filter(moves, locked_parts(parts, positions))),
     }
 
 

@@ -43,14 +43,14 @@ def with_contacts(
 
     Args:
         contacts: what may touch the ground or another link (``lw.Contact``); at most one ``lw.Ground``; a
-            ``lw.Stop`` for single joints.
+            ``lw.Stop`` for single joints, a ``lw.Tendon`` for sums of their positions.
         stops: whether joints stop at the ends of their range: True for all that have one, or names of joints.
 
     Raises:
         UnknownNameError: no such frame or joint.
         ModelError: a frame that does not move, a joint without a range, or a number that makes no sense.
     """
-    if isinstance(contacts, (parts.Contact, parts.Ground, parts.Stop, str)):
+    if isinstance(contacts, (parts.Contact, parts.Ground, parts.Stop, parts.Tendon, str)):
         raise ModelError(f"contacts: expected a list of lw.Contact, got {contacts!r:.80}")
     return self._with(contacts=[*contacts, *parts.stops_for(self, stops)])
 
@@ -184,7 +184,8 @@ def contact_setting(self: Robot, options: Mapping[str, Any]) -> Setting:
         options: ``step``, ``friction``, ``accuracy``, ``smoothing``, and for each of ``CONTACT_INPUTS`` whether it
             is given.
     """
-    if not parts.candidate_count(self) and not parts.stops_of(self.contact_parts):
+    stopped = parts.stops_of(self.contact_parts) or parts.tendons_of(self.contact_parts)
+    if not (parts.candidate_count(self) or stopped):
         raise ModelError(
             f"{self.name} touches nothing; give it contacts with robot.with_contacts([lw.Contact(FRAME)])"
         )

@@ -57,7 +57,7 @@ class Candidate:
         """Links whose joints change where it is, relative to what it may touch."""
         if self.pool:
             return set[int]().union(*(each.axes_of(links) for each in self.pool))
-        return _moved_by(links, self.body) ^ _moved_by(links, -1 if self.other is None else self.other)
+        return moved_by(links, self.body) ^ moved_by(links, -1 if self.other is None else self.other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ def touches(
                 continue
             centre = _centre(links, poses, each)
             point = Vector(centre.x, centre.y, centre.z - each.radius) if each.radius else centre
-            rows = _velocity_rows(links, frames, each.body, point)
+            rows = velocity_rows(links, frames, each.body, point)
             found.append(Touch(centre.z - (each.radius + level), rows, point))
         return found
 
@@ -223,7 +223,7 @@ _GROUND = pairs.Placed(
 
 def _pair_touch(links: Mechanism, frames: list[Pose], each: Candidate, met: pairs.Meeting) -> Touch:
     point = Vector(*met.point)
-    own = _velocity_rows(links, frames, each.body, point, each.axes_of(links), each.other)
+    own = velocity_rows(links, frames, each.body, point, each.axes_of(links), each.other)
     if each.other is None:
         return Touch(met.gap, own, point)
     axes = tuple(Vector(*axis) for axis in pairs.axes(met.normal))
@@ -241,7 +241,8 @@ def _centre(links: Mechanism, poses: list[Pose], each: Candidate) -> Vector:
     return R @ Vector(*corner) + pose.position
 
 
-def _moved_by(links: Mechanism, body: int) -> set[int]:
+def moved_by(links: Mechanism, body: int) -> set[int]:
+    """Links whose joints move this one; none for the base, −1."""
     return {body, *links.ancestors(body)} if body >= 0 else set[int]()
 
 
@@ -249,7 +250,7 @@ def turning_rows(links: Mechanism, frames: list[Pose], each: Candidate, touch: T
     """Rows of the angular velocity of a candidate's link relative to what it touches, about the axes of the contact."""
     with stage("contact rows"):
         moving = each.axes_of(links)
-        behind = set[int]() if each.other is None else _moved_by(links, each.other)
+        behind = set[int]() if each.other is None else moved_by(links, each.other)
         rows: Rows = [[], [], []]
         for k, axis in links.coordinates():
             column: list[Scalar] = [0.0, 0.0, 0.0]
@@ -262,7 +263,7 @@ def turning_rows(links: Mechanism, frames: list[Pose], each: Candidate, touch: T
         return [coupling.reduced(links, row, (True,)) for row in rows]
 
 
-def _velocity_rows(
+def velocity_rows(
     links: Mechanism,
     frames: list[Pose],
     body: int,
@@ -271,8 +272,8 @@ def _velocity_rows(
     other: int | None = None,
 ) -> Rows:
     """Rows of the velocity of the point of a link that is at ``point``, in base axes; less that of another link."""
-    moving = _moved_by(links, body) if moving is None else moving
-    behind = set[int]() if other is None else _moved_by(links, other)
+    moving = moved_by(links, body) if moving is None else moving
+    behind = set[int]() if other is None else moved_by(links, other)
     rows: Rows = [[], [], []]
     for k, axis in links.coordinates():
         column: list[Scalar] = [0.0, 0.0, 0.0]
@@ -334,7 +335,7 @@ def _pool_touch(links: Mechanism, frames: list[Pose], lowest: _Lowest, level: Sc
     """Rows of the velocity of a point whose link is chosen by its number."""
     rows: Rows = [[], [], []]
     for k, axis in links.coordinates():
-        moved = frozenset(body for body in lowest.bodies if k in _moved_by(links, body))
+        moved = frozenset(body for body in lowest.bodies if k in moved_by(links, body))
         column: list[Scalar] = [0.0, 0.0, 0.0]
         if moved:
             column = [*axis_in_base(axis, frames[k], lowest.point).linear]

@@ -39,6 +39,8 @@ FINEST = 1e-12
 """The smallest residual for which states get further rounds."""
 UNMEASURED = (SINGLE[5], SINGLE[-1])
 """For the default accuracy and for a better one, where there are no numbers to measure."""
+WILDEST = 1000.0
+"""Times larger residuals after which a step is not taken where constraints are stiff."""
 MOST = 128
 """Steps of ``filtered``. Few states need more than ten; batches compute these together (``compiler/emit/packing``)."""
 REDUNDANT = {
@@ -57,6 +59,12 @@ RUBBING = {
 }
 """The same where many joints stop or rub: a smaller ε from the first step on. What slides takes most of the steps and
 need not be as exact as what is at rest."""
+STIFF = {
+    reached: Effort(filtered=replace(effort.filtered, wildest=WILDEST))
+    for reached, effort in REDUNDANT.items()
+}
+"""The same with constraints as stiff measurements: after a step that is far off, impulses of constraints would be so
+large that their round-off stays."""
 HELD = {
     1e-2: Effort(6, 2, 0, 1, (0.5,), (1e-3, 1e-9)),
     1e-3: Effort(6, 3, 0, 1, (0.5, 0.2), (1e-3, 1e-3, 1e-6)),
@@ -84,14 +92,14 @@ def is_redundant(scene: Scene, links: Mechanism) -> bool:
 
 
 def joint_row_count(scene: Scene, links: Mechanism) -> int:
-    """How many joints stop or have dry friction."""
+    """How many joints stop or have dry friction, and tendons."""
     rubbing = {
         coordinate
         for coordinate, (k, _) in enumerate(links.coordinates())
         if scene.friction
         and not all(is_zero(limit) for limit in joint_terms.dry_friction_limits(links[k], 1.0))
     }
-    return len(rubbing | {stop.coordinate for stop in scene.stops})
+    return len(rubbing | {stop.coordinate for stop in scene.stops}) + len(scene.tendons)
 
 
 def _of_single(scene: Scene, links: Mechanism, wanted: float) -> Effort:
@@ -99,7 +107,7 @@ def _of_single(scene: Scene, links: Mechanism, wanted: float) -> Effort:
 
     Random states say nothing about stops, which are rare among them, and where a robot is held may be an input.
     """
-    if scene.stops or scene.held or not scene.candidates:
+    if scene.stops or scene.tendons or scene.held or not scene.candidates:
         return UNMEASURED[wanted < DEFAULT_ACCURACY]
     known = scene.model.__dict__.setdefault("_contact_efforts", {})
     key = (scene.friction, wanted)
@@ -122,5 +130,10 @@ def chosen(scene: Scene, links: Mechanism, accuracy: float | None = None) -> Eff
     rows = 3 * len(scene.candidates) + joint_row_count(scene, links)
     few_rows = rows <= MOST_HELD_ROWS and not turning
     is_held = bool(scene.held) or links.coupled
-    table = HELD if is_held and few_rows else RUBBING if many_joints and not scene.held else REDUNDANT
+    if is_held and few_rows:
+        table = HELD
+    elif scene.held:
+        table = STIFF
+    else:
+        table = RUBBING if many_joints else REDUNDANT
     return next((effort for reached, effort in table.items() if reached <= wanted), list(table.values())[-1])

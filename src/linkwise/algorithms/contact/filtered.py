@@ -162,6 +162,7 @@ class Schedule:
         enough: residual from which it ends at a step that makes it no smaller than half: round-off.
         most: steps after which it ends anyway.
         first: ε of the first step.
+        wildest: a step that makes the residual more than so many times larger is not taken; None: all are.
     """
 
     goal: float
@@ -169,6 +170,21 @@ class Schedule:
     enough: float
     most: int
     first: float = 1e-2
+    wildest: float | None = None
+
+    def limits(self, square: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Squares of the residuals for ``goal``, ``enough``, and of problems that may have no solution."""
+        floor = 100.0 * constraints.round_off()
+        goal, enough = max(self.goal, floor), max(self.enough, floor)
+        return goal**2 * square, enough**2 * square, max(goal, solver.HOPELESS) ** 2 * square
+
+    def taken(
+        self, before: list[Scalar], after: list[Scalar], last: Sequence[Scalar], merit: Scalar
+    ) -> list[Scalar]:
+        """What the next step starts from, with the squares of the last residual and of this one."""
+        if self.wildest is None:
+            return after
+        return selected(merit > self.wildest**2 * last[0], before, after)
 
     def proximal(self, count: Scalar, last: Scalar, falls: Scalar) -> Scalar:
         """ε of the next step.
@@ -225,13 +241,9 @@ def solve(
     if start is not None:
         by_impulses = [a * b for a, b in zip(stiff, p, strict=True)]
         square = square + dense.dot(by_impulses, by_impulses)
-    floor = 100.0 * constraints.round_off()
-    goal, enough, hopeless = (
-        max(reached, floor) ** 2 * square
-        for reached in (schedule.goal, schedule.enough, max(schedule.goal, solver.HOPELESS))
-    )
-
+    goal, enough, hopeless = schedule.limits(square)
     outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
+    known = [] if schedule.wildest is None else [at.merit]  # the residual of the last step that was taken
     begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
@@ -239,16 +251,18 @@ def solve(
             anew = solver.begins_anew(count, HELD_FROM, outward, goal)
             state = (*selected(anew, begun, state[: 2 * n + size]), *state[2 * n + size :])
             best = where(anew, solver.UNSOLVED, best)
-        p, v, w, best_p, choices = _split(state, n, size, n, n)
+        p, v, w, best_p, last, choices = _split(state, n, size, n, n, len(known))
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
         with stage("contact Newton steps"):
             p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
         new = _evaluated(problem, stiff, soft, p, w)
         better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
-        best_p = [where(better, new, old) for new, old in zip(p, best_p, strict=True)]
-        best = where(better, new.merit, best)
-        return (count + 1.0, near, best, falls, *p, *v, *w, *best_p, *_choices(new))
+        best_p = selected(better, p, best_p)
+        before = [*state[: 2 * n + size], *best_p, *last, *choices]
+        after = [*p, *v, *w, *best_p, *(new.merit for _ in last), *_choices(new)]
+        after = schedule.taken(before, after, [maximum(x, best) for x in last], new.merit)
+        return (count + 1.0, near, where(better, new.merit, best), falls, *after)
 
     def active(count: Scalar, _near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> Condition:
         wanted = goal
@@ -261,7 +275,7 @@ def solve(
         return all_of(all_of(missed, count < float(schedule.most)), negated(rounded))
 
     zero = 0.0 * at.merit
-    first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *_choices(at))
+    first = (zero, zero, at.merit, zero + 1.0, *p, *v, *w, *p, *known, *_choices(at))
     _, _, _, _, *state = while_loop(active, body, first, uneven=True)
     return [like(x, 0.0) for x in _split(state, n, size, n, n)[3]]
 

@@ -26,7 +26,8 @@ A soft contact with stiffness k and damping d presses with −k g⁺ − d w_n, 
 Viscous friction of joints acts with the velocities after the step, too, however strong it is: its slopes D take the
 matrix M + h D to the place of M in (1), as r(v⁺) = r − D (v⁺ − v).
 
-A stop of a joint is the same law in one row. Dry friction of a joint holds it within ± h F (``joint_laws``).
+A stop of a joint or a tendon is the same law in one row. Dry friction of a joint holds it within ± h F
+(``joint_laws``).
 
 G without M⁻¹: with M = Lᵀ D L along the branches of the tree and Y = J L⁻¹, G = Y D⁻¹ Yᵀ, and L⁻¹ is applied once
 more, at the end, to everything together: v⁺ = v + L⁻¹ D⁻¹ (L⁻ᵀ h r + Yᵀ p). Rows of constraints J_c (loops, welds) are
@@ -37,18 +38,19 @@ stiff measurements (``holding``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from linkwise.algorithms import coupling, dense, equation, factorised, joint_terms, manifold
 from linkwise.algorithms.constrained import constraints
 from linkwise.algorithms.constrained.constraints import Held
 from linkwise.algorithms.contact import candidates as geometry
-from linkwise.algorithms.contact import carried, filtered, holding, recovery, solver, spinning
+from linkwise.algorithms.contact import carried, filtered, holding, lines, recovery, solver, spinning
 from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
+from linkwise.algorithms.contact.lines import TendonRow
 from linkwise.algorithms.contact.patches import FEWEST, Patch
-from linkwise.algorithms.contact.point import JointRow
+from linkwise.algorithms.contact.point import JointRow, selected
 from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.algorithms.contact.world_axes import VelocityAxes
 from linkwise.algorithms.kinematics import Pose
@@ -82,6 +84,7 @@ class Scene:
 
     candidates: Sequence[Candidate]
     stops: Sequence[StopRow] = ()
+    tendons: Sequence[TendonRow] = field(default=(), kw_only=True)
     held: Sequence[Held] = ()
     friction: bool = True
     """Whether joints have friction."""
@@ -127,7 +130,8 @@ def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = No
         for stop in stops_of(model.contact_parts)
     ]
     held = constraints.prepared(model) if held is None else held
-    return Scene(geometry.prepared(model), stops, held, friction, model)
+    tendons = lines.prepared(model)
+    return Scene(geometry.prepared(model), stops, held, friction, model, tendons=tendons)
 
 
 def step(
@@ -150,7 +154,8 @@ def step(
     mobility = _Mobility.of(links, M, bool(measured))
     touches = geometry.touches(links, q, scene.candidates, given.height, axes.frames)
     rows, contacts = [row for each in touches for row in each.rows], len(touches)
-    joint_rows, joints = _joint_rows(links, coupling.leaders(links, q), qd, scene, h)
+    joint_rows, joints = _joint_rows(links, q, qd, scene, h)
+    lines.add(scene.tendons, links, q, axes.frames, v, h, joint_rows, joints)
     if not (rows or joint_rows):
         raise ValueError("a step with contact needs at least one candidate, stop or joint with dry friction")
     with stage("contact velocities"):
@@ -297,11 +302,18 @@ def _filtered(
         for k, each in enumerate(problem.turning):
             x = problem.before_turning + 2 * k
             p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
-        p = [like(x, 0.0) for x in p]
 
         def moved_by(p: Sequence[Scalar]) -> list[Scalar]:
             return moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
 
+        def wrong(p: Sequence[Scalar]) -> Scalar:
+            far = filtered.residuals(problem, stiff, least, list(p), moved_by(p))
+            return dense.dot(far, far)
+
+        if mobility.is_held:  # round-off of large impulses on the way may be left: never worse than the start
+            start = [0.0] * len(p) if first is None else first[0]
+            p = selected(wrong(p) <= wrong(start), p, start)
+        p = [like(x, 0.0) for x in p]
         constant = p
         p = like_all(
             p,
@@ -402,7 +414,7 @@ def _relative(residuals: Sequence[Scalar], free: Sequence[Scalar]) -> Scalar:
 
 
 def _joint_rows(
-    links: Mechanism, q: Sequence[Scalar], qd: Sequence[JointValue], scene: Scene, h: Scalar
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], scene: Scene, h: Scalar
 ) -> tuple[Rows, list[JointRow]]:
     """One row for every joint that stops or has dry friction, over the coordinates of those that lead."""
     found: dict[int, tuple[list[Scalar], JointRow]] = {}
@@ -421,17 +433,12 @@ def _joint_rows(
                 yielding = sqrt(rates[axis] * rates[axis] + speed * speed) / maximum(forward, backward)
             found[axis] = row, JointRow(None, None, forward, backward, yielding)
     size = sum(len(link.axes) for link in links if link.follows is None)
-    own_axes = [own for own, _ in coupling.leading(links)]
+    own_axes, positions = [own for own, _ in coupling.leading(links)], coupling.leaders(links, q)
     for stop in scene.stops:
         axis = own_axes[stop.coordinate]
         unit: list[Scalar] = [1.0 if i == stop.coordinate else 0.0 for i in range(size)]
         row, rub = found.get(axis, (unit, JointRow()))
-        place, rate = q[stop.position], flat(qd)[axis]
-        lower = upper = None
-        if stop.lower > -float("inf"):
-            lower = -recovery.bias_of(place - stop.lower, rate, stop.restitution, h)
-        if stop.upper < float("inf"):
-            upper = recovery.bias_of(stop.upper - place, -rate, stop.restitution, h)
+        lower, upper = recovery.ends(stop, positions[stop.position], flat(qd)[axis], h)
         found[axis] = row, JointRow(lower, upper, rub.forward, rub.backward, rub.compliance)
     ordered = [found[axis] for axis in sorted(found)]
     return [row for row, _ in ordered], [joint for _, joint in ordered]

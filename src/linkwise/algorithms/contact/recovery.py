@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Protocol
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.contact.candidates import Candidate, Touch
@@ -76,3 +77,26 @@ def _soft(gap: Scalar, stiffness: float, damping: float, h: Scalar) -> tuple[Sca
     step. What is still open may close freely."""
     firm = stiffness * h + damping
     return where(gap > 0.0, gap / h, (stiffness / firm) * gap), 1.0 / (h * firm)
+
+
+class Range(Protocol):
+    """A range that ends somewhere, and how its ends bounce."""
+
+    @property
+    def lower(self) -> float: ...
+
+    @property
+    def upper(self) -> float: ...
+
+    @property
+    def restitution(self) -> float: ...
+
+
+def ends(stop: Range, place: Scalar, rate: Scalar, h: Scalar) -> tuple[Scalar | None, Scalar | None]:
+    """Bounds of the velocity after the step by the ends of a range, None where it has none."""
+    lower = upper = None
+    if stop.lower > -float("inf"):
+        lower = -bias_of(place - stop.lower, rate, stop.restitution, h)
+    if stop.upper < float("inf"):
+        upper = bias_of(stop.upper - place, -rate, stop.restitution, h)
+    return lower, upper
