@@ -274,7 +274,7 @@ def test_stiff_friction_of_a_floating_robot_is_implicit():
     """(M + h D) q̈ = τ − b: a joint whose friction brakes it within a part of a step does not swing to and fro."""
     robot, _ = quadruped(1)
     stiff = {f"{part}{leg}_joint.viscous_friction": 20.0 for part in ("hip", "knee") for leg in range(4)}
-    robot = robot.with_parameters(stiff)
+    robot = robot.with_contacts(()).with_parameters(stiff)
     problem = optimal.Problem(robot, step=0.02, costs=[optimal.Effort()], implicit_damping=True)
     damping = np.array(problem.dynamics.damping)
     assert damping.shape == (robot.dof,)

@@ -114,7 +114,7 @@ def check_torques(model: Model, what: str) -> None:
         raise ModelError(
             f"{what}: forces of the constraints of {model.name} are not measured; leave them out"
         )
-    own = {joint.name for joint in model.coordinate_joints}
+    own = {joint.name for joint in model.coordinate_joints} | {motor.name for motor in model.motors}
     follower = next((joint for joint in model.moving_joints if joint.name not in own), None)
     if follower is not None:
         raise ModelError(

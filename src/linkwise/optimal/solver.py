@@ -25,9 +25,11 @@ PENALTY, MOST_PENALTY = 3.0, 1e7  # μ: the first and the largest
 HARDER = 4.0  # growth of μ
 FIRST = 1e-3  # the first multipliers, in units of the cost of the first guess
 FORCES = 1e-2  # of that, for limits of forces: every foot has one in every stage
-LEAST, MOST = 0.3, 10.0  # change of a multiplier in one round
+LEAST, MOST = 0.1, 10.0  # change of a multiplier in one round: limits that are not reached let go quickly
 SHRINKING = 0.25  # of the violation between two rounds, with which μ stays
-RELEASING = 0.5  # the same of what multipliers of limits that are not reached hold back
+RELEASING = (
+    0.5  # the same of what multipliers of limits that are not reached hold back, once all limits are kept
+)
 ROUNDS = 40  # updates of the multipliers
 ROUGHLY, FINER = (
     1e-3,
@@ -164,7 +166,7 @@ def _within_limits(
         if not active.any():
             break
         slow = violation > np.maximum(SHRINKING * worst, limit_tolerance)
-        slow |= held > np.maximum(RELEASING * most_held, HELD_BACK)
+        slow |= (violation <= limit_tolerance) & (held > np.maximum(RELEASING * most_held, HELD_BACK))
         mu = np.where(slow, np.minimum(mu * HARDER, MOST_PENALTY), mu)
         worst, most_held = (np.where(active, *pair) for pair in ((violation, worst), (held, most_held)))
         at.m[active, :, :-2] = force[active]
