@@ -102,19 +102,24 @@ SUM = (
 )
 
 
+def in_both(path, text):
+    """The robot of a file, loaded without a warning, and MuJoCo's model, data and coordinates of it."""
+    mujoco = pytest.importorskip("mujoco")
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = lw.load(path, contact=True)
+    model = mujoco.MjModel.from_xml_string(text)
+    return robot, model, mujoco.MjData(model), coordinates(robot, "mujoco", model)
+
+
 def test_fixed_tendons_of_files_stop_as_in_mujoco(tmp_path):
     mujoco = pytest.importorskip("mujoco")
     weights, path = np.array([1.0, -0.7, 2.5]), tmp_path / "scene.xml"
     for ref, upper, switch in (("", 0.2, ""), ('ref="0.4"', 0.45, 'limited="true"')):
         ends = f'{switch} range="-0.3 {upper}"'
         text = ARM.format(ref=ref, tendon=SUM.format(ends=ends))
-        path.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            robot = lw.load(path, contact=True)
-        model = mujoco.MjModel.from_xml_string(text)
-        data = mujoco.MjData(model)
-        between = coordinates(robot, "mujoco", model)
+        robot, model, data, between = in_both(path, text)
         q, qd, lengths = between.own_positions(data.qpos), np.zeros(robot.dof), []
         for _ in range(1000):
             q, qd, _ = robot.contact_step(q, qd, np.zeros(robot.dof), step=0.001)
@@ -190,13 +195,7 @@ def test_lines_through_sites_of_files_stop_as_in_mujoco(tmp_path):
     for used, upper in ((sites[:2], 0.3), (sites, 1.4)):
         line = "".join(f'<site site="{name}"/>' for name in used)
         text = ROPE.format(ends=f'limited="true" range="0 {upper}"', path=line)
-        path.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            robot = lw.load(path, contact=True)
-        model = mujoco.MjModel.from_xml_string(text)
-        data = mujoco.MjData(model)
-        between = coordinates(robot, "mujoco", model)
+        robot, model, data, between = in_both(path, text)
         q, qd = between.own_positions(data.qpos), np.zeros(robot.dof)
         frames = [{"a": "a_site"}.get(name, name) for name in used]
         longest = 0.0

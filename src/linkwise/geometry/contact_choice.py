@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import Model
-from linkwise.model.contacts import Contact, Ground, Part, Tendon
+from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves
 from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
 from linkwise.model.transform import Transform
 
@@ -145,10 +145,11 @@ def _tendons(robot: Model, tendons: Sequence[Tendon], notes: list[str]) -> list[
         # MuJoCo lets a site have the name of a body, which is another frame
         taken = {f"{name}_site" for name in tendon.through} & set(robot.frame_names)
         through = [f"{name}_site" if f"{name}_site" in taken else name for name in tendon.through]
+        named = replace(tendon, through=through)
         if missing:
             notes.append(f"{tendon.label} has no ends here: joint {missing[0]!r} does not move")
-        elif not through or len({robot.locate(frame)[0] for frame in through}) > 1:
-            found.append(replace(tendon, through=through))
+        elif moves(robot, named):
+            found.append(named)
     return found
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.model.joint import Joint
+from linkwise.model.joint import Joint, bodies_behind
 from linkwise.model.transform import Transform
 from linkwise.motion.kinematics.rotations import rotation_vector, turn_about
 from linkwise.robot.robot import Robot
@@ -137,11 +137,7 @@ class KinematicChain:
 def path_to(robot: Robot, frame: str) -> tuple[list[Joint], Transform]:
     """The moving joints from the base to a frame, and the pose of the frame in the child of the last one."""
     body, pose = robot.locate(frame)
-    joints: list[Joint] = []
-    while body >= 0:
-        joints.insert(0, robot.moving_joints[body])
-        body, _ = robot.carrier(joints[0].parent)
-    return joints, pose
+    return [robot.moving_joints[k] for k in reversed(bodies_behind(robot, body))], pose
 
 
 def geometric_parameters(joints: Sequence[Joint]) -> list[GeometricParameter]:

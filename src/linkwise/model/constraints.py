@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError, suggest
+from linkwise.model.joint import bodies_behind
 from linkwise.model.quantity import finite
 from linkwise.model.transform import Transform
 
@@ -128,11 +129,10 @@ def held_joints(model: Model) -> dict[str, str]:
 def joints_behind(model: Model, frame: str | None) -> set[str]:
     """Names of the joints with coordinates that move a frame; None is the only leaf."""
     found: set[str] = set()
-    body = model.locate(frame)[0]
-    while body >= 0:
-        joint, relation = model.moving_joints[body], model.followed[body]
-        found.update([joint.name] if relation is None else [name for name, _ in relation.leaders])
-        body = model.carrier(joint.parent)[0]
+    for body in bodies_behind(model, model.locate(frame)[0]):
+        relation = model.followed[body]
+        leaders = [(model.moving_joints[body].name, 1.0)] if relation is None else relation.leaders
+        found.update(name for name, _ in leaders)
     return found
 
 

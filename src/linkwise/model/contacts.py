@@ -454,6 +454,17 @@ def stop_range(model: Model, joint: Any) -> tuple[float, float]:
     return lower, upper
 
 
+def moves(model: Model, part: Part) -> bool:
+    """Whether something moves between what a contact or a tendon is about; True of other parts."""
+    if isinstance(part, Tendon):
+        return not part.through or len({model.locate(frame)[0] for frame in part.through}) > 1
+    if not isinstance(part, Contact):
+        return True
+    if part.other is None:
+        return min(model.locate(frame)[0] for frame in (part.frame, *(s.frame for s in part.shapes))) >= 0
+    return model.locate(part.frame)[0] != model.locate(part.other)[0]
+
+
 def check_contacts(model: Model, parts: Sequence[Any]) -> None:
     """Refuse what a robot cannot have, by name."""
     if sum(isinstance(part, Ground) for part in parts) > 1:
@@ -485,8 +496,7 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
 
 def _check_tendon(model: Model, tendon: Tendon) -> None:
     joints = {joint.name: joint for joint in model.moving_joints}
-    bodies = {model.locate(frame)[0] for frame in tendon.through}
-    if len(bodies) == 1:
+    if not moves(model, tendon):
         raise ModelError(f"{tendon.label}: through: all of its frames belong to one link")
     for name in tendon.weights:
         if name not in joints:
@@ -496,15 +506,11 @@ def _check_tendon(model: Model, tendon: Tendon) -> None:
 
 
 def _check_contact(model: Model, parts: Sequence[Any], contact: Contact) -> None:
-    body = model.locate(contact.frame)[0]
-    if contact.other is None:
-        if min([body, *(model.locate(shape.frame)[0] for shape in contact.shapes)]) < 0:
+    if not moves(model, contact):
+        if contact.other is None:
             raise ModelError(f"{contact.label}: {contact.frame!r} is fixed to the base, which does not move")
-        return
-    other = model.locate(contact.other)[0]
-    if body == other:
         raise ModelError(f"{contact.label}: both frames belong to one link: nothing moves between them")
-    if not (contact.other_shapes or shapes_of(parts, contact.other)):
+    if contact.other is not None and not (contact.other_shapes or shapes_of(parts, contact.other)):
         raise ModelError(
             f"{contact.label}: {contact.other!r} has no shape; give it one in the same list, as in "
             f"lw.Shape.box({contact.other!r}, (0.05, 0.05, 0.05))"

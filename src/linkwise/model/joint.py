@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from linkwise.arguments.flags import flag_or_none
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model.hints import Hinted
 from linkwise.model.transform import Transform
+
+if TYPE_CHECKING:
+    from linkwise.model.model import Model
 
 ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 FREE = {"ball": (4, 3), "floating": (7, 6)}  # numbers of position and velocity coordinates
@@ -190,6 +193,15 @@ class Joint(Hinted):
             return self.origin @ Transform.along(self.axis, numbers[0])
         turned = self.origin @ Transform.about(self.axis, numbers[0])
         return turned @ Transform.along(self.axis, self.pitch * numbers[0]) if self.pitch else turned
+
+
+def bodies_behind(model: Model, body: int) -> list[int]:
+    """Numbers of a moving link and of those between it and the base, nearest first; none for the base, −1."""
+    found: list[int] = []
+    while body >= 0:
+        found.append(body)
+        body = model.carrier(model.moving_joints[body].parent)[0]
+    return found
 
 
 def followed_joints(joints: Sequence[Joint]) -> tuple[Mimic | None, ...]:

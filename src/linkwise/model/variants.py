@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model import compensation
 from linkwise.model.constraints import CONSTRAINT_ERROR, Constraint
-from linkwise.model.contacts import Contact, Part, Tendon, locked_parts
+from linkwise.model.contacts import Part, locked_parts, moves
 from linkwise.model.joint import Joint
 from linkwise.model.link import Link
 from linkwise.model.planar import planar_joints
@@ -95,18 +95,9 @@ def remaining(
     model: Model, constraints: Sequence[Constraint], parts: Sequence[Part], positions: Mapping[str, float]
 ) -> dict[str, Any]:
     """Constraints and contacts between what still moves, after joints were locked at positions."""
-
-    def moves(part: Part) -> bool:
-        if isinstance(part, Tendon):
-            return not part.through or len({model.locate(frame)[0] for frame in part.through}) > 1
-        if not isinstance(part, Contact):
-            return True
-        bodies = {model.locate(frame)[0] for frame in (part.frame, *(shape.frame for shape in part.shapes))}
-        return (-1 if part.other is None else model.locate(part.other)[0]) not in bodies
-
     return {
         "constraints": [constraint for constraint in constraints if not _is_settled(model, constraint)],
-        "contacts": list(filter(moves, locked_parts(parts, positions))),
+        "contacts": [part for part in locked_parts(parts, positions) if moves(model, part)],
     }
 
 

@@ -23,6 +23,7 @@ from linkwise.identify.walking import rotations
 from linkwise.identify.walking.contacts import Foot, feet_of, jacobians
 from linkwise.identify.walking.log import is_floating
 from linkwise.identify.walking.observer import BASE, floating_base_of, force_basis, projected
+from linkwise.model.joint import bodies_behind
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
 from linkwise.solve.linear import product
@@ -167,13 +168,8 @@ class _Search:
         self.conditions: dict[float, float] = {}
 
     def _leg_joints(self) -> list[int]:
-        found = set()
-        for foot in self.feet:
-            body = self.robot.locate(foot.frame)[0]
-            while body > 0:
-                found.add(body - 1)
-                body = self.robot.carrier(self.robot.moving_joints[body].parent)[0]
-        return sorted(found)
+        bodies = [self.robot.locate(foot.frame)[0] for foot in self.feet]
+        return sorted({k - 1 for body in bodies for k in bodies_behind(self.robot, body) if k > 0})
 
     def _feet_at(self, q: np.ndarray) -> np.ndarray:
         """Points of the feet, (N, feet, 3)."""
@@ -224,14 +220,8 @@ class _Search:
 
     def _depths(self) -> list[int]:
         """How many joints are between the base and each joint, by which legs are alike."""
-        found = []
-        for joint in self.robot.moving_joints[1:]:
-            body, depth = self.robot.carrier(joint.parent)[0], 0
-            while body > 0:
-                depth += 1
-                body = self.robot.carrier(self.robot.moving_joints[body].parent)[0]
-            found.append(depth)
-        return found
+        count = len(self.robot.moving_joints)
+        return [sum(k > 0 for k in bodies_behind(self.robot, body)[1:]) for body in range(1, count)]
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Coefficients of a random motion of usual size."""

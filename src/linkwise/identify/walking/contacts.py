@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.identify.errors import IdentificationError
+from linkwise.model.joint import bodies_behind
 from linkwise.robot.robot import Robot
 
 LARGE = 6  # joints between base and foot from which the foot has an area: moments act on it as well
@@ -115,11 +116,7 @@ def _by_name(robot: Robot) -> tuple[Foot, ...]:
 
 def _has_area(robot: Robot, frame: str) -> bool:
     """Whether a foot hangs on so many joints that it can be laid flat on the ground."""
-    body, joints = robot.locate(frame)[0], 0
-    while body > 0:
-        joints += 1
-        body = robot.carrier(robot.moving_joints[body].parent)[0]
-    return joints >= LARGE
+    return sum(body > 0 for body in bodies_behind(robot, robot.locate(frame)[0])) >= LARGE
 
 
 def jacobians(robot: Robot, foot: Foot, q: np.ndarray, up: np.ndarray) -> np.ndarray:
