@@ -57,6 +57,7 @@ class Iterations:
         plans: whether these are plans of predictive control, whose gaps are closed first (``exact_weight``).
         constant_time: whether all step sizes are tried in any case.
         curved: whether second derivatives of the dynamics count, see ``Dynamics.bends``.
+        columns: of products of matrices that are computed in each turn, see ``Riccati``.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Iterations:
         plans: bool = False,
         constant_time: bool = True,
         curved: bool = False,
+        columns: int = 1,
     ):
         self.plans, self.curved = plans, curved
         self.first = len(steps) if constant_time else 1
@@ -95,7 +97,8 @@ class Iterations:
         self.sizes = empty(tries, 1)
         for t, size in enumerate(self.steps):
             self.sizes[t, 0] = size
-        self.riccati = Riccati(s, smallest)
+        self.columns = columns
+        self.riccati = Riccati(s, smallest, columns)
         self.cost, self.gap, self.taken, self.accepted = (variable(0.0) for _ in range(4))
         self.mu = variable(given["regularisation"][0])
 

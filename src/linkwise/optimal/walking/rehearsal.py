@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from linkwise.robot.robot import Robot
 
 SAMPLE, EVERY = 0.001, 10  # of the whole-body law [s]; samples from one position that is judged to the next
-TILTED, LOW = math.radians(60.0), 0.5  # tilt of the trunk, part of its standing height, beyond which it has fallen
+TILTED, LOW = (
+    math.radians(60.0),
+    0.5,
+)  # tilt of the trunk, part of its standing height, beyond which it has fallen
 
 
 @dataclass(frozen=True)
@@ -115,5 +118,12 @@ def _judged(walking: Walking, q: np.ndarray, failures: int, plans: int) -> Rehea
     if down.size:
         message = f"it fell after {fell:.2f} s: this gait cannot be followed on this ground"
     return Rehearsal(
-        not down.size, fell, float(tilt[:stop].max()), float(height[:stop].min()), speed, failures, plans, message
+        not down.size,
+        fell,
+        float(tilt[:stop].max()),
+        float(height[:stop].min()),
+        speed,
+        failures,
+        plans,
+        message,
     )
