@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from linkwise.language import abreast, empty, sums
 from linkwise.solve import factors
 
 SMALLEST = 1e-9
@@ -63,3 +64,40 @@ def test_soundness_of_any_matrix():
         assert [i > 0.0 for i in inverse.tolist()] == [p > 0.5e-9 for p in pivots]
         if sound == 1.0:
             np.testing.assert_allclose(A @ x, 1.0, atol=1e-6)
+
+
+def test_systems_of_triangles_in_place_are_those_of_single_rows():
+    """Sizes around whole tiles, one vector and several; large mass matrices are eliminated row by row at once."""
+    rng = np.random.default_rng(1)
+    for n in (1, 3, 4, 9, factors.SIDE_BY_SIDE + 2):
+        lower = np.tril(0.3 * rng.normal(size=(n, n)), -1) + np.eye(n)
+        for count in (1, 3):
+            b = rng.normal(size=(n, count))
+            for solved, A in ((factors.solve_lower, lower), (factors.solve_upper, lower.T)):
+                L, x = arrays(lower, b)
+                solved(L, [x[:, k] for k in range(count)])
+                np.testing.assert_allclose(A @ x.astype(float), b, atol=1e-9)
+    n = factors.SIDE_BY_SIDE + 2
+    W = rng.normal(size=(n, n + 1))
+    A = W @ W.T + np.eye(n)
+    L, inverse = factors.ldl_from_last(arrays(A)[0])
+    lower, d = unit_lower(L), 1.0 / inverse.astype(float)
+    np.testing.assert_allclose(lower.T * d @ lower, A, atol=1e-9)
+
+
+def test_sums_of_rows_and_columns_side_by_side_are_products_of_matrices():
+    rng = np.random.default_rng(2)
+    for rows, inner, width, count in ((1, 1, 1, 1), (6, 3, 7, 3), (9, 5, 2, 3), (8, 4, 12, 4)):
+        A, B, C, D = (
+            rng.normal(size=shape) for shape in ((rows, inner), (inner, width), (rows, 2), (2, width))
+        )
+        start = rng.normal(size=(rows, width))
+        a, b, c, d, first = arrays(A, B, C, D, start)
+        out = empty(rows, width)
+        for js in abreast(0, width, count):
+            own = (a, [b[:, j] for j in js], 1), (c, [d[:, j] for j in js], -1)
+            for i, totals in sums([[first[:, j], first[:, j]] for j in js], *own):
+                for j, total in zip(js, totals, strict=True):
+                    out[i, j] = total
+        np.testing.assert_allclose(out.astype(float), 2 * start + A @ B - C @ D, atol=1e-12)
+        assert sorted(j for js in abreast(2, 2 + width, count) for j in js) == list(range(2, 2 + width))

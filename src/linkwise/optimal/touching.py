@@ -56,8 +56,10 @@ class Touching:
                 held[i, j] = flags[j] * J[j, i]
         self.L, self.inverse = ldl_from_last(M)
         free = back_substituted(self.L, net)
-        Y = self.Y = held
+        Y = self.Y = empty(n, c)
         for j in span(c, parallel=True):
+            for i in span(n):
+                Y[i, j] = held[i, j]
             solve_upper(self.L, [Y[:, j]])
         weighted = self.weighted = scaled(self.inverse, Y)
         G, right = empty(c, c), empty(c)
@@ -81,12 +83,17 @@ class Touching:
         """
         n, c, flags = self.n, self.c, self.flags
         P, Q = empty(n, n + c), empty(c, n + c) if forces else None
-        N = _identity(n)  # L⁻ᵀ
+        one, N = _identity(n), empty(n, n)  # N = L⁻ᵀ
+        carried = empty(c, n)  # (A J) M⁻¹
         half, turned, gains = empty(c, n), empty(c, n), empty(c, n)
         for j in span(n, parallel=True):
+            for i in span(n):
+                N[i, j] = one[i, j]
             solve_upper(self.L, [N[:, j]])
             for i, (total,) in sums([[]], (self.weighted.T, [N[:, j]], 1)):
-                half[i, j] = total  # (A J) M⁻¹ at first
+                carried[i, j] = total
+            for i in span(c):
+                half[i, j] = carried[i, j]
             solve_lower(self.C, [half[:, j]])
             for i in span(c):
                 turned[i, j] = half[i, j] * self.pivots[i]

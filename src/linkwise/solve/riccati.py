@@ -245,9 +245,11 @@ class Riccati:
             for i, totals in sums(starts, (G[:, n:].T, [Y[:, j] for j in js], 1)):
                 for j, total in zip(js, totals, strict=True):
                     Qux[i, j] = total
-                    z[i, j] = total if free is None else total * free[i]
             for j in js:
                 self.vx[j] = dot(Qux[:, j], k, dot(G[:, j], self.ahead, gradient[j]))
+            for i in span(m):
+                for j in js:
+                    z[i, j] = Qux[i, j] if free is None else Qux[i, j] * free[i]
             solve_lower(L, [z[:, j] for j in js])
             for i in span(m):
                 for j in js:

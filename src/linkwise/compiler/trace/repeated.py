@@ -5,7 +5,8 @@ before. That is harmless if a turn writes every place before it reads it. What i
 shown from the places alone:
 
 - the same places are written before in the same turn (``A[i, j]`` for all i, then ``A[k, j]`` for all k), or
-- they are those of earlier turns of a loop inside, as in substitutions: ``x[i] = b[i] − Σ L[i, k] x[k]`` for k < i.
+- they are those of earlier turns of a loop inside, as in substitutions: ``x[i] = b[i] − Σ L[i, k] x[k]`` for k < i, or
+- a plain loop has written all places that loops with bounds of any kind can read: ``x[i]`` for all i < n, then tiles.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _steps(block: Block, loops: tuple[TracedLoop, ...]) -> Iterator[tuple[OpenSt
 
 def _is_before(write: Access, read: Access) -> bool:
     """Whether the place that is read has been written before in the same turn."""
-    if write.number < read.number and _covers(_places(write), _places(read)):
+    if write.number < read.number and (_covers(_places(write), _places(read)) or _spans(write, read)):
         return True
     return any(_is_of_earlier_turn(write, read, loop) for loop in write.loops if loop in read.loops)
 
@@ -117,6 +118,35 @@ def _covers(written: _Places | None, read: _Places | None) -> bool:
     if own != factor or rest or any(bound.terms for bound in (first, stop, low, past)):
         return False
     return first.constant <= low.constant + ahead and past.constant + ahead <= stop.constant
+
+
+def _spans(write: Access, read: Access) -> bool:
+    """Whether one loop with known bounds writes every place between the lowest and the highest that may be read."""
+    if len(write.loops) != 1:
+        return False
+    (loop,), names = write.loops, {each.name for each in read.loops}
+    factor = dict(write.place.terms).get(loop.name, 0)
+    if factor <= 0 or loop.first.terms or loop.stop.terms:
+        return False
+    if _has_entries(write.place, {loop.name}) or _has_entries(read.place, names):
+        return False
+    if any(each % factor for name, each in read.place.terms if name in names):
+        return False
+    low, high = (index(_extreme(read, side) - _extreme(write, side)) for side in (False, True))
+    known = not (low.terms or high.terms or low.constant % factor)
+    return known and low.constant >= 0 and high.constant <= 0
+
+
+def _extreme(access: Access, highest: bool) -> Index:
+    """The lowest or the highest place: numbers of loops are replaced by an end of their range, from the innermost on,
+    whose ends may depend on the others."""
+    place = access.place
+    for loop in reversed(access.loops):
+        low, high = (loop.first, loop.stop - 1) if loop.step == 1 else (loop.stop + 1, loop.first)
+        factor = dict(place.terms).get(loop.name, 0)
+        if factor:
+            place = _placed(place, loop.name, index(high if (factor > 0) == highest else low))
+    return place
 
 
 def _is_of_earlier_turn(write: Access, read: Access, loop: TracedLoop) -> bool:
