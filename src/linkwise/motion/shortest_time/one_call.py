@@ -27,6 +27,7 @@ from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.functions.table import mechanism_of
 from linkwise.language import empty, needed, span, straight, variable
 from linkwise.motion.shortest_time import reachability as reach
+from linkwise.motion.shortest_time import speed_guess
 from linkwise.motion.shortest_time.cells import SAMPLES, cubic
 from linkwise.motion.shortest_time.path_limits import CREEP, RISE, TURNING
 from linkwise.motion.shortest_time.turning import spline_turning_points
@@ -49,10 +50,6 @@ SETTLING = 5  # more passes, for friction that depends on the speed
 SETTLED = (
     1e-2  # relative change of the time after which friction is that of the solution: the next is its square
 )
-GUESSED, CAPPED = (
-    0.35,
-    0.25,
-)  # of the torques that are left at rest, and of the squares of speeds that bends allow: a first guess
 SLOWINGS = 4  # motions with friction that are slower as a whole
 FOUND, SLOWED, BEYOND, REPORT = 0, 1, 2, 3
 
@@ -245,33 +242,25 @@ class OneCall:
         return least, greatest
 
     def _guess(self) -> None:
-        """Squares of the speed at which friction is counted in the first pass: with a part of the torques that are left
-        at rest, from rest on at both ends, and below what bends allow."""
+        """Squares of the speed at which friction is counted in the first pass, see ``speed_guess``."""
         cells = self.given["cells"]
         for k in span(self.size, parallel=True):
             reads = [self.a[k], self.b[k], self.hold[k], self.given["limits"], cells[k], self.most[k]]
-            straight(self._room, reads, [self.rise[k], self.cap[k]])
+            straight(self._left_at_rest, reads, [self.rise[k], self.cap[k]])
         self.x[0, 0] = self.x[self.size, 0] = 0.0
         for k in span(self.size):
-            straight(_risen, [self.x[k], self.rise[k], self.cap[k]], [self.x[k + 1]])
+            straight(speed_guess.risen, [self.x[k], self.rise[k], self.cap[k]], [self.x[k + 1]])
         self.x[self.size, 0] = 0.0
         for k in span(self.size - 1, -1, -1):
-            straight(_fallen, [self.x[k], self.x[k + 1], self.rise[k], cells[k]], [self.x[k]])
+            straight(speed_guess.fallen, [self.x[k], self.x[k + 1], self.rise[k], cells[k]], [self.x[k]])
         self.sloping.value = 1.0
 
-    def _room(self, a: Any, b: Any, hold: Any, limits: Any, cell: Any, most: Any) -> list[list[Scalar]]:
-        """By how much x may change in a cell, and how large it may be, by the torques that are left at rest."""
+    def _left_at_rest(
+        self, a: Any, b: Any, hold: Any, limits: Any, cell: Any, most: Any
+    ) -> list[list[Scalar]]:
         low, high, _, _ = self._split(limits)
-        along = across = 0.0 * most[0]
-        for k in range(len(SAMPLES) * self.count):
-            above, below = high[k % self.count] - hold[k], hold[k] - low[k % self.count]
-            room = where(above < below, above, below)
-            inverse = 1.0 / where(room > 0.0, room, 1.0)
-            along = reach.larger(along, reach.abs_of(a[k]) * inverse)
-            across = reach.larger(across, reach.abs_of(b[k]) * inverse)
-        rise = 2.0 * cell[1] / where(along > 0.0, along, 1.0)
-        cap = 1.0 / where(across * most[0] > 1.0, across, 1.0 / most[0])
-        return [[where(cell[2] > 0.5, rise, 0.0 * rise)], [CAPPED * cap]]
+        rooms = [(high[k % self.count] - c, c - low[k % self.count]) for k, c in enumerate(hold)]
+        return speed_guess.left_at_rest(a, b, rooms, cell, most)
 
     # -- the passes
 
@@ -405,18 +394,6 @@ def _backward(r: Any, low: Any, high: Any, cell: Any, most: Any, end: Any) -> li
 def _forward(r: Any, low: Any, high: Any, cell: Any, end: Any, x: Any) -> list[list[Scalar]]:
     following = reach.fastest_reachable(reach.CellStrips(r, low, high), 2.0 * cell[1], x[0], *end)
     return [[where(cell[2] > 0.5, following, x[0])]]
-
-
-def _risen(x: Any, rise: Any, cap: Any) -> list[list[Scalar]]:
-    """The guess at the end of a cell, from rest on."""
-    following = x[0] + GUESSED * rise[0]
-    return [[where(following < cap[0], following, cap[0])]]
-
-
-def _fallen(x: Any, following: Any, rise: Any, cell: Any) -> list[list[Scalar]]:
-    """The guess at the beginning of a cell, from which its end is reached; cells that are not there are left at rest."""
-    before = following[0] + GUESSED * rise[0]
-    return [[where(cell[2] > 0.5, where(before < x[0], before, x[0]), 0.0 * x[0])]]
 
 
 def _slower_most(fast: Any, before: Any, more: Any, most: Any) -> list[list[Scalar]]:
