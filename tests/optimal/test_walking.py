@@ -189,9 +189,9 @@ def test_a_quadruped_walks_and_is_pushed():
     assert found.tilt < 0.3
     assert found.plans == pytest.approx(0.8 / 0.02, abs=2)
     assert walk.plans == 0  # as before its first walk
-    icy = walk.rehearse(1.6, friction=0.02)
+    icy = walk.rehearse(1.2, friction=0.02)
     assert not icy.walked
-    assert 0.2 < icy.fell < 1.6
+    assert 0.2 < icy.fell < 1.2
     assert f"it fell after {icy.fell:.2f} s" in str(icy)
     # it stands after a halt
     walk(2.402, q[-1], np.zeros(robot.dof))

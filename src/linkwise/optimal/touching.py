@@ -84,16 +84,15 @@ class Touching:
         n, c, flags = self.n, self.c, self.flags
         P, Q = empty(n, n + c), empty(c, n + c) if forces else None
         one, N = _identity(n), empty(n, n)  # N = L⁻ᵀ
-        carried = empty(c, n)  # (A J) M⁻¹
         half, turned, gains = empty(c, n), empty(c, n), empty(c, n)
         for j in span(n, parallel=True):
             for i in span(n):
                 N[i, j] = one[i, j]
             solve_upper(self.L, [N[:, j]])
-            for i, (total,) in sums([[]], (self.weighted.T, [N[:, j]], 1)):
-                carried[i, j] = total
-            for i in span(c):
-                half[i, j] = carried[i, j]
+            for i in span(c):  # so that turns may be repeated: every place is written before it is read
+                half[i, j] = 0.0
+            for i, (total,) in sums([[half[:, j]]], (self.weighted.T, [N[:, j]], 1)):
+                half[i, j] = total  # (A J) M⁻¹ at first
             solve_lower(self.C, [half[:, j]])
             for i in span(c):
                 turned[i, j] = half[i, j] * self.pivots[i]

@@ -241,8 +241,10 @@ class Riccati:
             self.gradient.value = larger(self.gradient.value, abs(qu[i]))
         crossed = H.get("ux")
         for js in abreast(0, n, self.columns):
-            starts = [[] if crossed is None else [crossed[:, j]] for j in js]
-            for i, totals in sums(starts, (G[:, n:].T, [Y[:, j] for j in js], 1)):
+            for i in span(m):  # so that turns may be repeated: every place is written before it is read
+                for j in js:
+                    Qux[i, j] = 0.0 if crossed is None else crossed[i, j]
+            for i, totals in sums([[Qux[:, j]] for j in js], (G[:, n:].T, [Y[:, j] for j in js], 1)):
                 for j, total in zip(js, totals, strict=True):
                     Qux[i, j] = total
             for j in js:

@@ -8,12 +8,14 @@ stand far beside its centre of mass.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.core.summaries import Summarised, Summary
+from linkwise.errors import SimulationWarning
 from linkwise.model.contacts import Contact
 from linkwise.optimal import arguments
 
@@ -78,7 +80,9 @@ def rehearsed(walking: Walking, seconds: float, friction: float | None) -> Rehea
     stand = walking.feet.stand
     walking.reset()
     try:
-        run = simulate(Plant(robot), walking, stand, duration=seconds, step=SAMPLE, every=EVERY, q=stand)
+        with warnings.catch_warnings():  # a robot that falls leaves the range of its joints
+            warnings.simplefilter("ignore", SimulationWarning)
+            run = simulate(Plant(robot), walking, stand, duration=seconds, step=SAMPLE, every=EVERY, q=stand)
         failures, plans = walking.failures, walking.plans
     finally:
         walking.reset()
