@@ -11,8 +11,7 @@
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
 ``dots, tiles``     several such sums side by side, and the numbers of their rows
-``sums, abreast``   vectors plus or less products of a matrix and vectors, several sums side by side; the numbers of
-                    these vectors
+``sums``            a vector plus or less products of a matrix and a vector, several sums side by side
 ``straight``        arithmetic without loops, such as a robot's equation of motion, as one part of a loop's body
 ==================  ==================================================================================================
 
@@ -220,63 +219,39 @@ def backward_tiles(count: int) -> Iterable[list[Any]]:
         yield list(range(rest))
 
 
-def abreast(first: int, stop: int, count: int) -> Iterable[list[Any]]:
-    """The numbers from first to stop − 1 in a parallel loop, ``count`` in each turn: columns for ``sums``.
-
-    Numbers of a turn are far from each other and those of neighbouring turns are neighbours, so that turns side by side
-    read what lies side by side. What does not fill a turn has a loop of its own.
-    """
-    each = (stop - first) // count
-    for turn in span(each, parallel=True):
-        yield [first + each * k + turn for k in range(count)]
-    if first + count * each < stop:
-        for turn in span(first + count * each, stop, parallel=True):
-            yield [turn]
-
-
-def sums(
-    starts: Sequence[Sequence[Any]], *products: tuple[Any, Sequence[Any], int]
-) -> Iterable[tuple[Any, Any]]:
-    """(i, startᵢ + Σ Aᵢₖ bₖ for every vector b) for all rows i of a matrix, ``TILE`` rows side by side.
+def sums(starts: Sequence[Any], *products: tuple[Any, Any, int]) -> Iterable[tuple[Any, Any]]:
+    """(i, startᵢ + Σ Aᵢₖ bₖ) for all rows i of a matrix, ``TILE`` sums side by side.
 
     Args:
-        starts: vectors that are added to, a list for every b.
-        *products: (matrix A, vectors b, whether the products are added or subtracted: 1 or −1).
+        starts: vectors that are added to.
+        *products: (matrix A, vector b, whether the products are added or subtracted: 1 or −1).
     """
     for rows in tiles(products[0][0].shape[0]):
-        totals = [[variable(_total(own, i)) for own in starts] for i in rows]
-        for A, bs, sign in products:
-            add_products(totals, [A[i, :] for i in rows], bs, sign)
-        yield from zip(rows, ([each.value for each in own] for own in totals), strict=True)
+        totals = [variable(0.0 if not starts else starts[0][i]) for i in rows]
+        for more in starts[1:]:
+            for total, i in zip(totals, rows, strict=True):
+                total += more[i]
+        for A, b, sign in products:
+            add_products(totals, [A[i, :] for i in rows], b, sign)
+        yield from zip(rows, (total.value for total in totals), strict=True)
 
 
-def _total(vectors: Sequence[Any], i: Any) -> Any:
-    total: Any = vectors[0][i] if vectors else 0.0
-    for more in vectors[1:]:
-        total = total + more[i]
-    return total
-
-
-def add_products(
-    totals: Sequence[Sequence[Any]], vectors: Sequence[Any], bs: Sequence[Any], sign: int
-) -> None:
-    """Add Σ aₖ bₖ to a variable for each of the vectors a and b, or subtract it; every aₖ and bₖ is read once.
+def add_products(totals: Sequence[Any], vectors: Sequence[Any], b: Any, sign: int) -> None:
+    """Add Σ aₖ bₖ to a variable for each of the vectors a, or subtract it, every bₖ read once.
 
     Args:
-        totals: the variables, a list for every a.
-        vectors: the vectors a.
-        bs: vectors b of the same length.
+        totals: the variables.
+        vectors: as many vectors a.
+        b: a vector of the same length.
         sign: 1 or −1.
     """
-    for k in span(_length(vectors[0], bs[0])):
-        read = [b[k] for b in bs]
-        for own, a in zip(totals, vectors, strict=True):
-            factor = a[k]
-            for total, b in zip(own, read, strict=True):
-                if sign > 0:
-                    total += factor * b
-                else:
-                    total -= factor * b
+    for k in span(_length(vectors[0], b)):
+        own = b[k]
+        for total, a in zip(totals, vectors, strict=True):
+            if sign > 0:
+                total += a[k] * own
+            else:
+                total -= a[k] * own
 
 
 def straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:

@@ -158,7 +158,7 @@ def test_places_that_a_plain_loop_has_written_are_those_of_tiles_after_it(monkey
                 for j in span(m, parallel=True):
                     for i in span((n - short) if copied else 0):
                         x[i, j] = b[i, j]
-                    solved(L, [x[:, j]])
+                    solved(L, x[:, j])
                 return {"x": x}
 
             traced = TracedFunction(function, {"L": (n, n), "b": (n, m)}, "tiles")

@@ -15,14 +15,14 @@ def definite(rng, n):
     return root @ root.T + np.eye(n)
 
 
-def stage_kernel(shape: Shape, abreast: int = 1):
+def stage_kernel(shape: Shape):
     """A compiled step of the recursion, with all of its inputs as arrays."""
     n, v, q, m, w = shape.states, shape.full, shape.shifted, shape.controls, shape.width
 
     def stage(V, vx, G, gap, gradient, H, mu, low, high):
         from linkwise.language import empty
 
-        step = Riccati(shape, SMALLEST, abreast)
+        step = Riccati(shape, SMALLEST)
         for array, rows, columns in (
             (step.Vqq, slice(0, q), slice(0, q)),
             (step.Vqv, slice(0, q), slice(q, n)),
@@ -47,21 +47,21 @@ def stage_kernel(shape: Shape, abreast: int = 1):
 
 
 @pytest.mark.parametrize(
-    ("joints", "controls", "shifted", "boxed", "columns"),
+    ("joints", "controls", "shifted", "boxed"),
     [
-        (1, 1, True, False, 1),
-        (4, 4, True, True, 1),
-        (4, 2, False, False, 3),
-        (13, 9, True, False, 3),
-        (7, 13, False, True, 1),
+        (1, 1, True, False),
+        (4, 4, True, True),
+        (4, 2, False, False),
+        (13, 9, True, False),
+        (7, 13, False, True),
     ],
 )
-def test_a_step_is_that_of_dense_matrices(joints, controls, shifted, boxed, columns):
+def test_a_step_is_that_of_dense_matrices(joints, controls, shifted, boxed):
     rng, h, mu = np.random.default_rng(joints), 0.1, 1e-3
     q, v = (joints, joints) if shifted else (0, 2 * joints)
     n, m = q + v, controls
     entries = frozenset((i, j) for i in range(n + m) for j in range(i + 1))
-    kernel = stage_kernel(Shape(q, v, m, h, entries, boxed), columns)
+    kernel = stage_kernel(Shape(q, v, m, h, entries, boxed))
     G, V, H = rng.normal(size=(v, n + m)), definite(rng, n), definite(rng, n + m)
     vx, gap, gradient = rng.normal(size=n), 0.1 * rng.normal(size=n), rng.normal(size=n + m)
     low, high = (

@@ -15,7 +15,7 @@ import numpy as np
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.kernel import Kernel
 from linkwise.optimal import acceptance
-from linkwise.optimal.iteration import batch_iteration
+from linkwise.optimal.iteration import iteration
 from linkwise.optimal.iterations import REPORT
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class Descent:
 def kernel_of(problem: Problem, iterations: int, steps: tuple[float, ...], curved: bool = False) -> Kernel:
     """The iteration of a problem, shared by all problems of the same structure."""
     key = ("iteration", problem.horizon, iterations, steps, problem.barrier, curved)
-    return _shared(problem, key, lambda: batch_iteration(problem, iterations, steps, curved))
+    made = {"iterations": iterations, "steps": steps, "constant_time": False, "curved": curved}
+    return _shared(problem, key, lambda: iteration(problem, **made))
 
 
 def limit_values(

@@ -14,7 +14,6 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
-from linkwise.optimal.dynamics import PARTS_FROM
 from linkwise.optimal.iterations import REPORT, Iterations, stage_shape
 from linkwise.optimal.phase_iteration import PhaseIterations
 
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
 
 STEPS = (1.0, 0.5, 0.25, 0.125)
 """Step sizes that are tried."""
-COLUMNS = 3
-"""Of a product that are computed in each turn: four rows of three columns are twelve sums from seven numbers."""
+SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}
+"""In units of the diagonal before the elimination."""
 ONE_BY_ONE = 24
 """Velocity coordinates from which problems of a batch are solved one by one, columns of matrices side by side: those of
 several problems at once leave the near caches."""
-SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}
-"""In units of the diagonal before the elimination."""
 WRITTEN_OUT = 6000
 """Operations up to which a loop inside is unrolled, for robots whose equation of motion is written out as well."""
 NAME = "iteration"
@@ -73,40 +70,11 @@ def iteration(
     constant_time, curved = flag("constant_time", constant_time), flag("curved", curved)
     if curved and not problem.dynamics.bends:
         raise ProblemError(f"curved: there are no second derivatives of the dynamics of {problem.robot.name}")
-    return _kernel(problem, own, count, sizes, constant_time, curved, 1)
-
-
-def batch_iteration(problem: Problem, iterations: int, steps: tuple[float, ...], curved: bool) -> Kernel:
-    """The same for one or many problems on a processor, in a time that depends on the data.
-
-    Products of matrices that are loops compute ``COLUMNS`` columns in a turn, where problems are side by side in lanes.
-    On a GPU turns are side by side, and there would be too few of them.
-
-    Args:
-        problem: what is optimised.
-        iterations: how many.
-        steps: step sizes, the longest first.
-        curved: as for ``iteration``.
-    """
-    columns = COLUMNS if PARTS_FROM <= problem.dynamics.dof < ONE_BY_ONE else 1
-    return _kernel(problem, problem.key(), iterations, steps, False, curved, columns)
-
-
-def _kernel(
-    problem: Problem,
-    own: bytes | None,
-    count: int,
-    sizes: tuple[float, ...],
-    constant_time: bool,
-    curved: bool,
-    columns: int,
-) -> Kernel:
-    numbers = (problem.horizon, count, sizes, constant_time, curved, columns)
-    key = None if own is None else own + repr(numbers).encode()
+    key = None if own is None else own + repr((problem.horizon, count, sizes, constant_time, curved)).encode()
     inputs = {name: count_of(shape) for name, shape in input_shapes(problem).items()}
 
     def build(dtype: Any) -> Any:
-        return iteration_program(problem, count, sizes, dtype, constant_time, curved, columns)
+        return iteration_program(problem, count, sizes, dtype, constant_time, curved)
 
     kernel = Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
     kernel.one_by_one = problem.dynamics.dof >= ONE_BY_ONE
@@ -151,15 +119,15 @@ def iteration_program(
     dtype: Dtype,
     constant_time: bool = True,
     curved: bool = False,
-    columns: int = 1,
 ) -> ProcedureNest:
     """The loops in one precision."""
 
     shape = stage_shape(problem, curved)
 
     def function(**given: Any) -> dict[str, Any]:
-        options = {"constant_time": constant_time, "curved": curved, "columns": columns}
-        return iterated(problem, shape, steps, iterations, dtype, given, **options)
+        return iterated(
+            problem, shape, steps, iterations, dtype, given, constant_time=constant_time, curved=curved
+        )
 
     longest = None if problem.dynamics.in_parts else WRITTEN_OUT
     traced = TracedFunction(function, input_shapes(problem), NAME, longest=longest, loops=True)
@@ -177,12 +145,12 @@ def iterated(
     plans: bool = False,
     constant_time: bool = True,
     curved: bool = False,
-    columns: int = 1,
 ) -> dict[str, Any]:
     """What iterations leave, inside a traced function; those of problems with contacts have phases."""
     kind = Iterations if problem.dynamics.contacts is None else PhaseIterations
-    smallest = SMALLEST_PIVOT[dtype]
-    return kind(problem, shape, steps, smallest, given, plans, constant_time, curved, columns).run(iterations)
+    return kind(problem, shape, steps, SMALLEST_PIVOT[dtype], given, plans, constant_time, curved).run(
+        iterations
+    )
 
 
 def count_of(shape: tuple[int, ...]) -> int:

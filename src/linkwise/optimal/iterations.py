@@ -57,7 +57,6 @@ class Iterations:
         plans: whether these are plans of predictive control, whose gaps are closed first (``exact_weight``).
         constant_time: whether all step sizes are tried in any case.
         curved: whether second derivatives of the dynamics count, see ``Dynamics.bends``.
-        columns: of products of matrices that are computed in each turn, see ``Riccati``.
     """
 
     def __init__(
@@ -70,7 +69,6 @@ class Iterations:
         plans: bool = False,
         constant_time: bool = True,
         curved: bool = False,
-        columns: int = 1,
     ):
         self.plans, self.curved = plans, curved
         self.first = len(steps) if constant_time else 1
@@ -97,8 +95,7 @@ class Iterations:
         self.sizes = empty(tries, 1)
         for t, size in enumerate(self.steps):
             self.sizes[t, 0] = size
-        self.columns = columns
-        self.riccati = Riccati(s, smallest, columns)
+        self.riccati = Riccati(s, smallest)
         self.cost, self.gap, self.taken, self.accepted = (variable(0.0) for _ in range(4))
         self.mu = variable(given["regularisation"][0])
 

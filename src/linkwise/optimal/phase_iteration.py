@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.language import abreast, dot, empty, span, straight, sums
+from linkwise.language import dot, empty, span, straight, sums
 from linkwise.optimal.iterations import Iterations, absolute_sum
 from linkwise.optimal.touching import Touching, written_out
 from linkwise.scalar import Scalar
@@ -112,10 +112,9 @@ class PhaseIterations(Iterations):
         """Rows of δq̇' = δq̇ + h δq̈ of a stage."""
         rows, d, h = self.slopes[r], self.problem.dynamics, self._duration(k)
         n, below = d.dof, self._rows_before
-        for js in abreast(0, 2 * n, self.columns):
-            for i, totals in sums([[] for _ in js], (P, [rates[:, j] for j in js], 1)):
-                for j, total in zip(js, totals, strict=True):
-                    rows[below + i, j] = -h * total
+        for j in span(2 * n, parallel=True):
+            for i, total in sums([], (P, rates[:, j], 1)):
+                rows[below + i, j] = -h * total
         for i in span(n):
             for j, driven in enumerate(d.driven, start=self.n):
                 rows[below + i, j] = h * P[i, driven]
@@ -129,7 +128,7 @@ class PhaseIterations(Iterations):
         n, c = self.problem.dynamics.dof, self.c
         forces = empty(c, self.shape.width)
         for j in span(2 * n, parallel=True):
-            for i, (total,) in sums([[]], (Q, [rates[:, j]], 1)):
+            for i, total in sums([], (Q, rates[:, j], 1)):
                 forces[i, j] = -total
         for i in span(c):
             for j, driven in enumerate(self.problem.dynamics.driven, start=self.n):
@@ -145,7 +144,7 @@ class PhaseIterations(Iterations):
         c, q, x, width = self.c, self.shape.shifted, self.n, self.shape.width
         pulled = empty(c, width)
         for j in span(width, parallel=True):
-            for i, (total,) in sums([[]], (hessian, [F[:, j]], 1)):
+            for i, total in sums([], (hessian, F[:, j], 1)):
                 pulled[i, j] = total
             self.gradients[r, j] = dot(gradient, F[:, j], self.gradients[r, j])
         edges = {
@@ -155,7 +154,7 @@ class PhaseIterations(Iterations):
         for name in self.hessians:
             block, (top, bottom, left, end) = self.hessians[name][r], edges[name]
             for j in span(end - left, parallel=True):
-                for i, (total,) in sums([[block[:, j]]], (F[:, top:bottom].T, [pulled[:, left + j]], 1)):
+                for i, total in sums([block[:, j]], (F[:, top:bottom].T, pulled[:, left + j], 1)):
                     block[i, j] = total
 
     def _try_steps(self, first: Any, stop: Any) -> None:

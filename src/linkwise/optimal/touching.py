@@ -60,7 +60,7 @@ class Touching:
         for j in span(c, parallel=True):
             for i in span(n):
                 Y[i, j] = held[i, j]
-            solve_upper(self.L, [Y[:, j]])
+            solve_upper(self.L, Y[:, j])
         weighted = self.weighted = scaled(self.inverse, Y)
         G, right = empty(c, c), empty(c)
         for i in span(c):
@@ -88,20 +88,18 @@ class Touching:
         for j in span(n, parallel=True):
             for i in span(n):
                 N[i, j] = one[i, j]
-            solve_upper(self.L, [N[:, j]])
-            for i in span(c):  # so that turns may be repeated: every place is written before it is read
-                half[i, j] = 0.0
-            for i, (total,) in sums([[half[:, j]]], (self.weighted.T, [N[:, j]], 1)):
+            solve_upper(self.L, N[:, j])
+            for i, total in sums([], (self.weighted.T, N[:, j], 1)):
                 half[i, j] = total  # (A J) M⁻¹ at first
-            solve_lower(self.C, [half[:, j]])
+            solve_lower(self.C, half[:, j])
             for i in span(c):
                 turned[i, j] = half[i, j] * self.pivots[i]
                 gains[i, j] = turned[i, j]
-            solve_upper(self.C, [gains[:, j]])
+            solve_upper(self.C, gains[:, j])
         scaled_N = scaled(self.inverse, N)
         if n > SIDE_BY_SIDE:
             for j in span(n, parallel=True):
-                for i, (total,) in sums([[]], (scaled_N.T, [N[:, j]], 1), (turned.T, [half[:, j]], -1)):
+                for i, total in sums([], (scaled_N.T, N[:, j], 1), (turned.T, half[:, j], -1)):
                     P[i, j] = total
         for i in span(n):
             if n <= SIDE_BY_SIDE:

@@ -6,7 +6,7 @@ quasidefinite ones (a positive and a negative definite block), which have the fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from linkwise.language import add_products, backward_tiles, empty, less, span, tiles, variable
@@ -97,40 +97,39 @@ def back_substituted(L: Any, b: Any) -> Any:
     return x
 
 
-def solve_lower(L: Any, xs: Sequence[Any]) -> None:
+def solve_lower(L: Any, x: Any) -> None:
     """x = L⁻¹ x in place, ``TILE`` rows side by side over what is known already.
 
     Args:
         L: ones on the diagonal, which are not stored.
-        xs: vectors (n,), which are read and written.
+        x: (n,), which is read and written.
     """
     for rows in tiles(L.shape[0]):
         first = rows[0]
-        totals = [[variable(x[i]) for x in xs] for i in rows]
-        add_products(totals, [L[i, :first] for i in rows], [x[:first] for x in xs], -1)
-        for place, (i, own) in enumerate(zip(rows, totals, strict=True)):
-            for total, x in zip(own, xs, strict=True):
-                for before in rows[:place]:
-                    total -= L[i, before] * x[before]
-                x[i] = total.value
+        totals = [variable(x[i]) for i in rows]
+        add_products(totals, [L[i, :first] for i in rows], x[:first], -1)
+        for place, (i, total) in enumerate(zip(rows, totals, strict=True)):
+            for before in rows[:place]:
+                total -= L[i, before] * x[before]
+            x[i] = total.value
 
 
-def solve_upper(L: Any, xs: Sequence[Any]) -> None:
+def solve_upper(L: Any, x: Any) -> None:
     """x = L⁻ᵀ x in place, ``TILE`` rows side by side over what is known already.
 
     Args:
         L: ones on the diagonal, which are not stored.
-        xs: vectors (n,), which are read and written.
+        x: (n,), which is read and written.
     """
     for rows in backward_tiles(L.shape[0]):
         after = rows[-1] + 1
-        totals = [[variable(x[i]) for x in xs] for i in rows]
-        add_products(totals, [L[after:, i] for i in rows], [x[after:] for x in xs], -1)
+        totals = [variable(x[i]) for i in rows]
+        add_products(totals, [L[after:, i] for i in rows], x[after:], -1)
         for place in range(len(rows) - 1, -1, -1):
-            for total, x in zip(totals[place], xs, strict=True):
-                for later in rows[place + 1 :]:
-                    total -= L[later, rows[place]] * x[later]
-                x[rows[place]] = total.value
+            total = totals[place]
+            for later in rows[place + 1 :]:
+                total -= L[later, rows[place]] * x[later]
+            x[rows[place]] = total.value
 
 
 def scaled(factors: Any, b: Any) -> Any:

@@ -34,12 +34,12 @@ cut that off however short the step, and the step would not be one that lowers t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from linkwise.core.once import once
-from linkwise.language import abreast, dot, empty, less, span, sums, variable, zeros
+from linkwise.language import dot, empty, less, span, sums, variable, zeros
 from linkwise.scalar import where
 from linkwise.solve.factors import ldl_of_any, solve, solve_lower, solve_upper
 
@@ -105,18 +105,11 @@ class Shape:
 
 
 class Riccati:
-    """Memory of the recursion, and its steps.
+    """Memory of the recursion, and its steps; ``smallest`` is the pivot that counts as positive, by its diagonal."""
 
-    Args:
-        shape: of a stage.
-        smallest: pivot that counts as positive, by its diagonal.
-        columns: of products that are computed in each turn. 1 is best for one problem, where columns are side by side
-            in lanes; more where problems are: what is read for one is used for the others.
-    """
-
-    def __init__(self, shape: Shape, smallest: float, columns: int = 1):
+    def __init__(self, shape: Shape, smallest: float):
         s = self.shape = shape
-        self.smallest, self.columns = smallest, columns
+        self.smallest = smallest
         n, v, q, m = s.states, s.full, s.shifted, s.controls
         self.Vqq, self.Vqv, self.Vvv, self.vx = empty(q, q), empty(q, v), empty(v, v), empty(n)
         self.moved = empty(n)  # gradient of the next value function beyond the gap, by q and v
@@ -214,16 +207,14 @@ class Riccati:
         s = self.shape
         n, q, m = s.states, s.shifted, s.controls
         Y, Quu, qu, Qux, z, scaled = self.Y, self.Quu, self.qu, self.Qux, self.z, self.scaled
-        for js in abreast(0, q, self.columns):
-            for i, totals in sums([[self.Pvq[:, j]] for j in js], (self.Pvv, [G[:, j] for j in js], 1)):
-                for j, total in zip(js, totals, strict=True):
-                    Y[i, j] = total
-                    self.Z[i, j] = total + self.Pvq[i, j]
-        for js in abreast(q, s.width, self.columns):
-            for i, totals in sums([[] for _ in js], (self.Pvv, [G[:, j] for j in js], 1)):
-                for j, total in zip(js, totals, strict=True):
-                    Y[i, j] = total
-        symmetric(Quu, H.get("uu"), [(G[:, n:].T, Y[:, n:], 1)], self.columns)
+        for j in span(q, parallel=True):
+            for i, total in sums([self.Pvq[:, j]], (self.Pvv, G[:, j], 1)):
+                Y[i, j] = total
+                self.Z[i, j] = total + self.Pvq[i, j]
+        for j in span(q, s.width, parallel=True):
+            for i, total in sums([], (self.Pvv, G[:, j], 1)):
+                Y[i, j] = total
+        symmetric(Quu, H.get("uu"), lambda j: [(G[:, n:].T, Y[:, n + j], 1)])
         for i in span(m):
             Quu[i, i] = Quu[i, i] + mu * abs(Quu[i, i])
             qu[i] = dot(G[:, n + i], self.ahead, gradient[n + i])
@@ -240,24 +231,17 @@ class Riccati:
             self.expected += qu[i] * k[i]
             self.gradient.value = larger(self.gradient.value, abs(qu[i]))
         crossed = H.get("ux")
-        for js in abreast(0, n, self.columns):
-            for i in span(m):  # so that turns may be repeated: every place is written before it is read
-                for j in js:
-                    Qux[i, j] = 0.0 if crossed is None else crossed[i, j]
-            for i, totals in sums([[Qux[:, j]] for j in js], (G[:, n:].T, [Y[:, j] for j in js], 1)):
-                for j, total in zip(js, totals, strict=True):
-                    Qux[i, j] = total
-            for j in js:
-                self.vx[j] = dot(Qux[:, j], k, dot(G[:, j], self.ahead, gradient[j]))
+        for j in span(n, parallel=True):
+            for i, total in sums([] if crossed is None else [crossed[:, j]], (G[:, n:].T, Y[:, j], 1)):
+                Qux[i, j] = total
+            self.vx[j] = dot(Qux[:, j], k, dot(G[:, j], self.ahead, gradient[j]))
             for i in span(m):
-                for j in js:
-                    z[i, j] = Qux[i, j] if free is None else Qux[i, j] * free[i]
-            solve_lower(L, [z[:, j] for j in js])
+                z[i, j] = Qux[i, j] if free is None else Qux[i, j] * free[i]
+            solve_lower(L, z[:, j])
             for i in span(m):
-                for j in js:
-                    scaled[i, j] = z[i, j] * inverse[i]
-                    K[i, j] = -scaled[i, j]
-            solve_upper(L, [K[:, j] for j in js])
+                scaled[i, j] = z[i, j] * inverse[i]
+                K[i, j] = -scaled[i, j]
+            solve_upper(L, K[:, j])
         for j in span(q):
             self.vx[j] = self.vx[j] + self.moved[j]
         self._value(G, H)
@@ -266,18 +250,19 @@ class Riccati:
         """V of this stage: the block qv by columns, the symmetric blocks by half."""
         v, q = self.shape.full, self.shape.shifted
         Y, z, scaled, mixed = self.Y, self.z, self.scaled, H.get("vq")
-        for js in abreast(0, v, self.columns):
-            products = (
-                (Y[:, :q].T, [G[:, q + j] for j in js], 1),
-                (scaled[:, :q].T, [z[:, q + j] for j in js], -1),
-            )
-            for i, totals in sums([[] if mixed is None else [mixed[j, :]] for j in js], *products):
-                for j, total in zip(js, totals, strict=True):
-                    self.Vqv[i, j] = total
-        of_positions = [(G[:, :q].T, self.Z, 1), (scaled[:, :q].T, z[:, :q], -1)]
-        of_velocities = [(G[:, q : q + v].T, Y[:, q : q + v], 1), (scaled[:, q:].T, z[:, q:], -1)]
-        symmetric(self.Vqq, H.get("qq"), of_positions, self.columns, self.Pqq)
-        symmetric(self.Vvv, H.get("vv"), of_velocities, self.columns)
+        for j in span(v, parallel=True):
+            products = (Y[:, :q].T, G[:, q + j], 1), (scaled[:, :q].T, z[:, q + j], -1)
+            for i, total in sums([] if mixed is None else [mixed[j, :]], *products):
+                self.Vqv[i, j] = total
+
+        def of_positions(j: Any) -> list[Any]:
+            return [(G[:, :q].T, self.Z[:, j], 1), (scaled[:, :q].T, z[:, j], -1)]
+
+        def of_velocities(j: Any) -> list[Any]:
+            return [(G[:, q : q + v].T, Y[:, q + j], 1), (scaled[:, q:].T, z[:, q + j], -1)]
+
+        symmetric(self.Vqq, H.get("qq"), of_positions, self.Pqq)
+        symmetric(self.Vvv, H.get("vv"), of_velocities)
 
 
 def by_rows(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any) -> None:
@@ -302,46 +287,42 @@ def by_columns(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any)
                 out[i, at.start + j] = dot(A[i, at.start : at.stop], S[:, j])
 
 
-def symmetric(
-    S: Any, cost: Any, products: Sequence[tuple[Any, Any, int]], columns: int, part: Any = None
-) -> None:
-    """Set a symmetric matrix to products of matrices: small ones are computed by half, large ones by columns.
+def symmetric(S: Any, cost: Any, products: Callable[[Any], list[Any]], part: Any = None) -> None:
+    """Set a symmetric matrix to sums of products: those of small ones are computed by half, of large ones by columns.
 
     Args:
         S: (n, n), which is written.
         cost: what is added to: a matrix, a diagonal or None.
-        products: (A, B, 1 or −1): A B is added or subtracted.
-        columns: that are computed in each turn.
-        part: a matrix that is added, where the symmetric part of the sum is wanted.
+        products: the sums of a column, as for ``language.sums``.
+        part: a matrix that is added, where the symmetric part of the sums is wanted.
     """
     n = S.shape[0]
     diagonal = cost if cost is not None and len(cost.shape) == 1 else None
+
     given = [matrix for matrix in (part, None if diagonal is not None else cost) if matrix is not None]
-    whole = part is not None or n > BY_HALF
-    if whole:
-        for js in abreast(0, n, columns):
-            own = [(A, [B[:, j] for j in js], sign) for A, B, sign in products]
-            for i, totals in sums([[matrix[:, j] for matrix in given] for j in js], *own):
-                for j, total in zip(js, totals, strict=True):
-                    S[i, j] = total
+    by_columns = part is not None or n > BY_HALF
+    if by_columns:
+        for j in span(n, parallel=True):
+            for i, total in sums([matrix[:, j] for matrix in given], *products(j)):
+                S[i, j] = total
     for i in span(n):
         for j in span(i):
             if part is not None:
                 S[i, j] = 0.5 * (S[i, j] + S[j, i])
-            elif not whole:
-                S[i, j] = _entry(given, i, j, products)
+            elif not by_columns:
+                S[i, j] = _one(given, i, j, products(j))
             S[j, i] = S[i, j]
-        if not whole:
-            S[i, i] = _entry(given, i, i, products)
+        if not by_columns:
+            S[i, i] = _one(given, i, i, products(i))
         if diagonal is not None:
             S[i, i] = S[i, i] + diagonal[i]
 
 
-def _entry(given: Sequence[Any], i: Any, j: Any, products: Sequence[tuple[Any, Any, int]]) -> Any:
-    """One of the sums of products."""
-    value: Any = given[0][i, j] if given else 0.0
-    for A, B, sign in products:
-        value = dot(A[i, :], B[:, j], value) if sign > 0 else less(value, A[i, :], B[:, j])
+def _one(starts: list[Any], i: Any, j: Any, products: list[Any]) -> Any:
+    """One of the sums of a column."""
+    value: Any = starts[0][i, j] if starts else 0.0
+    for A, b, sign in products:
+        value = dot(A[i, :], b, value) if sign > 0 else less(value, A[i, :], b)
     return value
 
 
