@@ -134,19 +134,12 @@ def solve(
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
-    with stage("contact sweeps"):
-        for _ in range(effort.sweeps):
-            p = _swept(problem, scales, p)
-    at = _evaluated(problem, scales, p)
+    at = _evaluated(problem, scales, *_swept_often(problem, scales, p, effort.sweeps))
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
         at = _newton_step(problem, scales, at, near, effort)
         if effort.sweeps_between:
-            with stage("contact sweeps"):
-                p = at.p
-                for _ in range(effort.sweeps_between):
-                    p = _swept(problem, scales, p)
-            at = _evaluated(problem, scales, p)
+            at = _evaluated(problem, scales, *_swept_often(problem, scales, at.p, effort.sweeps_between))
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
@@ -196,7 +189,7 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
             )
             start = [where(begins, 0.0, x) for x in start]
             best = where(begins, UNSOLVED, best)
-        swept = _evaluated(own, scales, _swept(own, scales, start))
+        swept = _evaluated(own, scales, *_swept(own, scales, start))
         new = _newton_step(own, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
@@ -277,25 +270,58 @@ def _inverse(S: Rows) -> Rows:
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
-    """One Gauss–Seidel sweep over all contacts and joint rows."""
-    G, c, p = problem.G, problem.c, list(p)
-    contacts = len(problem.friction)
+def _swept_often(
+    problem: Problem, scales: _Scales, p: list[Scalar], sweeps: int
+) -> tuple[list[Scalar], list[Scalar] | None]:
+    """(p, w) after these sweeps; w is None where there are none."""
+    w = None
+    with stage("contact sweeps"):
+        for _ in range(sweeps):
+            p, w = _swept(problem, scales, p)
+    return p, w
+
+
+def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    """(p, w) after one Gauss–Seidel sweep over all contacts and joint rows.
+
+    Velocities by the impulses that are swept already are part of w after the sweep as well.
+    """
+    G, p, contacts = problem.G, list(p), len(problem.friction)
+    swept = list(problem.c)
     for k in range(contacts):
-        p[3 * k : 3 * k + 3] = _of_contact(problem, scales, p, k)
+        own = slice(3 * k, 3 * k + 3)
+        for i in range(3 * k, 3 * k + 3):
+            swept[i] = _raised_by(swept[i], G[i][: 3 * k], p)
+        free = [_raised_by(swept[i], G[i][3 * k + 3 :], p[3 * k + 3 :]) for i in range(3 * k, 3 * k + 3)]
+        block = [row[own] for row in G[own]]
+        p[own] = _of_contact(block, scales.blocks[k], scales.soft[3 * k + 2], free, problem.friction[k])
     for k, row in enumerate(problem.joints, start=3 * contacts):
-        p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
-    return p
+        swept[k] = _raised_by(swept[k], G[k][:k], p)
+        w = swept[k] + dense.dot(G[k][k:], p[k:])
+        p[k] = _of_joint(row, p[k], w, scales.stiff[k], scales.soft[k])
+    firsts = [k - k % 3 if k < 3 * contacts else k for k in range(len(p))]
+    return p, [a + dense.dot(G[k][i:], p[i:]) for k, (a, i) in enumerate(zip(swept, firsts, strict=True))]
 
 
-def _of_contact(problem: Problem, scales: _Scales, p: Sequence[Scalar], k: int) -> list[Scalar]:
-    """The impulse of a contact where those of all others stay."""
-    G, friction, own = problem.G, problem.friction[k], slice(3 * k, 3 * k + 3)
-    block = [row[own] for row in G[own]]
-    w = [problem.c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
-    free = [x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)]  # without its own impulse
-    stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
-    sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
+def _raised_by(w: Scalar, row: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+    """w and what as many impulses as the row is long add to it."""
+    return w + dense.dot(row, p[: len(row)]) if row else w
+
+
+def _of_contact(
+    block: Rows, inverse: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
+) -> list[Scalar]:
+    """The impulse of a contact where those of all others stay.
+
+    Args:
+        block: of G.
+        inverse: of the block.
+        soft: 1/G_nn.
+        free: velocities without its own impulse.
+        friction: μ.
+    """
+    stopped = [-dense.dot(row, free) for row in inverse]
+    sliding = _sliding(block, soft, free, friction)
     sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
     # what parts without an impulse gets none, even where one that wedges it would be another solution
     return selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
@@ -337,13 +363,8 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
         change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
     x, y, normal, _, _, size = slid(a)
-    inverse, normal = 1.0 / size, maximum(normal, 0.0)
-    x, y = (inverse * t for t in on_disk_of((x, y), friction * normal))
-    normal = inverse * normal
-    # the normal of what is left of p_t, and as much of that as it still holds
-    held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
-    part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
-    return [part * x, part * y, held]
+    inverse = where(normal > 0.0, 1.0 / size, 0.0)
+    return [inverse * x, inverse * y, inverse * normal]
 
 
 def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
