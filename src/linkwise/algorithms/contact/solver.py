@@ -118,12 +118,11 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class _Scales:
-    """What is computed once: mean of G's diagonal, what counts as nothing of it, inverses of the blocks of contacts,
-    and for every row G_kk and ρ = 1/G_kk."""
+    """What is computed once: mean of G's diagonal, what counts as nothing of it, and for every row G_kk and
+    ρ = 1/G_kk."""
 
     mean: Scalar
     least: Scalar
-    blocks: list[Rows]
     stiff: list[Scalar]
     soft: list[Scalar]
 
@@ -246,25 +245,13 @@ def _scales(problem: Problem) -> _Scales:
     with stage("contact scales"):
         mean = (1.0 / len(G)) * sum((G[k][k] for k in range(1, len(G))), start=G[0][0])
         least = softening() * mean
-        blocks: list[Rows] = []
         stiff: list[Scalar] = []
         for k in range(contacts):
             own = [row[3 * k : 3 * k + 3] for row in G[3 * k : 3 * k + 3]]
-            blocks.append(_inverse(_raised(own, least)))
             across = 0.5 * (own[0][0] + own[1][1])
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
-        return _Scales(mean, least, blocks, stiff, [inverse_above(x, least) for x in stiff])
-
-
-def _inverse(S: Rows) -> Rows:
-    """The inverse of a symmetric 3×3 matrix by its cofactors."""
-    (a, b, c), (_, d, e), (_, _, f) = S
-    first = [d * f - e * e, c * e - b * f, b * e - c * d]
-    inverse = 1.0 / (a * first[0] + b * first[1] + c * first[2])
-    xx, xy, xz = (inverse * x for x in first)
-    yy, yz, zz = (inverse * x for x in (a * f - c * c, b * c - a * e, a * d - b * b))
-    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+        return _Scales(mean, least, stiff, [inverse_above(x, least) for x in stiff])
 
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
@@ -294,7 +281,9 @@ def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> tuple[list
             swept[i] = _raised_by(swept[i], G[i][: 3 * k], p)
         free = [_raised_by(swept[i], G[i][3 * k + 3 :], p[3 * k + 3 :]) for i in range(3 * k, 3 * k + 3)]
         block = [row[own] for row in G[own]]
-        p[own] = _of_contact(block, scales.blocks[k], scales.soft[3 * k + 2], free, problem.friction[k])
+        impulse = _of_contact(block, scales.soft[3 * k + 2], free, problem.friction[k], scales.least)
+        # what parts without an impulse gets none, even where one that wedges it would be another solution
+        p[own] = [where(free[2] >= 0.0, 0.0, x) for x in impulse]
     for k, row in enumerate(problem.joints, start=3 * contacts):
         swept[k] = _raised_by(swept[k], G[k][:k], p)
         w = swept[k] + dense.dot(G[k][k:], p[k:])
@@ -309,26 +298,9 @@ def _raised_by(w: Scalar, row: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
 
 
 def _of_contact(
-    block: Rows, inverse: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
+    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, least: Scalar
 ) -> list[Scalar]:
-    """The impulse of a contact where those of all others stay.
-
-    Args:
-        block: of G.
-        inverse: of the block.
-        soft: 1/G_nn.
-        free: velocities without its own impulse.
-        friction: μ.
-    """
-    stopped = [-dense.dot(row, free) for row in inverse]
-    sliding = _sliding(block, soft, free, friction)
-    sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
-    # what parts without an impulse gets none, even where one that wedges it would be another solution
-    return selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
-
-
-def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar) -> list[Scalar]:
-    """p of a contact that slides, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n.
+    """p of a closed contact, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n, or a = 0.
 
     With p_n from w_n = 0 the tangents have the matrix S = G_tt − G_tn G_nt/G_nn, and p_t = −(S + a)⁻¹ r. A large a
     gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them is a root. As 1/|p_t| is
@@ -336,6 +308,13 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
     "Computing a trust region step", 1983); the derivative of p_t is −(S + a)⁻¹ p_t. They begin at the root for an S
     that is the same in all directions. Sweeps over the normal and the tangents by themselves would cycle where these
     are coupled strongly, as in light feet.
+
+    Args:
+        block: of G.
+        soft: 1/G_nn.
+        free: velocities without its own impulse.
+        friction: μ.
+        least: what counts as nothing of G's diagonal.
     """
     across = [soft * block[i][2] for i in (0, 1)]
     xx, xy, yy = (block[i][j] - across[i] * block[2][j] for i, j in ((0, 0), (0, 1), (1, 1)))
@@ -362,14 +341,12 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
         step = 1.0 + (outside * square) * size / (a * where(known, rises, 1.0))
         change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
-    x, y, normal, _, _, size = slid(a)
+    x, y, normal, _, _, _ = slid(least)
+    limit = friction * normal
+    sticks = all_of(normal >= 0.0, x * x + y * y <= limit * limit)
+    x, y, normal, _, _, size = slid(where(sticks, least, a))
     inverse = where(normal > 0.0, 1.0 / size, 0.0)
     return [inverse * x, inverse * y, inverse * normal]
-
-
-def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
-    limit = friction * p[2]
-    return all_of(p[2] >= 0.0, p[0] * p[0] + p[1] * p[1] <= limit * limit)
 
 
 def on_disk_of(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
