@@ -32,7 +32,7 @@ SINGLE = (
     Effort(6, 3, 1),
 )
 """In the order of their cost."""
-REACHED = (0.8, 0.97)
+REACHED = (0.7, 0.97)
 """Shares of the samples that must have the residual without further rounds, for the default accuracy and for a better
 one. With the first about 97 % of the states of simulations have it."""
 FINEST = 1e-12

@@ -13,7 +13,7 @@ With z = p − w/G_kk (own scales ρ = 1/G_kk) a contact is solved where p is th
     p_n = max(z_n, 0),        p_t = κ z_t,   κ = min(1, μ max(z_n, 0)/|z_t|)                                       (1)
 
 Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one contact after the other: it takes no impulse if it
-parts anyway, the one that stops it if that is inside the cone, or else one with which it slides (``_sliding``). They
+parts anyway, the one that stops it if that is inside the cone, or else one with which it slides (``_of_contact``). They
 find in a few sweeps which contacts are open, stick and slide. *Newton's steps* on (1) then solve all rows at once: with
 the direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the impulses after the step,
 
@@ -56,8 +56,8 @@ from linkwise.scalar import (
 )
 
 Rows = list[list[Scalar]]
-SLIDING_STEPS = 2
-"""Steps towards the root of a sliding contact in a sweep."""
+SLIDING_STEPS = (1, 2)
+"""Steps towards the root of a sliding contact in the first sweep of all, and in others."""
 LEAST_SLIDING = 0.02
 """a at which these begin at least, relative to the scale of the tangents."""
 NO_IMPULSE = 1e-15
@@ -133,7 +133,7 @@ def solve(
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
-    at = _evaluated(problem, scales, *_swept_often(problem, scales, p, effort.sweeps))
+    at = _evaluated(problem, scales, *_swept_often(problem, scales, p, effort.sweeps, first=True))
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
         at = _newton_step(problem, scales, at, near, effort)
@@ -258,17 +258,19 @@ def _scales(problem: Problem) -> _Scales:
 
 
 def _swept_often(
-    problem: Problem, scales: _Scales, p: list[Scalar], sweeps: int
+    problem: Problem, scales: _Scales, p: list[Scalar], sweeps: int, first: bool = False
 ) -> tuple[list[Scalar], list[Scalar] | None]:
     """(p, w) after these sweeps; w is None where there are none."""
     w = None
     with stage("contact sweeps"):
-        for _ in range(sweeps):
-            p, w = _swept(problem, scales, p)
+        for k in range(sweeps):
+            p, w = _swept(problem, scales, p, first=first and k == 0)
     return p, w
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+def _swept(
+    problem: Problem, scales: _Scales, p: Sequence[Scalar], first: bool = False
+) -> tuple[list[Scalar], list[Scalar]]:
     """(p, w) after one Gauss–Seidel sweep over all contacts and joint rows.
 
     Velocities by the impulses that are swept already are part of w after the sweep as well.
@@ -281,7 +283,7 @@ def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> tuple[list
             swept[i] = _raised_by(swept[i], G[i][: 3 * k], p)
         free = [_raised_by(swept[i], G[i][3 * k + 3 :], p[3 * k + 3 :]) for i in range(3 * k, 3 * k + 3)]
         block = [row[own] for row in G[own]]
-        impulse = _of_contact(block, scales.soft[3 * k + 2], free, problem.friction[k], scales.least)
+        impulse = _of_contact(block, scales.soft[3 * k + 2], free, problem.friction[k], scales.least, first)
         # what parts without an impulse gets none, even where one that wedges it would be another solution
         p[own] = [where(free[2] >= 0.0, 0.0, x) for x in impulse]
     for k, row in enumerate(problem.joints, start=3 * contacts):
@@ -298,7 +300,7 @@ def _raised_by(w: Scalar, row: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
 
 
 def _of_contact(
-    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, least: Scalar
+    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, least: Scalar, first: bool
 ) -> list[Scalar]:
     """p of a closed contact, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n, or a = 0.
 
@@ -306,8 +308,8 @@ def _of_contact(
     gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them is a root. As 1/|p_t| is
     nearly a straight line over a, Newton's steps on μ p_n/|p_t| − 1 approach it quickly (J. J. Moré and D. C. Sorensen,
     "Computing a trust region step", 1983); the derivative of p_t is −(S + a)⁻¹ p_t. They begin at the root for an S
-    that is the same in all directions. Sweeps over the normal and the tangents by themselves would cycle where these
-    are coupled strongly, as in light feet.
+    that is the same in all directions, where p_t = −s r gives the normal impulse s G_nt r/G_nn more. Sweeps over the
+    normal and the tangents by themselves would cycle where these are coupled strongly, as in light feet.
 
     Args:
         block: of G.
@@ -315,6 +317,7 @@ def _of_contact(
         free: velocities without its own impulse.
         friction: μ.
         least: what counts as nothing of G's diagonal.
+        first: whether a rough result will do.
     """
     across = [soft * block[i][2] for i in (0, 1)]
     xx, xy, yy = (block[i][j] - across[i] * block[2][j] for i, j in ((0, 0), (0, 1), (1, 1)))
@@ -331,8 +334,9 @@ def _of_contact(
     limit = -friction * (soft * free[2])
     stiff = xx + yy
     length = sqrt(r[0] * r[0] + r[1] * r[1] + TINY)
-    a = maximum(length / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
-    for _ in range(SLIDING_STEPS):
+    wanted = length - friction * (across[0] * r[0] + across[1] * r[1])
+    a = maximum(wanted / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
+    for _ in range(SLIDING_STEPS[0 if first else 1]):
         x, y, normal, u, v, size = slid(a)
         square = x * x + y * y + TINY
         outside = sqrt(square) - friction * normal
@@ -345,8 +349,9 @@ def _of_contact(
     limit = friction * normal
     sticks = all_of(normal >= 0.0, x * x + y * y <= limit * limit)
     x, y, normal, _, _, size = slid(where(sticks, least, a))
-    inverse = where(normal > 0.0, 1.0 / size, 0.0)
-    return [inverse * x, inverse * y, inverse * normal]
+    presses = normal > 0.0
+    inverse = where(presses, 1.0 / size, 0.0)
+    return [inverse * x, inverse * y, where(presses, inverse * normal, -soft * free[2])]
 
 
 def on_disk_of(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
