@@ -27,7 +27,7 @@ the direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the
 step: friction that can hold leaves velocities of round-off, not of a small number.
 
 Redundant contacts make G singular. Then p is not unique, w is; a proximal term ε (p⁺ − p) in (2)–(4) keeps the step
-finite and vanishes where the steps converge. They get parts of a step as well, and sweeps between the steps.
+finite and vanishes where the steps converge.
 """
 
 from __future__ import annotations
@@ -91,14 +91,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed: sweeps, Newton's steps, and sweeps after each of them.
+    """How much is computed: sweeps, Newton's steps, and rounds of both.
 
     Args:
         sweeps: before the first of Newton's steps.
         newton_steps: how many.
         repeats: further steps after each of them with the same matrix, which cost little.
-        sweeps_between: after each of them.
-        shorter: parts of a step that are tried besides the whole one.
         proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
             keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
         goal: residual relative to the velocities without impulses, above which a state gets further rounds of a sweep
@@ -109,8 +107,6 @@ class Effort:
     sweeps: int = 4
     newton_steps: int = 3
     repeats: int = 0
-    sweeps_between: int = 0
-    shorter: tuple[float, ...] = ()
     proximal: tuple[float, ...] = (1e-6, 1e-9)
     goal: float | None = None
     filtered: Any = None
@@ -133,31 +129,26 @@ def solve(
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
-    at = _evaluated(problem, scales, *_swept_often(problem, scales, p, effort.sweeps, first=True))
+    w = None
+    with stage("contact sweeps"):
+        for k in range(effort.sweeps):
+            p, w = _swept(problem, scales, p, first=k == 0)
+    at = _evaluated(problem, scales, p, w)
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
         at = _newton_step(problem, scales, at, near, effort)
-        if effort.sweeps_between:
-            at = _evaluated(problem, scales, *_swept_often(problem, scales, at.p, effort.sweeps_between))
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
 
 def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort) -> Point:
-    """The best of this point, the one after a step, after parts of it, and after repeats with its matrix."""
+    """The best of this point, the one after a step, and after repeats with its matrix."""
     with stage("contact Newton steps"):
         matrix, right = _linearised(problem, scales, at, near)
         factors, chosen = _factorised(matrix, at.pressed), at
-        whole = _solved(factors, right)
-        new = _evaluated(problem, scales, whole)
-        best = at.unless(new.merit < at.merit, new)
-        if effort.shorter:
-            w = _velocities(problem, whole)
-            for part in effort.shorter:
-                new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
-                best = best.unless(new.merit < best.merit, new)
-        at = best
+        new = _evaluated(problem, scales, _solved(factors, right))
+        at = at.unless(new.merit < at.merit, new)
         for _ in range(effort.repeats):
             change = _solved(factors, _missing(problem, scales, chosen, at))
             new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
@@ -255,17 +246,6 @@ def _scales(problem: Problem) -> _Scales:
 
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
-
-
-def _swept_often(
-    problem: Problem, scales: _Scales, p: list[Scalar], sweeps: int, first: bool = False
-) -> tuple[list[Scalar], list[Scalar] | None]:
-    """(p, w) after these sweeps; w is None where there are none."""
-    w = None
-    with stage("contact sweeps"):
-        for k in range(sweeps):
-            p, w = _swept(problem, scales, p, first=first and k == 0)
-    return p, w
 
 
 def _swept(
@@ -558,10 +538,6 @@ def projected(frictions: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
 def _raised(S: Rows, more: Scalar) -> Rows:
     """S with more on its diagonal."""
     return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
-
-
-def _part(start: Sequence[Scalar], end: Sequence[Scalar], part: float) -> list[Scalar]:
-    return [a + part * (b - a) for a, b in zip(start, end, strict=True)]
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:
