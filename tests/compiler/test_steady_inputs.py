@@ -65,7 +65,7 @@ def test_rows_of_one_state_are_transposed_once():
         inside = text[text.index("\nsteady:") :]
         assert inside.count("shufflevector") < text.count("shufflevector")
         plain = blocks.module(nest(program("float64", ())), width)
-        assert "vary" not in plain
+        assert "lane_rows" not in plain
         block = plain[plain.index("\nblock:") :]
         assert inside.count("shufflevector") < block.count("shufflevector")
 

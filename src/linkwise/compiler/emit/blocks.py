@@ -7,8 +7,7 @@ The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr
   input in scalars from one state to the next (0: one state for the whole batch). Outputs are dense and overlap no
   input. The code reads W dense rows of every input, at addresses known up to one base. Where the rows of the caller are
   not like that, they are copied to ``scratch`` first (see ``scratch_scalars``): the last, incomplete block; inputs with
-  gaps between their rows; and, once per call, an input that is the same for all states. Inputs that mostly are have
-  every scalar in all lanes instead (``steady``).
+  gaps between their rows; and, once per call, an input that is the same for all states (see ``steady``).
 * ``spread`` for loops over time, whose arrays may be long: the whole numbers of the call, then for every array its
   address and its stride in scalars from one state to the next. Every lane has its own address. Lanes beyond the last
   state repeat it: they read the same numbers and write the same results to the same places. Where lanes work on one
@@ -22,14 +21,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler.emit import alike, packing, steady, turns
+from linkwise.compiler.emit import alike, packing, turns
 from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, table
 from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
+from linkwise.compiler.emit.steady import RowsOf, Steady
 from linkwise.compiler.ir.graph import Loop
 from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 
@@ -90,7 +89,7 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
         frame = _Dense(nest, lanes)
         if width > 1:
             parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
-            parts.append(steady.definitions(lanes) if frame.steady else "")
+            parts.append(frame.steady.definitions)
         if frame.packed:
             parts.append(packing.definitions(lanes))
     # for vectors kept on the stack
@@ -268,27 +267,13 @@ class _Columns(_Frame):
         self.writer.effect("br label %next")
 
 
-@dataclass
-class _RowsOf:
-    """The rows of an argument of the call."""
-
-    array: Array
-    base: str
-    stride: str  # from block to block
-    gap: str = ""  # from row to row inside a block
-    room: str = ""  # scratch for the rows of a block
-    lanes: str = ""  # memory for every scalar in all lanes, of inputs that are mostly the same for all states
-
-
 class _Dense(_Frame):
     """W rows one after the other, where they lie or copied; some are computed again (``packing``)."""
 
     def __init__(self, nest: Nest, lanes: Lanes):
         super().__init__(nest, lanes)
         self.packed = packing.uneven_loops(nest) if packing.few(lanes) else set()
-        kept = lanes.width > 1 and not self.packed
-        self.steady = [a for a in nest.arrays if a.kind == "input" and a.steady and a.columns and kept]
-        self.varying = "false"  # whether some of them are not the same for all states
+        self.steady = Steady(nest, lanes, bool(self.packed))
 
     def prepare(self) -> None:
         writer = self.writer
@@ -297,8 +282,8 @@ class _Dense(_Frame):
         outs, ins = ([a for a in self.nest.arrays if a.kind == kind] for kind in ("output", "input"))
         bases = [writer.argument("ptr", k) for k in range(len(outs) + len(ins))]
         strides = [writer.argument("i64", len(bases) + k) for k in range(len(ins))]
-        self.outs = [_RowsOf(a, base, str(a.columns)) for a, base in zip(outs, bases, strict=False)]
-        self.ins = [_RowsOf(*each) for each in zip(ins, bases[len(outs) :], strides, strict=True)]
+        self.outs = [RowsOf(a, base, str(a.columns)) for a, base in zip(outs, bases, strict=False)]
+        self.ins = [RowsOf(*each) for each in zip(ins, bases[len(outs) :], strides, strict=True)]
         self.scratch = scratch_scalars([a.columns for a in ins], [a.columns for a in outs], self.lanes.width)
         if self.lanes.width > 1:
             self._repeat_single_states()
@@ -318,12 +303,10 @@ class _Dense(_Frame):
     def _statements(self, bases: Sequence[str]) -> None:
         renderer = self.renderer(self.scratch)
         renderer.packed = self.packed
-        memory: dict[str, Memory] = {
-            rows.array.name: Lanewise(rows.array, rows.lanes)
-            if rows.lanes
-            else Rows(renderer, rows.array, base)
-            for rows, base in zip((*self.ins, *self.outs), bases, strict=True)
-        }
+        memory: dict[str, Memory] = {}
+        for rows, base in zip((*self.ins, *self.outs), bases, strict=True):
+            lanes = Lanewise(rows.array, rows.lanes) if rows.lanes else None
+            memory[rows.array.name] = lanes or Rows(renderer, rows.array, base)
         renderer.memory = {**renderer.memory, **memory}
         renderer.write()
 
@@ -334,40 +317,15 @@ class _Dense(_Frame):
             rows.room = self.at("%scratch", str(offset))
             offset += rows.array.columns * width
         for rows in self.ins:
-            size = rows.array.columns
-            if rows.array in self.steady:
-                rows.lanes = steady.memory(writer, self.lanes, size)
-                several = steady.fill(writer, rows.lanes, rows.base, rows.stride, size)
-                self.varying = writer.value(f"or i1 {self.varying}, {several}")
-                rows.gap = str(size)  # it is never copied
+            if self.steady.spread(writer, rows):
                 continue
+            size = rows.array.columns
             single = writer.value(f"icmp eq i64 {rows.stride}, 0")
             number = writer.value(f"select i1 {single}, i64 {width}, i64 0")
             source = f"ptr {rows.room}, ptr {rows.base}"
             writer.effect(f"call void @copy_rows({source}, i64 0, i64 {size}, i64 {number}, i64 0)")
             rows.base = writer.value(f"select i1 {single}, {source}")
             rows.gap = writer.value(f"select i1 {single}, i64 {size}, i64 {rows.stride}")
-
-    def _vary(self, left: str, here: list[str]) -> None:
-        """Fill the lanes of steady inputs anew where some are not the same for all states."""
-        writer, ins = self.writer, [each for each in zip(self.ins, here, strict=False) if each[0].lanes]
-        writer.effect(f"br i1 {self.varying}, label %vary, label %steady")
-        writer.start_block("vary")
-        whole = writer.value(f"icmp sge i64 {left}, {self.lanes.width}")
-        for rows, _ in ins:
-            dense = writer.value(f"icmp eq i64 {rows.stride}, {rows.array.columns}")
-            whole = writer.value(f"and i1 {whole}, {dense}")
-        writer.effect(f"br i1 {whole}, label %vary_whole, label %vary_slowly")
-        writer.start_block("vary_whole")
-        for rows, row in ins:
-            used = steady.columns_read(self.nest, rows.array)
-            steady.fill_again(writer, self.lanes, rows.lanes, row, rows.array.columns, used)
-        writer.effect("br label %steady")
-        writer.start_block("vary_slowly")
-        for rows, row in ins:
-            steady.fill_slowly(writer, rows.lanes, row, rows.stride, rows.array.columns, left)
-        writer.effect("br label %steady")
-        writer.start_block("steady")
 
     def _wide_block(self, left: str, here: list[str]) -> None:
         """A block where it lies if it can be, else by way of the scratch room."""
@@ -395,8 +353,7 @@ class _Dense(_Frame):
             sources.append(writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]{again}"))
         if self.packed:
             packing.start_block(writer, self.lanes)
-        if self.steady:
-            self._vary(left, here)
+        self.steady.vary(writer, self.ins, here, left)
         self._statements(sources)
         if self.packed:
             full = packing.end_block(writer, self.lanes, left)

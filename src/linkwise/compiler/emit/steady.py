@@ -7,6 +7,9 @@ each state after all, every block fills that memory anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from linkwise.compiler.emit import transpose
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import inputs_of
@@ -47,22 +50,100 @@ done:
 """
 
 
-def definitions(lanes: Lanes) -> str:
-    """What the functions below call."""
-    return _LANE_ROWS.format(scalar=lanes.scalar, width=lanes.width)
+@dataclass
+class RowsOf:
+    """The rows of an argument of the call."""
+
+    array: Array
+    base: str
+    stride: str  # from block to block
+    gap: str = ""  # from row to row inside a block
+    room: str = ""  # scratch for the rows of a block
+    lanes: str = ""  # memory for every scalar in all lanes, of inputs that are mostly the same for all states
 
 
-def memory(writer: Writer, lanes: Lanes, size: int) -> str:
-    """The memory of an input."""
-    return writer.value(f"alloca [{size * lanes.width} x {lanes.scalar}], align {_ALIGNED}")
+class Steady:
+    """Such inputs of one function.
 
+    Args:
+        nest: the function.
+        lanes: how many states are computed side by side.
+        kept: whether such inputs are treated like others.
+    """
 
-def fill(writer: Writer, to: str, base: str, stride: str, size: int) -> str:
-    """Fill it once where the input has one row for all states; whether it has not."""
-    several = writer.value(f"icmp ne i64 {stride}, 0")
-    number = writer.value(f"select i1 {several}, i64 0, i64 {size}")
-    writer.effect(f"call void @lane_rows(ptr {to}, ptr {base}, i64 0, i64 {number}, i64 0)")
-    return several
+    def __init__(self, nest: Nest, lanes: Lanes, kept: bool):
+        self.nest, self.lanes = nest, lanes
+        given = [a for a in nest.arrays if a.kind == "input" and a.steady and a.columns]
+        self.arrays = given if lanes.width > 1 and not kept else []
+        self.varying = "false"
+        """Whether some of them are not the same for all states."""
+
+    def spread(self, writer: Writer, rows: RowsOf) -> bool:
+        """Before the first block: spread the row of a steady input over its lanes; whether it is one."""
+        if rows.array not in self.arrays:
+            return False
+        size = rows.array.columns
+        rows.lanes = writer.value(
+            f"alloca [{size * self.lanes.width} x {self.lanes.scalar}], align {_ALIGNED}"
+        )
+        several = writer.value(f"icmp ne i64 {rows.stride}, 0")
+        number = writer.value(f"select i1 {several}, i64 0, i64 {size}")
+        writer.effect(f"call void @lane_rows(ptr {rows.lanes}, ptr {rows.base}, i64 0, i64 {number}, i64 0)")
+        self.varying = writer.value(f"or i1 {self.varying}, {several}")
+        rows.gap = str(size)  # it is never copied
+        return True
+
+    def vary(self, writer: Writer, ins: Sequence[RowsOf], here: Sequence[str], left: str) -> None:
+        """In a block, before its statements: fill the lanes anew for inputs with a row for each state.
+
+        Args:
+            writer: of the function.
+            ins: all inputs.
+            here: their rows where the block begins.
+            left: number of states from there on.
+        """
+        if not self.arrays:
+            return
+        steady = [(rows, row) for rows, row in zip(ins, here, strict=False) if rows.lanes]
+        writer.effect(f"br i1 {self.varying}, label %vary0, label %steady")
+        for k, (rows, row) in enumerate(steady):
+            size, following = rows.array.columns, f"vary{k + 1}" if k + 1 < len(steady) else "steady"
+            writer.start_block(f"vary{k}")
+            single = writer.value(f"icmp eq i64 {rows.stride}, 0")
+            writer.effect(f"br i1 {single}, label %{following}, label %several{k}")
+            writer.start_block(f"several{k}")
+            full = writer.value(f"icmp sge i64 {left}, {self.lanes.width}")
+            dense = writer.value(f"icmp eq i64 {rows.stride}, {size}")
+            whole = writer.value(f"and i1 {full}, {dense}")
+            writer.effect(f"br i1 {whole}, label %whole{k}, label %each{k}")
+            writer.start_block(f"whole{k}")
+            self._transposed(writer, rows, row)
+            writer.effect(f"br label %{following}")
+            writer.start_block(f"each{k}")
+            last = writer.value(f"sub i64 {left}, 1")
+            given = f"ptr {rows.lanes}, ptr {row}, i64 {rows.stride}, i64 {size}, i64 {last}"
+            writer.effect(f"call void @lane_rows({given})")
+            writer.effect(f"br label %{following}")
+        writer.start_block("steady")
+
+    def _transposed(self, writer: Writer, rows: RowsOf, row: str) -> None:
+        """Fill the lanes from W dense rows, those columns that are used."""
+        lanes, size, used = self.lanes, rows.array.columns, columns_read(self.nest, rows.array)
+        address = transpose.row_addresses(writer, lanes, row, size)
+        for tile in transpose.tiles(size, lanes):
+            if used.isdisjoint(tile.columns):
+                continue
+            columns = transpose.load_tile(writer, lanes, tile, address)
+            for column, value in zip(tile.columns, columns, strict=True):
+                place = writer.value(
+                    f"getelementptr {lanes.scalar}, ptr {rows.lanes}, i64 {column * lanes.width}"
+                )
+                writer.effect(f"store {lanes.real} {value}, ptr {place}, align {lanes.bytes}")
+
+    @property
+    def definitions(self) -> str:
+        """What the code calls."""
+        return _LANE_ROWS.format(scalar=self.lanes.scalar, width=self.lanes.width) if self.arrays else ""
 
 
 def columns_read(nest: Nest, array: Array) -> set[int]:
@@ -81,21 +162,3 @@ def columns_read(nest: Nest, array: Array) -> set[int]:
                 and place.column.number is not None
             )
     return found
-
-
-def fill_again(writer: Writer, lanes: Lanes, to: str, row: str, size: int, used: set[int]) -> None:
-    """Fill it for a whole block whose dense rows begin at ``row``, those columns that are used."""
-    address = transpose.row_addresses(writer, lanes, row, size)
-    for tile in transpose.tiles(size, lanes):
-        if used.isdisjoint(tile.columns):
-            continue
-        columns = transpose.load_tile(writer, lanes, tile, address)
-        for column, value in zip(tile.columns, columns, strict=True):
-            place = writer.value(f"getelementptr {lanes.scalar}, ptr {to}, i64 {column * lanes.width}")
-            writer.effect(f"store {lanes.real} {value}, ptr {place}, align {lanes.bytes}")
-
-
-def fill_slowly(writer: Writer, to: str, row: str, stride: str, size: int, left: str) -> None:
-    """The same for rows with gaps and for the last block."""
-    last = writer.value(f"sub i64 {left}, 1")
-    writer.effect(f"call void @lane_rows(ptr {to}, ptr {row}, i64 {stride}, i64 {size}, i64 {last})")
