@@ -174,12 +174,35 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
         for what, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort))
         if value < 0
     ]
+    found += _pinned(model)
     if (without := masslessness(model)) is not None:
         found.append(without)
     for violation in found:
         if strict:
             raise ModelError(f"{where}: {violation}")
         warn(f"{where}: {violation}", ModelWarning)
+
+
+def _pinned(model: Model) -> list[str]:
+    """Joints that move within their own limits, but not within those of the joints that follow them."""
+    from linkwise.model.joint import leading_limits
+
+    own = {joint.name: joint.limits for joint in model.moving_joints}
+    found: list[str] = []
+    for joint in model.coordinate_joints:
+        place, stated = joint.limits.lower, own[joint.name]
+        if place != joint.limits.upper or stated.lower == stated.upper:
+            continue
+        names: list[str] = []
+        for follower, relation in zip(model.moving_joints, model.followed, strict=True):
+            if relation is not None and relation.joint == joint.name and not relation.also:
+                lower, upper, _ = leading_limits(follower, relation)
+                names += [repr(follower.name)] * (lower > stated.lower or upper < stated.upper)
+        found.append(
+            f"joint {joint.name!r} can be at {place:g} alone: elsewhere {', '.join(names)}, which follow"
+            f"{'s' * (len(names) == 1)} it, would be out of range"
+        )
+    return found
 
 
 def check_moves(model: Model) -> None:

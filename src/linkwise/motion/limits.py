@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.errors import LinkwiseError
+from linkwise.model.joint import leading_limits
 from linkwise.motion import arguments
 from linkwise.motion.trajectory import Trajectory, check_trajectory
 from linkwise.robot.robot import Robot
@@ -42,10 +43,13 @@ class Violation:
     worst_time: float
     """and when [s]."""
     unit: str
+    follower: str = ""
+    """The joint whose own limit this is, where it follows the other one."""
 
     def __str__(self) -> str:
+        whose = f" (that of {self.follower}, which follows it)" if self.follower else ""
         return (
-            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit} is crossed at "
+            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit}{whose} is crossed at "
             f"{self.time:.4f} s; worst {self.worst:.4g} {self.unit} at {self.worst_time:.4f} s"
         )
 
@@ -118,7 +122,21 @@ def _violation(
         when = _crossing(lambda x: side * (evaluate(x)[k] - limit), t[first - 1], t[first])
     joint = robot.coordinate_joints[k]
     unit = _UNITS[quantity][0 if joint.revolute else 1]
-    return Violation(joint.name, quantity, limit, float(when), float(values[worst, k]), float(t[worst]), unit)
+    peak, latest = float(values[worst, k]), float(t[worst])
+    follower = _follower(robot, joint.name, quantity, limit)
+    return Violation(joint.name, quantity, limit, float(when), peak, latest, unit, follower)
+
+
+def _follower(robot: Robot, leader: str, quantity: str, limit: float) -> str:
+    """The joint that follows ``leader`` and has this limit there; empty where the leader itself has it."""
+    for joint, relation in zip(robot.moving_joints, robot.followed, strict=True):
+        if relation is None or relation.joint != leader or relation.also:
+            continue
+        lower, upper, fastest = leading_limits(joint, relation)
+        if limit in {"position": (lower, upper), "velocity": (-fastest, fastest)}.get(quantity, ()):
+            own = next(each.limits for each in robot.moving_joints if each.name == leader)
+            return "" if limit in (own.lower, own.upper, own.velocity, -own.velocity) else joint.name
+    return ""
 
 
 def require(trajectory: Trajectory, robot: Robot, **options) -> None:
