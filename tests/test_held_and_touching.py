@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import control, identify, motion, optimal, realtime, systems
+from linkwise import control, identify, motion, optimal, realtime, systems, tour
 from linkwise.errors import LinkwiseError
 from linkwise.simulate import simulate_adaptive
 
@@ -81,6 +81,32 @@ REFUSE_CONTACTS = {
     "PredictiveController": lambda r: realtime.PredictiveController(r),
     "simulate_adaptive": lambda r: simulate_adaptive(r, control.Passive(r), np.zeros(3), duration=0.1),
     "Fmu": lambda r: systems.Fmu(r, "forward_dynamics"),
+    "ExtendedKalmanFilter": lambda r: control.ExtendedKalmanFilter(r, 0.001),
+    "StateObserver": lambda r: control.StateObserver(r),
+    "as_ode": lambda r: r.as_ode(),
+}
+MOVE = motion.quintic(Q, Q + 0.5, 1.0)
+REFUSE_TENDONS = {
+    "inverse_kinematics": REFUSE_CONSTRAINTS["inverse_kinematics"],
+    "reach_frames": REFUSE_CONSTRAINTS["reach_frames"],
+    "closed_form_inverse_kinematics": REFUSE_CONSTRAINTS["closed_form_inverse_kinematics"],
+    "plan": REFUSE_CONSTRAINTS["plan"],
+    "line": REFUSE_CONSTRAINTS["line"],
+    "WholeBody": REFUSE_CONSTRAINTS["WholeBody"],
+    "WholeBodyTracking": REFUSE_CONSTRAINTS["WholeBodyTracking"],
+    "excite": REFUSE_CONSTRAINTS["excite"],
+    "check": lambda r: motion.check(MOVE, r),
+    "fastest": lambda r: motion.fastest(MOVE, r, torque=100.0),
+    "time_optimal": lambda r: motion.time_optimal(r, [Q, Q + 0.5], torque=100.0),
+}
+"""What moves joints one by one does not know that a tendon bounds a sum of them."""
+REFUSE_JOINTS_WITHOUT_A_MOTOR = {
+    "fastest": REFUSE_TENDONS["fastest"],
+    "time_optimal": REFUSE_TENDONS["time_optimal"],
+    "plan": lambda r: motion.plan(r, Q, Q + 0.1, torque=100.0),
+    "excite": REFUSE_CONSTRAINTS["excite"],
+    "payload_capability": tour.payload_capability,
+    "TwoRateController": lambda r: realtime.TwoRateController(r, control.Gains.from_frequency(10.0)),
 }
 
 
@@ -132,3 +158,24 @@ def test_constraints_are_refused_by_name(chain):
 def test_contacts_are_refused_by_name(chain):
     touching = chain.with_contacts([lw.Contact("tip", radius=0.02, friction=0.5)])
     assert taken(REFUSE_CONTACTS, touching, "contacts") == []
+
+
+def test_tendons_are_kept_or_refused_by_name(chain):
+    tied = chain.with_contacts([lw.Tendon({"joint1": 1.0, "joint3": 1.0}, upper=0.0, name="cable")])
+    assert taken(REFUSE_TENDONS, tied, "cable") == []
+    within = chain.with_contacts([lw.Tendon({"joint1": 1.0, "joint3": 1.0}, upper=0.81, name="cable")])
+    assert motion.check(MOVE, within, torque=False) == []
+    crossing = chain.with_contacts([lw.Tendon(through=("link1", "tip"), upper=0.5, name="rope")])
+    with pytest.raises(lw.ConstraintError, match="rope"):
+        motion.check(MOVE, crossing)
+
+
+def test_joints_without_a_motor_are_not_driven(chain):
+    loose = lw.Robot("loose", chain.links, chain.joints, frames=chain.frames, passive=["joint2"])
+    assert taken(REFUSE_JOINTS_WITHOUT_A_MOTOR, loose, "'joint2' of loose has no motor") == []
+    found = motion.check(MOVE, loose)
+    assert {(each.joint, each.quantity, each.limit) for each in found} == {("joint2", "torque", 0.0)}
+    still = lw.Robot(
+        "still", chain.links, chain.joints, frames=chain.frames, passive=["joint2"], gravity=(0, 0, 0)
+    )
+    assert motion.check(motion.hold(Q, 1.0), still) == []

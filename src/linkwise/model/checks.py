@@ -12,6 +12,7 @@ import numpy as np
 from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.joint_laws import LAWS, Parameter
 from linkwise.model.constraints import held_joints, joints_behind
+from linkwise.model.contacts import tendons_of
 from linkwise.model.quantity import LARGEST, in_range
 
 SHOWN_NAMES = 6  # of a list in a message
@@ -219,6 +220,7 @@ def check_outside_loops(model: Model, what: str, frames: Sequence[str | None] | 
         what: that would move them.
         frames: whose joints are moved; None: all joints are.
     """
+    check_no_tendons(model, what)
     held = held_joints(model)
     if held and frames is not None:
         moved = {name for frame in frames for name in joints_behind(model, frame)}
@@ -229,6 +231,24 @@ def check_outside_loops(model: Model, what: str, frames: Sequence[str | None] | 
             f"{what} of {model.name} would break the constraint {next(iter(held.values()))!r}: it moves {listed} as if "
             "they were free; lock these joints (robot.lock), leave the constraint out (robot.with_constraints(())), or "
             "use optimal.solve and simulate, which keep it"
+        )
+
+
+def check_no_tendons(model: Model, what: str) -> None:
+    """Refuse a robot with tendons, whose ranges bound joints together: ``what`` knows those of single joints."""
+    tendon = next(iter(tendons_of(model.contact_parts)), None)
+    if tendon is not None:
+        raise ModelError(
+            f"{what} of {model.name} would not keep the range of {tendon.label}; leave it out (robot.with_contacts)"
+        )
+
+
+def check_no_contacts(model: Model, what: str) -> None:
+    """Refuse a robot that touches things, where ``what`` would let it pass through them."""
+    if model.contact_parts:
+        raise ModelError(
+            f"{what}: contacts of {model.name} are not supported; simulate has them, robot.with_contacts(()) leaves "
+            "them out"
         )
 
 

@@ -16,6 +16,7 @@ from linkwise.robot.robot import Robot
 
 POINTS = 2001
 SLACK = 1e-9  # relative: a limit that is met exactly is not broken by round-off
+WITHOUT_MOTOR = 1e-6  # of the largest torque: what rounding leaves at joints without a motor that need none
 _UNITS = {
     "position": ("rad", "m"),
     "velocity": ("rad/s", "m/s"),
@@ -81,9 +82,11 @@ def check(
     violations = []
     for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):
         values = evaluate(t)
+        largest = float(np.abs(values).max()) if quantity == "torque" else 0.0
         for k in range(robot.dof):
             for limit, side in ((lower[k], -1.0), (upper[k], 1.0)):
-                beyond = side * (values[:, k] - limit) - SLACK * max(abs(limit), 1e-9)
+                slack = SLACK * max(abs(limit), 1e-9) if limit else max(WITHOUT_MOTOR * largest, 1e-18)
+                beyond = side * (values[:, k] - limit) - slack
                 if np.isfinite(limit) and (beyond > 0).any():
                     violations.append(
                         _violation(robot, quantity, evaluate, t, values, k, float(limit), side, beyond)
@@ -102,6 +105,11 @@ def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool
         most = arguments.limits("acceleration", acceleration, robot.dof)
         yield "acceleration", lambda t: trajectory.at(t).qdd, -most, most
     if torque:
+        if (
+            not robot.constraints
+        ):  # under constraints inverse dynamics refuses torques of joints without a motor
+            names = [joint.name for joint in robot.coordinate_joints]
+            effort = np.where([name in robot.passive for name in names], 0.0, effort)
         yield "torque", lambda t: robot.inverse_dynamics(*trajectory.at(t)), -effort, effort
 
 
