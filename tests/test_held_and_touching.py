@@ -27,7 +27,7 @@ KEEPS = {
     "source": "C of simulate",
     "Plant": "of simulate",
     "SimulatedPlant": "tests/simulate/test_one_step.py",
-    "Package": "tests/embedded/test_packages.py: rollouts",
+    "Package": "tests/embedded/test_package_functions.py: rollouts",
     "entries": "functions of packages",
     "Walking": "contacts are its feet",
     "solve": "of a Problem",
