@@ -116,7 +116,7 @@ def _check_keeps_tendons(robot: Robot, q: np.ndarray, what: str) -> None:
     if not tendons:
         return
     links = mechanism_of(robot)
-    columns = [np.ascontiguousarray(column) for column in q.reshape(-1, robot.nq).T]
+    columns: Any = [np.ascontiguousarray(column) for column in q.reshape(-1, robot.nq).T]
     at = coupling.expanded(links, columns, positions=True)
     frames = link_poses(links, at)
     for tendon, path in zip(tendons, lines.prepared(robot), strict=True):
