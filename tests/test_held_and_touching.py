@@ -177,6 +177,10 @@ def test_tendons_are_kept_or_refused_by_name(chain):
 def test_joints_without_a_motor_are_not_driven(chain):
     loose = lw.Robot("loose", chain.links, chain.joints, frames=chain.frames, passive=["joint2"])
     assert taken(REFUSE_JOINTS_WITHOUT_A_MOTOR, loose, "'joint2' of loose has no motor") == []
+    quadruped = lw.quadruped()
+    limp = quadruped._with(passive=quadruped.joint_names[1:2])
+    with pytest.raises(lw.ModelError, match="has no motor"):
+        identify.excite_standing(limp)
     found = motion.check(MOVE, loose)
     assert {(each.joint, each.quantity, each.limit) for each in found} == {("joint2", "torque", 0.0)}
     still = lw.Robot(
@@ -188,7 +192,8 @@ def test_joints_without_a_motor_are_not_driven(chain):
 def test_identification_does_not_take_springs_for_friction(chain):
     """A spring of 30 N·m/rad left 38 % of a joint's torque unexplained, and a load of 2 kg was 1.84 kg."""
     sprung = chain.with_parameters({"joint2.stiffness": 30.0})
-    assert taken(REFUSE_SPRINGS, sprung, "spring of 'joint2'") == []
+    calls = REFUSE_SPRINGS | {"drive_gains": lambda r: identify.drive_gains(r, LOG, LOG, 1.0)}
+    assert taken(calls, sprung, "spring of 'joint2'") == []
     plain = (identify.Term("viscous"),)
     check_springs(sprung, (plain, (*plain, identify.Term("stiffness")), plain))
     with pytest.raises(LinkwiseError, match="joint2"):

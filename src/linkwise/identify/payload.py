@@ -216,6 +216,7 @@ def drive_gains(
         IdentificationError: no mass is given, or the recordings do not determine the gains.
     """
     known = _known_load(load)
+    check_springs(robot, friction)
     with one_thread():
         runs = _Runs.of(robot, unloaded, loaded, cutoff)
         name = robot.default_frame() if frame is None else frame
