@@ -26,6 +26,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.functions.table import mechanism_of
 from linkwise.language import empty, needed, span, straight, variable
+from linkwise.model.contacts import tendons_of
 from linkwise.motion.shortest_time import reachability as reach
 from linkwise.motion.shortest_time import speed_guess
 from linkwise.motion.shortest_time.cells import SAMPLES, cubic
@@ -494,6 +495,7 @@ def rows_of(limits: Limits) -> LimitedJoints | None:
     if (
         robot.dof > LARGEST
         or robot.constraints
+        or tendons_of(robot.contact_parts)
         or np.isfinite(limits.tip_speed)
         or (limits.rubs and (joint_terms.has_load_friction(links) or drag.present(links)))
         or (limits.velocity < SLOWEST).any()
