@@ -82,7 +82,9 @@ def _options() -> argparse.Namespace:
         "--robots", default="panda,ur5_joint_limited_robot,kinova,xarm7,z1,ur10_joint_limited_robot"
     )
     parser.add_argument("--models", type=Path, help="folder with further URDF files")
-    parser.add_argument("--part", default="1/1", help="of the robots of first-use: 2/3 is the second third of them")
+    parser.add_argument(
+        "--part", default="1/1", help="of the robots of first-use: 2/3 is the second third of them"
+    )
     parser.add_argument("--vamp", type=Path, help="VAMP's unpacked source: its checks of its robots beside")
     parser.add_argument("--scenes", default=",".join(SCENES))
     parser.add_argument("--states", type=int, default=8192)
@@ -105,7 +107,9 @@ def _files() -> list[Path]:
 def _first_uses(options: argparse.Namespace) -> None:
     """A row for each robot, and the slowest."""
     if options.robots == "all":
-        rows = [(f"{file.parts[-3].removesuffix('_description')}/{file.stem}", str(file)) for file in _files()]
+        rows = [
+            (f"{file.parts[-3].removesuffix('_description')}/{file.stem}", str(file)) for file in _files()
+        ]
         rows += [(name, name) for name in lw.robots()]
     else:
         files = {name: _file(name, options.models) for name in options.robots.split(",")}

@@ -71,6 +71,15 @@ class Cover:
         """
         return len(self._whole.chosen(excess))
 
+    def are_more(self, excess: float, most: int) -> bool:
+        """Whether ``count`` is larger than ``most``.
+
+        Args:
+            excess: [m].
+            most: number of spheres.
+        """
+        return self._whole.are_more(excess, most)
+
     def spheres(self, excess: float) -> Covering:
         """Spheres that contain all triangles.
 
@@ -198,10 +207,10 @@ class _Candidates:
         """Whether more spheres than ``most`` would be chosen."""
         chosen = self.known.get(excess)
         if chosen is None:
-            chosen = _chosen(self.far <= self.reach(excess), most + 1)
-            if len(chosen) <= most:  # then they are all
+            chosen = _at_most(self.far <= self.reach(excess), most)
+            if chosen is not None:
                 self.known[excess] = chosen
-        return len(chosen) > most
+        return chosen is None or len(chosen) > most
 
 
 def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
@@ -211,18 +220,29 @@ def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def _chosen(covers: np.ndarray, most: int | None = None) -> np.ndarray:
-    """Numbers of candidates that together cover what any covers, or the first ``most`` of them; covers: (triangles,
-    candidates)."""
+def _chosen(covers: np.ndarray) -> np.ndarray:
+    """Numbers of candidates that together cover what any covers; covers: (triangles, candidates)."""
+    found = _at_most(covers, len(covers))
+    assert found is not None
+    return found
+
+
+def _at_most(covers: np.ndarray, most: int) -> np.ndarray | None:
+    """``_chosen``; None as soon as it is known that they are more than ``most``: none that follows covers more than the
+    one before."""
     left = covers.any(axis=1)
+    count = int(left.sum())
     gain = covers.sum(axis=0, dtype=np.int32)
     chosen: list[int] = []
-    while left.any() and len(chosen) != most:
+    while count:
         best = int(gain.argmax())
+        if len(chosen) * int(gain[best]) + count > most * int(gain[best]):
+            return None
         chosen.append(best)
-        new = np.flatnonzero(covers[:, best] & left)
-        gain -= covers[new].sum(axis=0, dtype=np.int32)
+        new = (covers[:, best] & left).nonzero()[0]
+        gain -= np.add.reduce(covers[new], axis=0, dtype=np.int32)
         left[new] = False
+        count -= len(new)
     return np.array(chosen, dtype=int)
 
 
@@ -265,19 +285,23 @@ class _Inside:
         self._surface = surface[:: max(1, len(surface) // _SURFACE)]
 
     def _is_outside(self, points: np.ndarray) -> np.ndarray:
-        place = np.clip(((points - self._low) / self._cell).astype(int), 0, np.array(self._outside.shape) - 1)
-        return self._outside[place[..., 0], place[..., 1], place[..., 2]]
+        """Whether points (3, k) lie in cells that can be reached from outside."""
+        places = [
+            np.clip(((row - low) / self._cell).astype(int), 0, size - 1)
+            for row, low, size in zip(points, self._low, self._outside.shape, strict=True)
+        ]
+        return self._outside[places[0], places[1], places[2]]
 
-    def _seen(
-        self, triangles: np.ndarray, point: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _seen(self, triangles: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Middles, outward normals, and which sides can be reached from outside (2, k)."""
-        normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-        size = np.sqrt((normal * normal).sum(axis=1))
-        normal = normal / np.maximum(size, 1e-300)[:, None]
+        rows, point = np.ascontiguousarray(triangles.T), np.ascontiguousarray(middle.T)
+        a, b = rows[:, 1] - rows[:, 0], rows[:, 2] - rows[:, 0]
+        normal = np.array([a[i] * b[k] - a[k] * b[i] for i, k in ((1, 2), (2, 0), (0, 1))])
+        size = np.sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2])
+        normal /= np.maximum(size, 1e-300)
         sides = np.array([self._is_outside(point + side * 1.8 * self._cell * normal) for side in (1.0, -1.0)])
-        normal = np.where((sides[1] & ~sides[0])[:, None], -normal, normal)
-        return point, normal, sides & (size > 0.0)
+        normal = np.where(sides[1] & ~sides[0], -normal, normal)
+        return middle, normal.T, sides & (size > 0.0)
 
     def spheres(self, few: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The largest spheres inside that touch the surface at the middles of triangles: of which triangles, their
