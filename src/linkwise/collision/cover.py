@@ -230,7 +230,7 @@ def _chosen(covers: np.ndarray) -> np.ndarray:
 def _at_most(covers: np.ndarray, most: int) -> np.ndarray | None:
     """``_chosen``; None as soon as it is known that they are more than ``most``: none that follows covers more than the
     one before."""
-    left = covers.any(axis=1)
+    left = np.asarray(covers.any(axis=1))
     count = int(left.sum())
     gain = covers.sum(axis=0, dtype=np.int32)
     chosen: list[int] = []

@@ -47,7 +47,8 @@ _TRIES = 6  # of a smaller excess, as spheres that others make superfluous are n
 _THINNER = 0.95  # factor of the excess in each of them
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
 _CENTRED = 200  # points by which it is found, about
-_Given, _Found = TypeVar("_Given"), TypeVar("_Found")
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
 
 
 class SmallSpheres(NamedTuple):
