@@ -50,7 +50,7 @@ def _moves(prefix: str, functions: Sequence[Coded]) -> str:
     if online_move.functions_of(functions) is None:
         return ""
     return (
-        f"- `{prefix}_{online_move.NAME}(...)`: the move of all joints, which arrive together; they are computed side by "
+        f"- `{prefix}_{online_move.NAME}(...)`: the move of all joints, which arrive together, computed side by "
         "side where the compiler may use AVX2 or AVX-512 (`make` compiles for this processor; with other tools say "
         "`-O2 -march=native`), else one after the other.\n"
     )
