@@ -41,8 +41,8 @@ def prototype(prefix: str) -> str:
     """
     lines = [
         f"{prefix}_{NAME}: jerk-limited move of all joints, which arrive together: the calls of "
-        f"{prefix}_online_earliest and {prefix}_online_plan that it needs, with the same bits, joints side by side where the compiler may use "
-        "AVX2 or AVX-512. Arguments are those of both, for all joints.",
+        f"{prefix}_online_earliest and {prefix}_online_plan that it needs, with the same bits, joints side by side "
+        "where the compiler may use AVX2 or AVX-512. Arguments are those of both, for all joints.",
         "",
         "  shortest     in   1: shortest duration [s]",
         "  duration     out  1: of the move [s]",
