@@ -400,7 +400,7 @@ class Renderer(Arithmetic):
         self._store_ready()
         body = self._side_by_side(step)
         for item in self._in_order(body):
-            for node in _inputs_of(item):
+            for node in inputs_of(item):
                 self.input(node)
             self.item(item)
             self._store_ready()
@@ -584,7 +584,7 @@ def holder(node: Node) -> Node:
     return node
 
 
-def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
+def inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     """The inputs that must be loaded before an item: all at once for a loop."""
     if not isinstance(item, LoopRegion):
         yield from (a for a in item.args if a.op == "input")
@@ -592,7 +592,7 @@ def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     loop = item.loop
     yield from (node for node in (*loop.initial, loop.active, *loop.following) if node.op == "input")
     for inner in item.body:
-        yield from _inputs_of(inner)
+        yield from inputs_of(inner)
 
 
 def _signed(value: int, bits: int) -> int:
