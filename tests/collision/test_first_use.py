@@ -13,7 +13,9 @@ from linkwise.collision.validity import nests
 def test_distances_of_written_out_and_looped_centres(many, monkeypatch):
     """Spheres of a tree with sliding, turning and following joints, against distances of single spheres."""
     robot = lw.random_robot(3, 7, tree=True, joints="RP")
+    monkeypatch.setattr(nests, "LOOPED", 3 if many else 24)
     monkeypatch.setattr(nests, "WHOLE", 3 if many else 12)
+    monkeypatch.setattr(nests, "CHUNK", 2)
     checks = Validity(robot)
     rng = np.random.default_rng(1)
     q, centre = rng.uniform(-2.0, 2.0, (20, robot.nq)), rng.uniform(-1.0, 1.0, (4, 3))

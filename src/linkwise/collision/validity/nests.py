@@ -48,6 +48,8 @@ ASKED = 0.5  # part of the usual distance of two links that they are asked to ke
 SLACK = 1e-4  # [m] by which a bound may be above the distances that it bounds, by rounding
 TOGETHER = 6  # bodies that are compared with an obstacle by one step
 WHOLE = 12  # of robots with no more than these it is all of them
+LOOPED = 24  # of robots with more moving bodies, centres are placed in a loop
+CHUNK = 16  # pairs of bodies between looks at whether all states collide
 BOUND = ("bound_x", "bound_y", "bound_z")
 _HIT = Register("hit")
 _CENTRES, _BOUNDS, _POSES, _RELATIVE, _MARGIN = "centres", "bounds", "poses", "relative", "margin"
@@ -118,7 +120,8 @@ class _Builder:
         self.small = checked.small
         moving = len(checked.moving)
         self.together = moving if moving <= WHOLE else -(-moving // -(-moving // TOGETHER))
-        self.placed = checked.turned if self.together == moving else spheres.bodies
+        self.looped = moving > LOOPED
+        self.placed = spheres.bodies if self.looped else checked.turned
         turned = {body: 12 * k for k, body in enumerate(self.placed)}
         self.places, self.constants = tables(spheres, checked.pairs, checked.small, turned)
         first, last = len(spheres.bodies) - moving, len(spheres.bodies)
@@ -137,7 +140,7 @@ class _Builder:
         written out they take most of the time that compiling needs."""
         nq, count = self.checked.robot.nq, len(self.checked.spheres)
         poses = cells(_POSES, 12 * len(self.placed))
-        if self.together < len(self.checked.moving):
+        if self.looped:
             step = self.made.step(
                 lambda q: [self.checked.poses(q, self.placed)], [cells("q", nq)], [poses], apart=True
             )
@@ -347,7 +350,7 @@ class _Collision(_Builder):
         body: list[Statement] = [*self.positions(), Declare({_HIT: 0.0})]
         body += self.over_world(self._against)
         if self.checked.pairs.compared:
-            body.append(self._itself())
+            body += self._itself()
         body.append(
             self.made.step(_finite, [cells("q", self.checked.robot.nq), [_HIT]], [cells("collides", 1)])
         )
@@ -388,7 +391,16 @@ class _Collision(_Builder):
         for k, gap in enumerate(near):
             start, stop = (entry("sphere_starts", at + (k + end)) for end in (0, 1))
             statements.append(IfNegative(gap, [For(turn.args[0], start, stop, [step])]))
-        return [For(block.args[0], whole(0), whole(len(blocks)), statements)]
+        return self._while_free([For(block.args[0], whole(0), whole(len(blocks)), statements)])
+
+    def _while_free(self, body: Sequence[Statement]) -> list[Statement]:
+        """Statements that are left out once all states that are computed side by side collide; of robots with few
+        bodies they cost less than this look."""
+        if self.together == len(self.checked.moving):
+            return [*body]
+        left = self.register()
+        look = self.made.step(lambda hit: [[hit[0] - 0.5]], [[_HIT]], [[left]])
+        return [Declare({left: 0.0}), look, IfNegative(left, [*body])]
 
     def apart(self, a: Sequence[Any], b: Sequence[Any], reach: Any, held: Sequence[Any]) -> Any:
         return _square(a, b) - (reach + held[1]) * (reach + held[1])
@@ -399,7 +411,7 @@ class _Collision(_Builder):
     def result(self, gap: Any, held: Sequence[Any]) -> Any:
         return where(gap < 0.0, 1.0, held[0])
 
-    def _itself(self) -> For:
+    def _itself(self) -> list[Statement]:
         """All pairs of bodies that are compared."""
         near, room = Register("near_bounds"), Register("room")
         held = [_HIT, room]
@@ -410,7 +422,14 @@ class _Collision(_Builder):
         )
         body: list[Statement] = [Declare({near: 0.0, room: 0.0}), margins, self.bounds_apart(held, near)]
         body.append(IfNegative(near, self.over_rows(held)))
-        return For("pair", whole(0), whole(len(self.checked.pairs.compared)), body)
+        count = len(self.checked.pairs.compared)
+        if self.together == len(self.checked.moving):
+            return [For("pair", whole(0), whole(count), body)]
+        starts = [*range(0, count, CHUNK), count]
+        self.places["chunks"] = starts
+        chunk = name("chunk")
+        pairs = For("pair", entry("chunks", chunk), entry("chunks", chunk + 1), body)
+        return [For(chunk.args[0], whole(0), whole(len(starts) - 1), self._while_free([pairs]))]
 
 
 def clearance_nest(checked: Checked, dtype: Dtype = "float64", *, fused: bool = True) -> ProcedureNest:
