@@ -17,7 +17,7 @@ from linkwise.identify.estimation.choices import Plain, choose
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit, fit
-from linkwise.identify.estimation.friction import Friction, column, friction_named
+from linkwise.identify.estimation.friction import Friction, check_springs, column, friction_named
 from linkwise.identify.estimation.friction_choice import choose_friction
 from linkwise.identify.estimation.lag import Lag, as_given, lags_of_joints, shifted
 from linkwise.identify.estimation.memory import useful_memory
@@ -122,6 +122,7 @@ def identify(
     Raises:
         IdentificationError: the recording cannot be used; the message says why.
     """
+    check_springs(robot, friction)
     conditioning = {"derivatives": derivatives} if derivatives != "butterworth" else {}
     conditioning |= {"decimation": decimation} if decimation is not None else {}
     chosen = Settings(
