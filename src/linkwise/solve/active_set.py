@@ -550,8 +550,11 @@ class ActiveSet:
         a = self.rows.boxes
         gradient = zeros(self.rows.unknowns)
         for i in span(a):
-            lent = self.cost.lent[i] * (self.x[i] - self.start[i])
-            gradient[i] = dot(self.P[i, :a], self.x[:a], self.p[i] + lent)
+            gradient[i] = dot(self.P[i, :a], self.x[:a], self.p[i])
+        for _ in needed(self.cost.lacks):
+            for i in span(a):
+                lent = self.cost.lent[i] * (self.x[i] - self.start[i])
+                gradient[i] = where(self.cost.lent[i] > 0.0, gradient[i] + lent, gradient[i])
         for i in span(a, self.rows.unknowns):
             gradient[i] = SHARING * self.x[i]
         half = self.cost.halved(gradient)
