@@ -15,6 +15,7 @@ def test_distances_of_written_out_and_looped_centres(many, monkeypatch):
     robot = lw.random_robot(3, 7, tree=True, joints="RP")
     monkeypatch.setattr(nests, "LOOPED", 3 if many else 24)
     monkeypatch.setattr(nests, "WHOLE", 3 if many else 12)
+    monkeypatch.setattr(nests, "FEW_PAIRS", 3 if many else 128)
     monkeypatch.setattr(nests, "CHUNK", 2)
     checks = Validity(robot)
     rng = np.random.default_rng(1)

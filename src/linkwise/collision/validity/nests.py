@@ -50,6 +50,7 @@ TOGETHER = 6  # bodies that are compared with an obstacle by one step
 WHOLE = 12  # of robots with no more than these it is all of them
 LOOPED = 24  # of robots with more moving bodies, centres are placed in a loop
 CHUNK = 16  # pairs of bodies between looks at whether all states collide
+FEW_PAIRS = 128  # of bodies; a loop over no more is quicker without these looks
 BOUND = ("bound_x", "bound_y", "bound_z")
 _HIT = Register("hit")
 _CENTRES, _BOUNDS, _POSES, _RELATIVE, _MARGIN = "centres", "bounds", "poses", "relative", "margin"
@@ -423,7 +424,7 @@ class _Collision(_Builder):
         body: list[Statement] = [Declare({near: 0.0, room: 0.0}), margins, self.bounds_apart(held, near)]
         body.append(IfNegative(near, self.over_rows(held)))
         count = len(self.checked.pairs.compared)
-        if self.together == len(self.checked.moving):
+        if count <= FEW_PAIRS:
             return [For("pair", whole(0), whole(count), body)]
         starts = [*range(0, count, CHUNK), count]
         self.places["chunks"] = starts
