@@ -42,6 +42,7 @@ class Memory(ABC):
     """One array."""
 
     sum = "fadd {R}"  # how values are added
+    real = True  # not whole numbers
 
     def __init__(self, array: Array):
         self.array = array
@@ -60,6 +61,10 @@ class Memory(ABC):
             Output([node], lambda values, place=place: self.store(to, place, values[0]))
             for place, node in writes
         ]
+
+    def quick(self, to: Renderer, place: Element) -> bool:
+        """Whether an element is loaded by one instruction."""
+        return True
 
     def offset(self, to: Renderer, place: Element) -> str:
         """Where an element lies, in scalars of one state."""
@@ -97,6 +102,9 @@ class Pointers(Memory):
             Element(place.array, whole(k), place.row): value
             for k, value in zip(tile.columns, values, strict=True)
         }
+
+    def quick(self, to: Renderer, place: Element) -> bool:
+        return to.lanes.width == 1
 
     def store(self, to: Renderer, place: Element, value: str) -> None:
         lanes = to.lanes
@@ -175,6 +183,7 @@ class Words(Same):
     """Words of 32 bits, for one lane."""
 
     sum = "add i64"
+    real = False
 
     def load(self, to: Renderer, place: Element) -> dict[Element, str]:
         half = to.writer.value(f"load i32, ptr {self._address(to, place)}")
