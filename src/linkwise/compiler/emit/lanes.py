@@ -6,11 +6,13 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 VECTOR_BYTES = 32  # of vectors whose constants are kept in memory as a whole
 _ALIGNED = 64  # bytes: where tables begin
 _AGAIN = re.compile(r"\.again\d+\b")
@@ -87,6 +89,7 @@ class Writer:
         self._block_start = self._count = self._slots = 0
         self._free: dict[str, list[str]] = {}
         self._reads = 0  # of places on the stack
+        self._known: dict[str, Any] = {}
         self._constants: dict[tuple[str, str], str] = {}
         self._bounded = False
 
@@ -101,6 +104,12 @@ class Writer:
     def effect(self, instruction: str) -> None:
         """Write an instruction without a result."""
         self.lines.append(f"  {instruction}")
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """What is found once for the function that is written."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def slot(self, kind: str, align: int) -> str:
         """A place on the stack for a value of this type, until it is free again."""

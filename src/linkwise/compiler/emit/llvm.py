@@ -16,7 +16,7 @@ from linkwise.compiler.emit.arithmetic import REGION, Arithmetic, holder
 from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
-from linkwise.compiler.emit.spills import LONG, Spills
+from linkwise.compiler.emit.spills import LONG, Spills, signs_elsewhere
 from linkwise.compiler.emit.turns import side_by_side
 from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.loops import (
@@ -74,6 +74,7 @@ class Renderer(Arithmetic):
         self._stored: dict[Node, str] = {}  # what vectors have computed -> its address
         self._read_in: dict[Node, int] = {}  # -> the region in which it was read last
         self._spills: Spills | None = None  # of a long body
+        self._signs_elsewhere = frozenset[Node]()  # changes of sign that other steps use
         self._short = False  # whether a loop is written whose values all stay in registers
         self._around: list[tuple[Spills | None, bool, dict[Element, str], dict[Element, str]]] = []  # loops
 
@@ -241,6 +242,7 @@ class Renderer(Arithmetic):
         self._store_ready()
         body = self._in_order(self._side_by_side(step))
         if len(body) >= LONG:
+            self._signs_elsewhere = self.writer.once("signs", lambda: signs_elsewhere(self.nest))
             waiting = {id(output): output for outputs in self._waiting.values() for output in outputs}
             self._spills = Spills(self, body, waiting.values(), [node for _, node in late])
         for place, item in enumerate(body):
@@ -343,7 +345,7 @@ class Renderer(Arithmetic):
         return True
 
     def _operation(self, node: Node) -> None:
-        if self._spills is not None and node.op == "neg":
+        if self._spills is not None and node.op == "neg" and node not in self._signs_elsewhere:
             self.announce(node)  # written where it is used
         else:
             super()._operation(node)
@@ -355,7 +357,7 @@ class Renderer(Arithmetic):
                 self._read_in[node] = region
                 self.names[node] = self.writer.value(f"load {self.lanes.scalar}, ptr {self._stored[node]}")
         elif self._spills is not None and node.op not in ("const", "word", "input"):
-            if node.op == "neg":
+            if node.op == "neg" and node not in self._signs_elsewhere:
                 return self._spills.negated(node)
             return self._spills.operand(holder(node)) or super().operand(node)
         return super().operand(node)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from linkwise.compiler.emit.arithmetic import holder
 from linkwise.compiler.emit.memory import Output
 from linkwise.compiler.ir.graph import CONDITIONS, WORDS, Node
-from linkwise.compiler.ir.loops import Element
-from linkwise.compiler.ir.schedule import Body, LoopRegion
+from linkwise.compiler.ir.loops import Element, Nest, Step, statements
+from linkwise.compiler.ir.schedule import Body, LoopRegion, scheduled
 from linkwise.compiler.runtime import host
 
 if TYPE_CHECKING:
@@ -211,6 +211,20 @@ class Spills:
         """The end of the body: its places on the stack are free."""
         for slot in self.slots.values():
             self.to.writer.free(self.to.lanes.real, slot)
+
+
+def signs_elsewhere(nest: Nest) -> frozenset[Node]:
+    """Changes of sign that other steps use than those that compute them: they are written where they are computed."""
+    steps = [statement for statement in statements(nest.body) if isinstance(statement, Step)]
+    if len(steps) == 1:
+        return frozenset()
+    found: set[Node] = set()
+    for step in steps:
+        own = {node for node in scheduled(step.body) if node.op == "neg"}
+        used = [node for item in step.body for node in _operands(item) if node.op == "neg"]
+        used += [node for _, node in step.writes if node.op == "neg"]
+        found.update(node for node in used if node not in own)
+    return frozenset(found)
 
 
 def _operands(item: Node | LoopRegion) -> Iterator[Node]:
