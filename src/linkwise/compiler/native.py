@@ -177,7 +177,7 @@ class NativeProgram:
 
         program = self.program
         with _without_collecting():
-            return blocks.module(nest(program), width)
+            return blocks.module(nest(program), width, spills=not _is_quick_enough())
 
     def stored(self, width: int) -> bytes:
         """What the cache holds for this width: found there, or compiled and stored there."""

@@ -89,6 +89,7 @@ class Writer:
         self._block_start = self._count = self._slots = 0
         self._free: dict[str, list[str]] = {}
         self._reads = 0  # of places on the stack
+        self.spills = True  # whether long bodies use them
         self._known: dict[str, Any] = {}
         self._constants: dict[tuple[str, str], str] = {}
         self._bounded = False

@@ -241,7 +241,7 @@ class Renderer(Arithmetic):
         late = self._expect(step)
         self._store_ready()
         body = self._in_order(self._side_by_side(step))
-        if len(body) >= LONG:
+        if len(body) >= LONG and self.writer.spills:
             self._signs_elsewhere = self.writer.once("signs", lambda: signs_elsewhere(self.nest))
             waiting = {id(output): output for outputs in self._waiting.values() for output in outputs}
             self._spills = Spills(self, body, waiting.values(), [node for _, node in late])

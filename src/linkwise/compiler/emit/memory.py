@@ -42,7 +42,6 @@ class Memory(ABC):
     """One array."""
 
     sum = "fadd {R}"  # how values are added
-    real = True  # not whole numbers
 
     def __init__(self, array: Array):
         self.array = array
@@ -183,7 +182,6 @@ class Words(Same):
     """Words of 32 bits, for one lane."""
 
     sum = "add i64"
-    real = False
 
     def load(self, to: Renderer, place: Element) -> dict[Element, str]:
         half = to.writer.value(f"load i32, ptr {self._address(to, place)}")

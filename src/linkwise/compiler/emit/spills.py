@@ -125,7 +125,7 @@ class Spills:
     def loaded(self, place: Element, name: str) -> None:
         """An input has been loaded."""
         value = self.places.get(place)
-        if value is not None and self.to.memory[place.array].real:
+        if value is not None and not self.to.nest.array(place.array).words:
             self.arrived(value, name)
 
     def arrived(self, key: Key, name: str) -> None:
