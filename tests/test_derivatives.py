@@ -1,5 +1,7 @@
 """Derivatives of inverse and forward dynamics against Pinocchio and against each other."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,63 @@ def test_against_differences(name):
                 behind.append(method(*moved))
             expected = (np.stack(ahead, -1) - np.stack(behind, -1)) / (2 * step)
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=2e-8 * np.abs(expected).max())
+
+
+def along_velocities(robot, function, q, step=1e-6):
+    """The derivative of a function of q along velocity coordinates, by central differences."""
+    ahead = [function(robot.integrate(q, step * e)) for e in np.eye(robot.dof)]
+    behind = [function(robot.integrate(q, -step * e)) for e in np.eye(robot.dof)]
+    return (np.stack(ahead, -1) - np.stack(behind, -1)) / (2 * step)
+
+
+@pytest.mark.parametrize("turn", [1e-5, 1.0, 3.0])
+def test_springs_of_ball_joints(turn):
+    """A spring pulls along the rotation vector, which does not change by the joint's rates alone."""
+    links = [
+        lw.Link("base"),
+        lw.Link("arm", lw.Inertia.from_com(1.3, (0.1, 0.05, 0.02), np.diag([2e-2, 3e-2, 4e-2]))),
+    ]
+    links.append(lw.Link("hand", lw.Inertia.from_com(0.4, (0.0, 0.1, 0.2), np.diag([2e-3, 3e-3, 4e-3]))))
+    joints = [
+        lw.Joint("shoulder", "ball", "base", "arm", terms={"stiffness": 5.0}),
+        lw.Joint("elbow", "revolute", "arm", "hand", axis=(0, 1, 0), terms={"stiffness": 2.0}),
+    ]
+    robot = lw.Robot("sprung", links, joints)
+    rng = np.random.default_rng(4)
+    axis = turn * np.array([0.6, -0.48, 0.64])
+    q = robot.integrate([0.0, 0.0, 0.0, 1.0, 0.0], np.r_[axis, 0.3])
+    qd, x = rng.normal(size=(2, robot.dof))
+    for method, (found, *_) in (
+        (robot.inverse_dynamics, robot.inverse_dynamics_derivatives(q, qd, x)),
+        (robot.forward_dynamics, robot.forward_dynamics_derivatives(q, qd, x)),
+    ):
+        expected = along_velocities(robot, lambda at, method=method: method(at, qd, x), q)
+        np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+
+
+def test_coupled_joints_with_friction_by_load():
+    """Derivatives by the graph, for torques of leaders alone."""
+    robot = lw.random_robot(5, 4, joints="RRRR")
+    joints = list(robot.joints)
+    places = [k for k, joint in enumerate(joints) if joint.moves]
+    joints[places[2]] = dataclasses.replace(
+        joints[places[2]], mimic=lw.Mimic(joints[places[0]].name, -0.7, 0.2)
+    )
+    robot = lw.Robot("coupled", robot.links, joints)
+    robot = robot.with_parameters({f"{joints[places[1]].name}.load_friction": 0.1})
+    q, qd, x = np.random.default_rng(2).normal(size=(3, robot.dof))
+    step = 1e-6
+    for method, derivatives in (
+        (robot.inverse_dynamics, robot.inverse_dynamics_derivatives(q, qd, x)),
+        (robot.forward_dynamics, robot.forward_dynamics_derivatives(q, qd, x)),
+    ):
+        for k, found in enumerate(derivatives):
+            moved = [np.array([q, qd, x]) + step * np.eye(3)[k][:, None] * e for e in np.eye(robot.dof)]
+            back = [np.array([q, qd, x]) - step * np.eye(3)[k][:, None] * e for e in np.eye(robot.dof)]
+            expected = np.stack([method(*a) - method(*b) for a, b in zip(moved, back, strict=True)], -1) / (
+                2 * step
+            )
+            np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
 def test_against_pinocchio():

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import control, identify, motion, optimal, realtime, systems
+from linkwise import control, identify, motion, optimal, realtime, systems, tour
 from linkwise.errors import LinkwiseError
+from linkwise.identify.estimation.friction import check_springs
 from linkwise.simulate import simulate_adaptive
 
 PARTS = ("control", "motion", "optimal", "simulate", "identify", "embedded", "realtime", "systems")
@@ -27,7 +28,7 @@ KEEPS = {
     "source": "C of simulate",
     "Plant": "of simulate",
     "SimulatedPlant": "tests/simulate/test_one_step.py",
-    "Package": "tests/embedded/test_packages.py: rollouts",
+    "Package": "tests/embedded/test_package_functions.py: rollouts",
     "entries": "functions of packages",
     "Walking": "contacts are its feet",
     "solve": "of a Problem",
@@ -81,6 +82,35 @@ REFUSE_CONTACTS = {
     "PredictiveController": lambda r: realtime.PredictiveController(r),
     "simulate_adaptive": lambda r: simulate_adaptive(r, control.Passive(r), np.zeros(3), duration=0.1),
     "Fmu": lambda r: systems.Fmu(r, "forward_dynamics"),
+    "ExtendedKalmanFilter": lambda r: control.ExtendedKalmanFilter(r, 0.001),
+    "StateObserver": lambda r: control.StateObserver(r),
+    "as_ode": lambda r: r.as_ode(),
+}
+MOVE = motion.quintic(Q, Q + 0.5, 1.0)
+REFUSE_TENDONS = {
+    "inverse_kinematics": REFUSE_CONSTRAINTS["inverse_kinematics"],
+    "reach_frames": REFUSE_CONSTRAINTS["reach_frames"],
+    "closed_form_inverse_kinematics": REFUSE_CONSTRAINTS["closed_form_inverse_kinematics"],
+    "plan": REFUSE_CONSTRAINTS["plan"],
+    "line": REFUSE_CONSTRAINTS["line"],
+    "WholeBody": REFUSE_CONSTRAINTS["WholeBody"],
+    "WholeBodyTracking": REFUSE_CONSTRAINTS["WholeBodyTracking"],
+    "excite": REFUSE_CONSTRAINTS["excite"],
+    "check": lambda r: motion.check(MOVE, r),
+    "fastest": lambda r: motion.fastest(MOVE, r, torque=100.0),
+    "time_optimal": lambda r: motion.time_optimal(r, [Q, Q + 0.5], torque=100.0),
+}
+"""What moves joints one by one does not know that a tendon bounds a sum of them."""
+REFUSE_JOINTS_WITHOUT_A_MOTOR = {
+    "fastest": REFUSE_TENDONS["fastest"],
+    "time_optimal": REFUSE_TENDONS["time_optimal"],
+    "plan": lambda r: motion.plan(r, Q, Q + 0.1, torque=100.0),
+    "excite": REFUSE_CONSTRAINTS["excite"],
+    "payload_capability": tour.payload_capability,
+    "TwoRateController": lambda r: realtime.TwoRateController(r, control.Gains.from_frequency(10.0)),
+}
+REFUSE_SPRINGS = {
+    name: REFUSE_CONSTRAINTS[name] for name in ("identify", "identify_payload", "didim", "cloe")
 }
 
 
@@ -132,3 +162,39 @@ def test_constraints_are_refused_by_name(chain):
 def test_contacts_are_refused_by_name(chain):
     touching = chain.with_contacts([lw.Contact("tip", radius=0.02, friction=0.5)])
     assert taken(REFUSE_CONTACTS, touching, "contacts") == []
+
+
+def test_tendons_are_kept_or_refused_by_name(chain):
+    tied = chain.with_contacts([lw.Tendon({"joint1": 1.0, "joint3": 1.0}, upper=0.0, name="cable")])
+    assert taken(REFUSE_TENDONS, tied, "cable") == []
+    within = chain.with_contacts([lw.Tendon({"joint1": 1.0, "joint3": 1.0}, upper=0.81, name="cable")])
+    assert motion.check(MOVE, within, torque=False) == []
+    crossing = chain.with_contacts([lw.Tendon(through=("link1", "tip"), upper=0.5, name="rope")])
+    with pytest.raises(lw.ConstraintError, match="rope"):
+        motion.check(MOVE, crossing)
+
+
+def test_joints_without_a_motor_are_not_driven(chain):
+    loose = lw.Robot("loose", chain.links, chain.joints, frames=chain.frames, passive=["joint2"])
+    assert taken(REFUSE_JOINTS_WITHOUT_A_MOTOR, loose, "'joint2' of loose has no motor") == []
+    quadruped = lw.quadruped()
+    limp = quadruped._with(passive=quadruped.joint_names[1:2])
+    with pytest.raises(lw.ModelError, match="has no motor"):
+        identify.excite_standing(limp)
+    found = motion.check(MOVE, loose)
+    assert {(each.joint, each.quantity, each.limit) for each in found} == {("joint2", "torque", 0.0)}
+    still = lw.Robot(
+        "still", chain.links, chain.joints, frames=chain.frames, passive=["joint2"], gravity=(0, 0, 0)
+    )
+    assert motion.check(motion.hold(Q, 1.0), still) == []
+
+
+def test_identification_does_not_take_springs_for_friction(chain):
+    """A spring of 30 N·m/rad left 38 % of a joint's torque unexplained, and a load of 2 kg was 1.84 kg."""
+    sprung = chain.with_parameters({"joint2.stiffness": 30.0})
+    calls = REFUSE_SPRINGS | {"drive_gains": lambda r: identify.drive_gains(r, LOG, LOG, 1.0)}
+    assert taken(calls, sprung, "spring of 'joint2'") == []
+    plain = (identify.Term("viscous"),)
+    check_springs(sprung, (plain, (*plain, identify.Term("stiffness")), plain))
+    with pytest.raises(LinkwiseError, match="joint2"):
+        check_springs(sprung, (plain,) * 3)

@@ -9,8 +9,9 @@ import pytest
 
 import linkwise as lw
 from conftest import actions, bouncer
-from linkwise.environments import Environment, PDTargets, Policy, Task, page
+from linkwise.environments import Environment, PDTargets, Policy, Task, Torques, page
 from linkwise.environments.ready import joystick
+from linkwise.environments.tasks import Drives
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from c_functions import call_c
@@ -301,3 +302,20 @@ def test_steps_are_those_of_the_robots_own_functions():
                 np.testing.assert_allclose(part, right, atol=2e-6 * (1.0 + np.abs(right).max()))
             touched += (impulses[..., 2] > 0.0).sum()
         assert touched > 10
+
+
+def test_drives_are_motors_of_the_robot_within_their_limits():
+    """Joints without a motor are not driven, and torques stay within the effort limits unless others are given."""
+    chain = lw.planar_chain(3)
+    joints = [
+        dataclasses.replace(joint, limits=lw.Limits(effort=7.0)) if joint.name == "joint1" else joint
+        for joint in chain.joints
+    ]
+    robot = lw.Robot("loose", chain.links, joints, frames=chain.frames, passive=["joint2"])
+    drives = Drives.of(robot, PDTargets(10.0, 1.0))
+    assert drives.names == ("joint1", "joint3")
+    assert drives.numbers["limits"].tolist() == [7.0, np.inf]
+    assert drives.torques([5.0, 5.0], np.zeros(3), np.zeros(3), {}) == [7.0, 50.0]
+    assert Drives.of(robot, PDTargets(10.0, 1.0, limits=9.0)).numbers["limits"].tolist() == [9.0, 9.0]
+    with pytest.raises(lw.ArgumentError, match="no joint 'joint2' with one axis and a motor"):
+        Drives.of(robot, Torques(joints=("joint2",)))

@@ -3,6 +3,7 @@
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -339,3 +340,24 @@ def test_constants_of_the_equation_of_motion():
     products = np.einsum("sij,sj->si", robot.coriolis_matrix(q, x), y)
     sizes = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
     assert (np.linalg.norm(products, axis=-1) <= found.coriolis * sizes).all()
+
+
+def test_joints_without_a_range_have_one_turn_and_say_where_that_is_not_all():
+    """A lower end alone is kept; after one turn a slide, a spring or a follower at half the speed is elsewhere."""
+    plain = lw.planar_chain(3)
+    half = plain.with_constraints([lw.Coupling("joint3", "joint2", ratio=0.5)])
+    sprung = plain.with_parameters({"joint1.stiffness": 3.0})
+    for robot, names in ((plain, ""), (half, "joint2"), (sprung, "joint1")):
+        box = evidence.box_of(robot, [("q", robot.dof)])
+        assert box.bounds["q"][0].tolist() == [-np.pi] * robot.dof
+        assert [words for words in box.assumed if "no range" in words] == (
+            [f"no range in the model (q of {names}): 2π rad or m"] if names else []
+        )
+    joints = [
+        replace(joint, limits=lw.Limits(lower=5.0)) if joint.name == "joint2" else joint
+        for joint in plain.joints
+    ]
+    lower, upper = evidence.box_of(
+        lw.Robot("above", plain.links, joints, frames=plain.frames), [("q", 3)]
+    ).bounds["q"]
+    assert (lower[1], upper[1]) == (5.0, 5.0 + 2 * np.pi)

@@ -51,6 +51,32 @@ def test_each_fault_is_named(arm, log):
     assert "50 % of the rows repeat" in said
 
 
+def test_torques_that_were_not_recorded_for_a_while_are_named(arm, log):
+    """Less than a third of the rows: a lower rate does not explain them."""
+    tau = log.tau.copy()
+    tau[900:1100] = 0.0
+    (said,) = sample_faults(arm, replace(log, tau=tau))
+    assert f"torques of all joints stay zero for 1 s from {log.t[900]:.4g} s on" in said
+    tau = log.tau.copy()
+    tau[600:1000, 1] = tau[600, 1]
+    (said,) = sample_faults(arm, replace(log, tau=tau))
+    assert f"torques of joint2 stay the same for 2 s from {log.t[600]:.4g} s on" in said
+    short = log.tau.copy()
+    short[600:650, 1] = short[600, 1]  # a quarter of a second
+    assert sample_faults(arm, replace(log, tau=short)) == []
+
+
+def test_a_constant_torque_at_constant_speed_is_no_fault(arm, log):
+    """As simulations without friction and noise have it."""
+    q, qd, tau = log.q.copy(), log.qd.copy(), log.tau.copy()
+    first, last = 600, 1000
+    q[first:, 0] = q[first, 0] + 0.5 * (log.t[first:] - log.t[first])
+    q[last:, 0] += np.sin(log.t[last:] - log.t[last]) ** 2
+    qd[:, 0] = np.gradient(q[:, 0], log.t)
+    tau[first:last, 0] = 0.0
+    assert sample_faults(arm, replace(log, q=q, qd=qd, tau=tau)) == []
+
+
 def test_stamps_far_too_short_are_named(arm, log):
     (said,) = sample_faults(arm, replace(log, t=1e-3 * log.t))  # all of the recording lasts 7.5 ms
     assert "0.001 times the slopes" in said, said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 import linkwise as lw
@@ -22,6 +24,7 @@ LEG = """
 </joint><link name="{n}_foot"/>
 """
 FEET = ("FL", "FR", "RL", "RR")
+FIELDS = ("t", "q", "dq", "tau", "base_pos", "base_quat", "base_vel", "imu_gyro", "imu_acc", "contacts")
 
 
 def urdf() -> str:
@@ -33,6 +36,13 @@ def urdf() -> str:
         LEG.format(n=n, x=x, y=y, thigh=thigh, shank=shank) for n, (x, y) in zip(FEET, places, strict=True)
     )
     return URDF.format(body=INERTIAL.format(c="0.01 0 0.02", m=6.0, x=0.03, y=0.08, z=0.09), legs=legs)
+
+
+def walker_of(folder: Path) -> lw.Robot:
+    """The robot from its file, which is written into ``folder``."""
+    path = folder / "walker.urdf"
+    path.write_text(urdf())
+    return lw.load(path, base="floating")
 
 
 def true_robot(robot: lw.Robot, seed: int = 0) -> lw.Robot:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -247,6 +249,13 @@ def test_extreme_numbers_end_and_are_right_or_refused():
     tame = good & (T < 1e9)
     assert tame.sum() > 200
     assert off[tame].max() < 1e-9
+
+
+def test_a_velocity_limit_of_zero_is_none():
+    chain = lw.planar_chain(2)
+    joints = [replace(joint, limits=lw.Limits(velocity=0.0)) for joint in chain.joints if joint.moves]
+    with pytest.raises(ValueError, match="no limit of velocity for joint1, joint2"):
+        motion.Online.of(lw.Robot("slow", chain.links[:3], joints), 1.0, 1.0)
 
 
 def test_moves_of_a_robot():

@@ -77,6 +77,7 @@ def held(robot, q, rng, feet, **options):
             optimal.Effort(1e-3),
             optimal.JointTracking(q, 1.0, velocity=0.0),
             optimal.ContactForces(weight=1e-3),
+            optimal.ConePenalty(0.3, 1e-3, facets=6),
             optimal.Smoothness(1e-4),  # of accelerations, which contacts change
         ],
         terminal=[optimal.JointTracking(q, 1.0, velocity=0.0, name="end")],
@@ -357,6 +358,28 @@ def test_the_limits_of_a_sole_are_those_of_forces_inside_its_area():
         assert [name for name, value in zip(names, found, strict=True) if value > 0.0] == missed
         point.dynamics.active = [0.0, 1.0]  # what is not held has no limits
         assert all(float(c) <= 0.0 for c in cone.functions(point, {"friction": [0.6], "unit": [0.0025]})[:7])
+
+
+@pytest.mark.parametrize("facets", [4, 6])
+def test_the_penalty_of_cones_is_that_of_a_pyramid_around_them(facets):
+    rng = np.random.default_rng(8)
+    robot, feet, q = two_legs()
+    problem = optimal.Problem(
+        robot,
+        horizon=2,
+        step=0.02,
+        start=(q, np.zeros(robot.dof)),
+        costs=[optimal.ConePenalty(0.5, 0.7, facets=facets)],
+        contacts=optimal.ContactSchedule(feet),
+    )
+    angles = 2 * np.pi * np.arange(facets) / facets
+    for forces in rng.normal(size=(5, 2, 3)):
+        fx, fy, fz = forces.T[..., None]
+        outside = np.maximum(np.cos(angles) * fx + np.sin(angles) * fy - 0.5 * fz, 0.0)
+        given = problem.x0.tolist(), [0.0] * problem.nu, problem.p[0].tolist(), forces.ravel().tolist()
+        assert np.isclose(float(problem.stage_cost(*given)), 0.02 * 0.5 * 0.7 * (outside**2).sum())
+        inside = np.hypot(fx, fy) < 0.5 * fz  # a force within the cone costs nothing
+        assert not outside[inside[:, 0]].any()
 
 
 def test_many_starts_and_schedules_give_the_results_of_single_ones():

@@ -171,6 +171,25 @@ def test_a_target_that_cannot_be_approached_is_said():
     assert weak.status == "not converging" or weak.reason.startswith("at rest") or weak.settled
 
 
+def test_a_motor_that_cannot_hold_the_arm_is_named():
+    """Limits that are enough for the model and not for an arm that is 30 % heavier, as on Talos."""
+    robot = lw.load("two_link")
+    still, target = np.array([0.2, 0.3]), np.array([0.1, 0.4])
+    limits = 1.15 * np.abs(robot.gravity_torques(still))
+    masses = [label for label in robot.parameter_labels if label.rpartition(".")[2] in TEN]
+    values = dict(zip(robot.parameter_labels, robot.parameters, strict=True))
+    heavier = robot.with_parameters({label: 1.3 * values[label] for label in masses})
+    law = Predictive(robot, torque_limits=limits, **SMALL)
+    law.aim({"joints.target": target})
+    for plant, reason in ((robot, ""), (heavier, f"the motor of {robot.joint_names[0]} cannot hold the arm")):
+        law.reset()
+        moved(law, plant, still, 0.2)
+        assert law.status == "planned"
+        assert law.reason.startswith(reason)
+        assert bool(law.reason) == bool(reason)
+    assert f"{limits[0]:.3g}" in law.reason
+
+
 def test_the_weights_are_those_of_the_state():
     """The first torques of a step are M ω² e, whatever M is there."""
     robot = lw.load("iiwa14")

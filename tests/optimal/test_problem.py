@@ -90,6 +90,13 @@ def timed_floating_problem():
     return optimal.Problem(robot, costs=costs, timings=optimal.Timings(0.1, 3.0))
 
 
+def turning_problem():
+    """A floating body whose step is differentiated by its graph: changes of a quaternion along velocities."""
+    robot = floating_arm()
+    costs = [optimal.JointTracking(robot.random(np.random.default_rng(3)), 0.3, velocity=0.1)]
+    return optimal.Problem(robot, costs=costs, integrator="rk4")
+
+
 def held_problem():
     """An arm whose tip is held: its accelerations have no derivatives by a recursion."""
     arm, q = lw.random_robot(4, 4), np.array([0.4, 1.0, 0.7, -0.5])
@@ -133,6 +140,7 @@ def values_of(problem, x, u, p, m=()):
         (timed_problem, 1),
         (timed_floating_problem, 0),
         (timed_floating_problem, 1),
+        (turning_problem, 0),
         (held_problem, 0),
     ],
 )

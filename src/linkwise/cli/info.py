@@ -9,7 +9,7 @@ from typing import Any
 from linkwise.cli.support import headings
 from linkwise.cli.support.options import json_option, load_robot, robot_argument
 from linkwise.cli.support.output import Table, number, say, say_json, show
-from linkwise.model.joint import FREE
+from linkwise.model.joint import FREE, Joint, Limits
 
 
 @headings.command("info")
@@ -35,6 +35,7 @@ def command(robot: str, gravity, lock, base, mimic, as_json: bool) -> None:
 
 def describe(robot, warned: list[str]) -> dict[str, Any]:
     """Everything that is shown, as plain data."""
+    kept = {joint.name: joint for joint in robot.coordinate_joints}
     return {
         "name": robot.name,
         "dof": robot.dof,
@@ -47,15 +48,15 @@ def describe(robot, warned: list[str]) -> dict[str, Any]:
         "reduced": robot.reduced,
         "massless_joints": robot.massless_joints,
         "parameters": len(robot.parameter_labels),
-        "joints": [_joint(joint) for joint in robot.joints],
+        "joints": [_joint(joint, kept.get(joint.name, joint).limits) for joint in robot.joints],
         "links": [_link(link) for link in robot.links],
         "frames": [{"name": frame.name, "link": frame.link} for frame in robot.frames],
         "warnings": warned,
     }
 
 
-def _joint(joint) -> dict[str, Any]:
-    limits = joint.limits
+def _joint(joint: Joint, limits: Limits) -> dict[str, Any]:
+    """A joint with the limits that it keeps: those of the file, or what its followers leave of them."""
     return {
         "name": joint.name,
         "type": joint.type,
@@ -68,6 +69,7 @@ def _joint(joint) -> dict[str, Any]:
             "velocity": limits.velocity,
             "effort": limits.effort,
         },
+        "limited_by_followers": limits != joint.limits,
         "rotor_inertia": joint.rotor_inertia,
         "viscous_friction": joint.viscous_friction,
         "coulomb_friction": joint.coulomb_friction,
@@ -159,6 +161,11 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
         if joint["terms"]
     ]
     notes += [f"{j['name']}: {number(j['pitch'])} m per rad" for j in joints if j["type"] == "helical"]
+    notes += [
+        f"{joint['name']}: limits within which joints that follow it keep theirs"
+        for joint in joints
+        if joint["limited_by_followers"]
+    ]
     notes += [_relation(joint["name"], **joint["mimic"]) for joint in joints if joint["mimic"]]
     return Table("Joints (SI units; ranges in degrees or metres)", columns, rows, notes)
 

@@ -59,7 +59,7 @@ def _(made: Nest) -> Nest:
 @nest.register
 def batch(program: Program) -> Nest:
     """Straight-line code: the only loop is that over states, which every target lays out in its own way."""
-    inputs = [Array(key, "input", size) for key, size in program.inputs]
+    inputs = [Array(key, "input", size, steady=key in program.steady) for key, size in program.inputs]
     outputs = [_output(program, key, math.prod(shape)) for key, shape in program.outputs]
     reads = {(array.name, k): Element(array.name, whole(k)) for array in inputs for k in range(array.columns)}
     writes = [

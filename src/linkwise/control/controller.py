@@ -322,6 +322,7 @@ class Controller(ABC):
             shapes,
             dtype,
             self.key() + values if self.known else None,
+            [name for name in tuned if name not in self.signals],
         )
         made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs), frame, fault, bool(tunable)))
         return made
@@ -353,6 +354,7 @@ def traced_kernel(
     shapes: Mapping[str, tuple[int, ...]],
     dtype: str,
     key: bytes | None,
+    steady: Sequence[str] = (),
 ) -> Kernel:
     """A function over scalars as a kernel.
 
@@ -363,11 +365,12 @@ def traced_kernel(
         shapes: of every output.
         dtype: "float64" or "float32".
         key: stands for all that the function depends on; None: unknown.
+        steady: inputs that are mostly the same for all states of a batch.
     """
     from linkwise.compiler.ir.program import trace
 
     def build(precision: str):
-        return trace(function, sizes, shapes, name=name, dtype=precision)  # type: ignore[arg-type]
+        return trace(function, sizes, shapes, name=name, dtype=precision, steady=steady)  # type: ignore[arg-type]
 
     return Kernel(name, sizes.items(), shapes.items(), dtype, build, key)
 

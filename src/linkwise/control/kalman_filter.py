@@ -33,6 +33,7 @@ from linkwise.functions.table import Setting, function_named
 from linkwise.joint_laws.direction import SPEED
 from linkwise.language import array
 from linkwise.model import LABELS
+from linkwise.model.checks import check_no_contacts
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
@@ -103,6 +104,7 @@ class ExtendedKalmanFilter:
         frame: str | None = None,
     ):
         check_one_axis(robot, "the filter")
+        check_no_contacts(robot, "the filter")
         if (
             parameters == BASE
         ):  # each by the parameter that leads its combination; the others stay as they are

@@ -19,6 +19,7 @@ from linkwise.errors import LinkwiseError
 from linkwise.functions.evaluation import outputs_of
 from linkwise.functions.parameters import parameter_sizes
 from linkwise.functions.table import Setting, function_named
+from linkwise.model.checks import check_no_contacts
 from linkwise.robot.robot import Robot
 
 FRICTION_SPEED = 3e-3
@@ -50,6 +51,7 @@ class StateObserver:
             raise ObserverError(
                 f"{robot.name}: the state observer takes joints with one coordinate each, not ball or floating joints"
             )
+        check_no_contacts(robot, "the state observer")
         gains = Gains.from_frequency(frequency, damping).vectors(robot.dof)
         self.robot = robot
         self.position_gain, self.velocity_gain = gains["kd"], gains["kp"]

@@ -44,10 +44,10 @@ class PDTargets:
     """Position at action 0 [rad or m]."""
     scale: float | Sequence[float] = 1.0
     """[rad or m] for an action of 1."""
-    limits: float | Sequence[float] = math.inf
-    """Largest torque [N·m or N]."""
+    limits: float | Sequence[float] | None = None
+    """Largest torque [N·m or N]; None: the effort limits of the robot."""
     joints: tuple[str, ...] | None = None
-    """Names of the driven joints; None: all with one axis."""
+    """Names of the driven joints; None: all with one axis and a motor."""
     clipped: bool = True
     """Whether targets stay in the ranges of the joints."""
     dry_friction: float | Sequence[float] = 0.0
@@ -61,7 +61,7 @@ class Torques:
     scale: float | Sequence[float] = 1.0
     """[N·m or N] for an action of 1."""
     joints: tuple[str, ...] | None = None
-    """Names of the driven joints; None: all with one axis."""
+    """Names of the driven joints; None: all with one axis and a motor."""
 
 
 @dataclass(frozen=True)
@@ -255,18 +255,20 @@ class Drives:
         places: dict[str, tuple[int, int, Any]] = {}
         position = coordinate = 0
         for joint in robot.coordinate_joints:
-            if joint.dof == joint.nq == 1:
+            if joint.dof == joint.nq == 1 and joint.name not in robot.passive:
                 places[joint.name] = (position, coordinate, joint.limits)
             position, coordinate = position + joint.nq, coordinate + joint.dof
         names = tuple(places) if law.joints is None else tuple(law.joints)
         for name in names:
             if name not in places:
-                raise ArgumentError(f"control: {robot.name} has no joint {name!r} with one axis")
+                raise ArgumentError(f"control: {robot.name} has no joint {name!r} with one axis and a motor")
         chosen = [places[name] for name in names]
         fields = ("kp", "kd", "neutral", "scale", "limits", "dry_friction")
         numbers: dict[str, np.ndarray] = {}
         for key in fields:
-            value = np.asarray(getattr(law, key, 0.0), dtype=float)
+            own = getattr(law, key, 0.0)
+            own = [limits.largest_effort for _, _, limits in chosen] if own is None else own
+            value = np.asarray(own, dtype=float)
             if value.shape not in ((), (len(names),)):
                 raise ArgumentError(f"control: {key}: expected one number or {len(names)}, got {value.shape}")
             numbers[key] = np.broadcast_to(value, (len(names),))

@@ -110,8 +110,9 @@ def box_of(
                 low = np.where(np.isfinite(low), low, EFFORT)
             high = low
         elif name in _POSITIONS and size == n == robot.nq:
-            turns = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
-            low, high = np.where(turns, -np.pi, limits.lower), np.where(turns, np.pi, limits.upper)
+            low, high = _one_turn(limits.lower, limits.upper)
+            if unlimited := _not_periodic(robot):
+                assumed.append(f"no range in the model ({name} of {', '.join(unlimited)}): 2π rad or m")
         elif name in _VELOCITIES and size == n:
             low, high = -speed, speed
             if without:
@@ -136,6 +137,29 @@ def box_of(
             raise BoxError(f"{name}: expected finite lower bounds below the upper ones, got {low} and {high}")
         found[name] = (low, high)
     return Box(found, tuple(assumed))
+
+
+def _one_turn(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges of positions; one turn where an end is missing."""
+    turn = 2 * np.pi
+    low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - turn, -np.pi))
+    return low, np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + turn, np.pi))
+
+
+def _not_periodic(robot: Robot) -> list[str]:
+    """Joints without a range that are not where they were after one turn: sliding ones, screws, those with a spring,
+    and those that another joint follows with a ratio that is no whole number."""
+    parts = {
+        relation.joint
+        for relation in robot.followed
+        if relation is not None and not float(relation.multiplier).is_integer()
+    }
+    return [
+        joint.name
+        for joint in robot.coordinate_joints
+        if not np.isfinite([joint.limits.lower, joint.limits.upper]).all()
+        and (not joint.revolute or joint.number("stiffness") or joint.name in parts)
+    ]
 
 
 def _payload(mass: float, radius: float) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from linkwise.identify.estimation.base import base_of
 from linkwise.identify.estimation.coloured import uncertainty
 from linkwise.identify.estimation.estimate import Estimate, quantile
 from linkwise.identify.estimation.estimators import weighted
-from linkwise.identify.estimation.friction import friction_named
+from linkwise.identify.estimation.friction import check_springs, friction_named
 from linkwise.identify.estimation.lag import Lag, as_given, estimate_lag, shifted
 from linkwise.identify.estimation.physical import STRENGTH, physical_from_gram
 from linkwise.identify.estimation.prior import prior_bodies
@@ -142,6 +142,7 @@ def identify_payload(
             ``GAIN_DEVIATION``, and 0 for torque sensors behind the gears.
     """
     check_torques(robot, "identification")
+    check_springs(robot, friction)
     with one_thread():
         runs = _Runs.of(robot, unloaded, loaded, cutoff)
         if gain_deviation is None:
@@ -215,6 +216,7 @@ def drive_gains(
         IdentificationError: no mass is given, or the recordings do not determine the gains.
     """
     known = _known_load(load)
+    check_springs(robot, friction)
     with one_thread():
         runs = _Runs.of(robot, unloaded, loaded, cutoff)
         name = robot.default_frame() if frame is None else frame

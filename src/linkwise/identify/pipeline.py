@@ -17,7 +17,7 @@ from linkwise.identify.estimation.choices import Plain, choose
 from linkwise.identify.estimation.estimate import Estimate
 from linkwise.identify.estimation.estimators import Estimator, estimator_named
 from linkwise.identify.estimation.fitting import Fit, fit
-from linkwise.identify.estimation.friction import Friction, column, friction_named
+from linkwise.identify.estimation.friction import Friction, check_springs, column, friction_named
 from linkwise.identify.estimation.friction_choice import choose_friction
 from linkwise.identify.estimation.lag import Lag, as_given, lags_of_joints, shifted
 from linkwise.identify.estimation.memory import useful_memory
@@ -25,10 +25,10 @@ from linkwise.identify.estimation.network import ResidualNetwork, find_network
 from linkwise.identify.estimation.physical import STRENGTH
 from linkwise.identify.estimation.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.estimation.reduction import reduce
-from linkwise.identify.estimation.regression import Observer
+from linkwise.identify.estimation.regression import Observer, Regression
 from linkwise.identify.estimation.representable import robot_of
 from linkwise.identify.estimation.ripple import Ripple, find_ripple
-from linkwise.identify.estimation.significance import Rule, rule_named
+from linkwise.identify.estimation.significance import Rule, Significance, rule_named
 from linkwise.identify.estimation.small_blas import one_thread
 from linkwise.identify.estimation.unmodelled import Unexplained, find_unmodelled
 from linkwise.identify.judging.diagnosis import Diagnosis, diagnose, diagnose_late
@@ -90,10 +90,8 @@ def identify(
 ) -> Identification:
     """Identify a robot from one or several recordings.
 
-    A robot with a floating base is identified from ``WalkingLog``s; forces of its feet need not be measured.
-
-    Warns (``IdentificationWarning``) where the recording cannot distinguish parameters, or is not explained by this
-    robot.
+    A robot with a floating base is identified from ``WalkingLog``s; forces of its feet need not be measured. Warns
+    (``IdentificationWarning``) where the recording cannot distinguish parameters, or is not explained by this robot.
 
     Args:
         robot: its kinematics; its inertias are the prior.
@@ -112,9 +110,8 @@ def identify(
         band: frequencies [Hz] in which predictions are judged as well; by default up to the cut-off.
         lag: how much later than positions torques were recorded [s]; by default estimated and, where it is larger than
             its uncertainty and helps to predict left-out motions, corrected. 0 corrects nothing.
-        feet: of a robot with a floating base: frames that may touch the ground, each with an optional point in it,
-            such as "FL_calf:0,0,-0.213"; by default its contacts, else frames at its ends that are called foot, toe,
-            sole or ankle.
+        feet: of a floating base: frames that may touch the ground, each with an optional point in it, such as
+            "FL_calf:0,0,-0.213"; by default its contacts, else ends of it that are called foot, toe, sole or ankle.
         network: add a small network over position and speed to joints of which it predicts left-out motions better; it
             is a law of the joint, so files, simulations, derivatives and C have it.
         stages: replacements for whole stages.
@@ -125,80 +122,99 @@ def identify(
     Raises:
         IdentificationError: the recording cannot be used; the message says why.
     """
-    given, wanted = stages or Stages(), flag("network", network)
-    options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
-    options |= {"decimation": decimation} if decimation is not None else {}
-    chosen = {"cutoff": cutoff, "friction": friction, "estimator": estimator, "significance": significance}
-    chosen |= {"strength": strength, "band": band, "lag": lag}
-    if is_floating(robot):
-        if wanted:
-            raise ValueError(f"network: for arms; the base of {robot.name} floats")
-        return _identify_floating(robot, log, validation, chosen | {"feet": feet}, options, given)
-    if feet is not None:
-        raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
-    check_one_axis(robot, "identification")
-    check_torques(robot, "identification")
-    given = replace(given, condition=partial(given.condition, **options))
+    check_springs(robot, friction)
+    conditioning = {"derivatives": derivatives} if derivatives != "butterworth" else {}
+    conditioning |= {"decimation": decimation} if decimation is not None else {}
+    chosen = Settings(
+        cutoff, friction, estimator, significance, strength, band, lag, flag("network", network)
+    )
+    kind = _identify_floating if is_floating(robot) else _identify_fixed
     with one_thread():
-        return _identify(robot, log, validation, **chosen, network=wanted, stages=given)
+        return kind(robot, log, validation, chosen, conditioning, feet, stages or Stages())
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What ``identify`` was asked for, under the names of its arguments."""
+
+    cutoff: float | None
+    friction: str | Friction
+    estimator: str | Estimator
+    significance: str | Rule
+    strength: float
+    band: float | None
+    lag: float | None
+    network: bool
 
 
 def _identify_floating(
     robot: Robot,
     log: Log | Sequence[Log],
     validation: Log | Sequence[Log] | None,
-    chosen: dict[str, Any],
-    options: dict[str, Any],
+    chosen: Settings,
+    conditioning: dict[str, Any],
+    feet: Sequence[str] | None,
     stages: Stages,
 ) -> Identification:
+    options = dict(vars(chosen))
+    if options.pop("network"):
+        raise ValueError(f"network: for arms; the base of {robot.name} floats")
     logs = as_logs(log)
     tests = as_logs(validation) if validation is not None else logs
-    with one_thread():
-        found = identify_walking(robot, logs, tests, **chosen, options=options, stages=stages)
+    found = identify_walking(robot, logs, tests, **options, feet=feet, options=conditioning, stages=stages)
     _as_warnings(found.warnings)
     return found
 
 
-def _identify(
+def _identify_fixed(
     robot: Robot,
     log: Log | Sequence[Log],
     validation: Log | Sequence[Log] | None,
-    cutoff: float | None,
-    friction: str | Friction,
-    estimator: str | Estimator,
-    significance: str | Rule,
-    strength: float,
-    band: float | None,
-    lag: float | None,
-    network: bool,
+    chosen: Settings,
+    conditioning: dict[str, Any],
+    feet: Sequence[str] | None,
     stages: Stages,
 ) -> Identification:
-    given, robot = robot, robot.with_motors(()) if robot.motors else robot
+    if feet is not None:
+        raise ValueError(f"feet: for robots with a floating base; the base of {robot.name} is fixed")
+    check_one_axis(robot, "identification")
+    check_torques(robot, "identification")
+    stages = replace(stages, condition=partial(stages.condition, **conditioning))
+    return _identify(robot, log, validation, chosen, stages)
+
+
+def _identify(
+    given: Robot,
+    log: Log | Sequence[Log],
+    validation: Log | Sequence[Log] | None,
+    asked: Settings,
+    stages: Stages,
+) -> Identification:
+    robot = given.with_motors(()) if given.motors else given
     logs = with_motors(given, as_logs(log))
     tests = with_motors(given, as_logs(validation)) if validation is not None else logs
     _check_logs(robot, (*logs, *tests))
-    plain = choose(robot, logs, stages.condition, cutoff, None if lag is None else as_given(lag))
+    late = None if asked.lag is None else as_given(asked.lag)
+    plain = choose(robot, logs, stages.condition, asked.cutoff, late)
     late, frequency = plain[0].lag, plain[0].cutoff
-    as_recorded = [_with_reason(stages.condition(each, cutoff=frequency), plain, cutoff) for each in logs]
+    as_recorded = [stages.condition(each, cutoff=frequency) for each in logs]
+    as_recorded = [_with_reason(each, plain, asked.cutoff) for each in as_recorded]
     signals = [shifted(each, late) for each in as_recorded]
     observer = Observer(robot, signals)
     wrong = diagnose_late(robot, as_recorded, signals) if late.corrected else diagnose(robot, signals)
     scale = scale_of(observer, prior_bodies(robot))
     prior = scale * prior_bodies(robot)
-    found = _fit_of(observer, friction, prior, strength, stages, wrong.causes)
+    found = _fit_of(observer, asked, prior, stages, wrong.causes)
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
-    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
-    estimated = chosen(independent)
+    estimated, significant = _estimate(independent, asked)
     identified = useful_memory(robot_of(observer, found.x, found.regression.terms), signals)
-    rule = rule_named(significance) if isinstance(significance, str) else significance
-    significant = rule(independent, estimated, chosen)
-    reduction = reduce(observer, found, identified, base, significant, prior, strength)
-    left = _left_over(observer, found, identified, friction == "auto", network, stages)
+    reduction = reduce(observer, found, identified, base, significant, prior, asked.strength)
+    left = _left_over(observer, found, identified, asked, stages)
     excitation = excitation_of(independent, estimated.weights)
     tested = [shifted(stages.condition(each, cutoff=frequency), late) for each in tests]
     models = (left.robot, given, reduction.robot)
-    judged = [[validate(model, signals, band) for signals in tested] for model in models]
+    judged = [[validate(model, signals, asked.band) for signals in tested] for model in models]
     doubts = _consequences(observer, found, estimated, wrong, scale, late, judged[0][0])
     return Identification(
         prior=given,
@@ -248,15 +264,14 @@ class _LeftOver:
     network: ResidualNetwork
 
 
-def _left_over(
-    observer: Observer, found: Fit, robot: Robot, auto: bool, network: bool, stages: Stages
-) -> _LeftOver:
+def _left_over(observer: Observer, found: Fit, robot: Robot, asked: Settings, stages: Stages) -> _LeftOver:
     """Each where it predicts motions that were left out, one on top of the other."""
+    auto = asked.friction == "auto"
     unmodelled = stages.find_unmodelled(observer, found) if auto else Unexplained()
     robot = unmodelled.of(robot)
     ripple = stages.find_ripple(observer, robot) if auto else Ripple()
     robot = ripple.of(robot)
-    networks = stages.find_network(observer, robot) if network else ResidualNetwork()
+    networks = stages.find_network(observer, robot) if asked.network else ResidualNetwork()
     return _LeftOver(networks.of(robot), unmodelled, ripple, networks)
 
 
@@ -275,15 +290,19 @@ def _with_reason(signals: Signals, plain: Sequence[Plain], given: float | None) 
     return replace(signals, record=(*kept, said))
 
 
+def _estimate(independent: Regression, asked: Settings) -> tuple[Estimate, Significance]:
+    """Base parameters by the estimator that was asked for, and which of them are significant."""
+    named, rule = asked.estimator, asked.significance
+    estimator = estimator_named(named) if isinstance(named, str) else named
+    estimated = estimator(independent)
+    return estimated, (rule_named(rule) if isinstance(rule, str) else rule)(independent, estimated, estimator)
+
+
 def _fit_of(
-    observer: Observer,
-    friction: str | Friction,
-    prior: np.ndarray,
-    strength: float,
-    stages: Stages,
-    causes: Sequence[str],
+    observer: Observer, asked: Settings, prior: np.ndarray, stages: Stages, causes: Sequence[str]
 ) -> Fit:
     """The fit with a friction model by name, by its terms, or chosen by the recording; errors name ``causes`` too."""
+    friction, strength = asked.friction, asked.strength
     try:
         if friction == "auto":
             return stages.choose_friction(observer, prior, strength=strength)

@@ -12,6 +12,7 @@ import numpy as np
 from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.joint_laws import LAWS, Parameter
 from linkwise.model.constraints import held_joints, joints_behind
+from linkwise.model.contacts import tendons_of
 from linkwise.model.quantity import LARGEST, in_range
 
 SHOWN_NAMES = 6  # of a list in a message
@@ -174,12 +175,35 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
         for what, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort))
         if value < 0
     ]
+    found += _pinned(model)
     if (without := masslessness(model)) is not None:
         found.append(without)
     for violation in found:
         if strict:
             raise ModelError(f"{where}: {violation}")
         warn(f"{where}: {violation}", ModelWarning)
+
+
+def _pinned(model: Model) -> list[str]:
+    """Joints that move within their own limits, but not within those of the joints that follow them."""
+    from linkwise.model.joint import leading_limits
+
+    own = {joint.name: joint.limits for joint in model.moving_joints}
+    found: list[str] = []
+    for joint in model.coordinate_joints:
+        place, stated = joint.limits.lower, own[joint.name]
+        if place != joint.limits.upper or stated.lower == stated.upper:
+            continue
+        names: list[str] = []
+        for follower, relation in zip(model.moving_joints, model.followed, strict=True):
+            if relation is not None and relation.joint == joint.name and not relation.also:
+                lower, upper, _ = leading_limits(follower, relation)
+                names += [repr(follower.name)] * (lower > stated.lower or upper < stated.upper)
+        found.append(
+            f"joint {joint.name!r} can be at {place:g} alone: elsewhere {', '.join(names)}, which follow"
+            f"{'s' * (len(names) == 1)} it, would be out of range"
+        )
+    return found
 
 
 def check_moves(model: Model) -> None:
@@ -196,6 +220,7 @@ def check_outside_loops(model: Model, what: str, frames: Sequence[str | None] | 
         what: that would move them.
         frames: whose joints are moved; None: all joints are.
     """
+    check_no_tendons(model, what)
     held = held_joints(model)
     if held and frames is not None:
         moved = {name for frame in frames for name in joints_behind(model, frame)}
@@ -206,6 +231,24 @@ def check_outside_loops(model: Model, what: str, frames: Sequence[str | None] | 
             f"{what} of {model.name} would break the constraint {next(iter(held.values()))!r}: it moves {listed} as if "
             "they were free; lock these joints (robot.lock), leave the constraint out (robot.with_constraints(())), or "
             "use optimal.solve and simulate, which keep it"
+        )
+
+
+def check_no_tendons(model: Model, what: str) -> None:
+    """Refuse a robot with tendons, whose ranges bound joints together: ``what`` knows those of single joints."""
+    tendon = next(iter(tendons_of(model.contact_parts)), None)
+    if tendon is not None:
+        raise ModelError(
+            f"{what} of {model.name} would not keep the range of {tendon.label}; leave it out (robot.with_contacts)"
+        )
+
+
+def check_no_contacts(model: Model, what: str) -> None:
+    """Refuse a robot that touches things, where ``what`` would let it pass through them."""
+    if model.contact_parts:
+        raise ModelError(
+            f"{what}: contacts of {model.name} are not supported; simulate has them, robot.with_contacts(()) leaves "
+            "them out"
         )
 
 

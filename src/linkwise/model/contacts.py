@@ -18,6 +18,7 @@ from linkwise.model.quantity import finite
 from linkwise.model.shapes import WORLD_ONLY, Place, Shape, candidates_of, coefficient, places
 
 if TYPE_CHECKING:
+    from linkwise.model.joint import Joint
     from linkwise.model.model import Model
 
 DEFAULT_FRICTION = 0.8
@@ -439,19 +440,8 @@ def contact_rows(model: Model) -> int:
 def stops_for(model: Model, stops: bool | Sequence[str]) -> list[Stop]:
     """The joints that stop at the ends of their range: those named, or all that have one."""
     if isinstance(stops, bool):
-        return [Stop(joint.name) for joint in model.coordinate_joints if _ends(model, joint)] if stops else []
+        return [Stop(joint.name) for joint in model.coordinate_joints if _ends(joint)] if stops else []
     return [Stop(name) for name in stops]
-
-
-def stop_range(model: Model, joint: Any) -> tuple[float, float]:
-    """Where a joint stops, at the ends of its own range or where a joint that follows it alone is at an end of its."""
-    lower, upper = _limits(joint)
-    for follower, relation in zip(model.moving_joints, model.followed, strict=True):
-        if relation is None or relation.joint != joint.name or relation.also or not relation.multiplier:
-            continue
-        first, last = sorted((end - relation.offset) / relation.multiplier for end in _limits(follower))
-        lower, upper = max(lower, first), min(upper, last)
-    return lower, upper
 
 
 def moves(model: Model, part: Part) -> bool:
@@ -479,13 +469,10 @@ def check_contacts(model: Model, parts: Sequence[Any]) -> None:
             joints = {joint.name: joint for joint in model.coordinate_joints}
             if part.joint not in joints:
                 raise UnknownNameError(f"stops: no joint {part.joint!r}; {suggest(part.joint, joints)}")
-            if not _ends(model, joints[part.joint]):
+            if not _ends(joints[part.joint]):
                 raise ModelError(f"stops: joint {part.joint!r} has no limits of its position")
-            lower, upper = stop_range(model, joints[part.joint])
-            if lower > upper:
-                raise ModelError(
-                    f"stops: joint {part.joint!r} and those that follow it have no position within all of their limits"
-                )
+            if joints[part.joint].limits.lower > joints[part.joint].limits.upper:
+                raise ModelError(f"stops: joint {part.joint!r} has no position within its limits")
         elif isinstance(part, Tendon):
             _check_tendon(model, part)
         elif not isinstance(part, Ground):
@@ -517,13 +504,9 @@ def _check_contact(model: Model, parts: Sequence[Any], contact: Contact) -> None
         )
 
 
-def _ends(model: Model, joint: Any) -> bool:
-    """Whether a joint's range, or that of one that follows it, ends somewhere."""
-    return joint.nq == 1 and any(map(math.isfinite, stop_range(model, joint)))
-
-
-def _limits(joint: Any) -> tuple[float, float]:
-    return float(joint.limits.lower), float(joint.limits.upper)
+def _ends(joint: Joint) -> bool:
+    """Whether the range of a joint with a coordinate of its own ends somewhere."""
+    return joint.nq == 1 and any(map(math.isfinite, (joint.limits.lower, joint.limits.upper)))
 
 
 def _centre(frame: str, options: dict[str, Any]) -> Place:

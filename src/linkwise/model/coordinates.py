@@ -123,6 +123,18 @@ def check_torques(model: Model, what: str) -> None:
         )
 
 
+def check_motors(model: Model, what: str) -> None:
+    """Refuse a robot with joints without a motor: ``what`` moves every joint by a torque of its own.
+
+    Under constraints inverse dynamics gives these joints no torque, and refuses motions that need one.
+    """
+    if model.passive and not model.constraints:
+        raise ModelError(
+            f"{what}: the joint {model.passive[0]!r} of {model.name} has no motor (passive) that could move it as "
+            "wanted; lock it, or use optimal.solve, which moves it by the others"
+        )
+
+
 def check_one_axis(model: Model, what: str) -> None:
     """Refuse a robot with ball or floating joints: ``what`` adds up positions as numbers."""
     free = next((joint for joint in model.coordinate_joints if joint.free), None)

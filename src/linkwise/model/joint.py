@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 FREE = {"ball": (4, 3), "floating": (7, 6)}  # numbers of position and velocity coordinates
 MOVING = (*ONE_AXIS, *FREE)
 JOINT_TYPES = (*MOVING, "fixed")
+SAME_END = 1e-9  # relative, and [rad or m]: ends of ranges that differ by rounding meet
 
 
 @dataclass(frozen=True)
@@ -236,3 +237,59 @@ def _resolved(joint: Joint, by_name: Mapping[str, Joint], seen: list[str]) -> Mi
             factors[end] = factors[end] + through if end in factors else through
     (first, multiplier), *rest = factors.items()
     return Mimic(first, multiplier, offset, True, tuple(rest))
+
+
+def coordinate_joints(joints: Sequence[Joint], followed: Sequence[Mimic | None]) -> tuple[Joint, ...]:
+    """The joints with coordinates of their own, with limits that their followers keep, too.
+
+    A coordinate at which a follower q_f = r·q + c would leave its range is out of range, and q̇ is at most the
+    follower's largest speed over |r|. Effort limits are those of motors: that of a follower, which others move, bounds
+    no torque that is commanded. Where the leader's own is not stated, the motors that files put at the followers are
+    the only ones known; they act on the coordinate with Σ |r|·effort.
+    """
+    own = {joint.name: joint for joint, relation in zip(joints, followed, strict=True) if relation is None}
+    efforts = dict.fromkeys(own, 0.0)
+    for joint, relation in zip(joints, followed, strict=True):
+        if relation is None or joint.limits == Limits():
+            continue
+        if relation.also:
+            raise ModelError(
+                f"joint {joint.name!r}: it follows several joints, whose ranges its own limits cannot bound one by "
+                "one; give it none"
+            )
+        leader, ratio = own[relation.joint], abs(relation.multiplier)
+        own[relation.joint] = replace(leader, limits=_common(leader, joint, relation))
+        efforts[relation.joint] += ratio * joint.limits.largest_effort if ratio else 0.0
+    return tuple(
+        replace(joint, limits=replace(joint.limits, effort=efforts[name]))
+        if 0.0 < efforts[name] < joint.limits.largest_effort == math.inf
+        else joint
+        for name, joint in own.items()
+    )
+
+
+def leading_limits(follower: Joint, relation: Mimic) -> tuple[float, float, float]:
+    """(lower, upper, largest speed) of its only leader at which a follower is at the limits of its own."""
+    ends, ratio = (follower.limits.lower, follower.limits.upper), relation.multiplier
+    if not ratio:
+        kept = ends[0] <= relation.offset <= ends[1]
+        return (-math.inf, math.inf, math.inf) if kept else (math.inf, -math.inf, math.inf)
+    low, high = ((end - relation.offset) / ratio for end in (ends if ratio > 0.0 else ends[::-1]))
+    return low + 0.0, high + 0.0, follower.limits.largest_velocity / abs(ratio)  # no −0
+
+
+def _common(leader: Joint, follower: Joint, relation: Mimic) -> Limits:
+    """The leader's limits within which the follower keeps its own."""
+    ends = follower.limits.lower, follower.limits.upper
+    low, high, fastest = leading_limits(follower, relation)
+    lower, upper = max(leader.limits.lower, low), min(leader.limits.upper, high)
+    if lower > upper and leader.limits.lower <= leader.limits.upper:
+        if not math.isclose(lower, upper, rel_tol=SAME_END, abs_tol=SAME_END):
+            raise ModelError(
+                f"joint {follower.name!r} follows {leader.name!r} and stays within {ends[0]:g} and {ends[1]:g} at no "
+                f"position of {leader.name!r} between {leader.limits.lower:g} and {leader.limits.upper:g}; correct "
+                'these limits or the relation, or load the robot with mimic="independent"'
+            )
+        lower = upper  # the ends meet but for rounding
+    limits = replace(leader.limits, lower=lower, upper=upper)
+    return limits if fastest >= limits.largest_velocity else replace(limits, velocity=fastest)

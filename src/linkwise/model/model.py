@@ -19,7 +19,7 @@ from linkwise.model.constraints import Constraint, Coupling, check_constraints
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.fluid import Fluid, around
 from linkwise.model.inertia import LABELS, Inertia
-from linkwise.model.joint import Joint, Mimic, followed_joints
+from linkwise.model.joint import Joint, Mimic, coordinate_joints, followed_joints
 from linkwise.model.link import Frame, Link
 from linkwise.model.motors import Motor
 from linkwise.model.quantity import finite
@@ -88,8 +88,7 @@ class Model:
         put("joints", tuple(ordered))
         put("moving_joints", tuple(joint for joint in ordered if joint.moves))
         put("followed", followed_joints(self.moving_joints))
-        pairs = zip(self.moving_joints, self.followed, strict=True)
-        put("coordinate_joints", tuple(joint for joint, relation in pairs if relation is None))
+        put("coordinate_joints", coordinate_joints(self.moving_joints, self.followed))
         put("constraints", tuple(constraints))
         put("passive", tuple(passive))
         put("contact_parts", tuple(contacts))
@@ -110,7 +109,8 @@ class Model:
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     moving_joints: tuple[Joint, ...]
-    coordinate_joints: tuple[Joint, ...]  # those of them that have coordinates of their own, in their order
+    # those of them that have coordinates of their own, in their order; limits are such that followers keep theirs
+    coordinate_joints: tuple[Joint, ...]
     followed: tuple[Mimic | None, ...]  # for each moving joint the coordinate joint that it follows, if any
     gravity: tuple[float, float, float]
     frames: tuple[Frame, ...]

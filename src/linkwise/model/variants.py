@@ -68,7 +68,9 @@ def locked(model: Model, positions: Mapping[str, float]) -> list[Joint]:
             finite(f"lock: position of joint {name!r}", value)
     where: dict[str, Any] = dict(positions)
     for joint, relation in zip(model.moving_joints, model.followed, strict=True):
-        if relation is not None and relation.joint in where:
+        if relation is not None and any(name in positions for name, _ in relation.leaders):
+            if relation.also:
+                raise ModelError(f"lock: joint {joint.name!r} follows several joints; they cannot be locked")
             follows = relation.multiplier * float(positions[relation.joint]) + relation.offset
             if abs(float(where.get(joint.name, follows)) - follows) > 1e-9:
                 raise ModelError(

@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms import coupling
+from linkwise.algorithms.contact import lines
+from linkwise.algorithms.kinematics import link_poses
 from linkwise.arguments.numbers import Numbers, shown
 from linkwise.compiler.runtime.arrays import as_reals
 from linkwise.errors import ConstraintError, ShapeError
+from linkwise.functions.table import mechanism_of
 from linkwise.model.constraints import CONSTRAINT_ERROR
+from linkwise.model.contacts import tendons_of
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 
@@ -91,7 +96,9 @@ def check_robot(robot: Any) -> None:
 
 
 def check_keeps_constraints(robot: Robot, q: np.ndarray, what: str) -> None:
-    """Refuse positions (..., nq) that break a constraint of the robot, which it cannot reach; soft ones give way."""
+    """Refuse positions (..., nq) that break a constraint of the robot, which it cannot reach; soft ones give way.
+    Those at which a tendon is beyond its range, too."""
+    _check_keeps_tendons(robot, q, what)
     if not robot.constraints:
         return
     errors = np.abs(robot.constraint_errors(q)).reshape(-1, robot.constraint_rows).max(axis=0)
@@ -101,6 +108,23 @@ def check_keeps_constraints(robot: Robot, q: np.ndarray, what: str) -> None:
             raise ConstraintError(
                 f"{what}: breaks the constraint {constraint.label!r} of {robot.name}, by up to {error:.3g} m or rad; "
                 "robot.meet_constraints finds positions that keep it"
+            )
+
+
+def _check_keeps_tendons(robot: Robot, q: np.ndarray, what: str) -> None:
+    tendons = tendons_of(robot.contact_parts)
+    if not tendons:
+        return
+    links = mechanism_of(robot)
+    columns: Any = [np.ascontiguousarray(column) for column in q.reshape(-1, robot.nq).T]
+    at = coupling.expanded(links, columns, positions=True)
+    frames = link_poses(links, at)
+    for tendon, path in zip(tendons, lines.prepared(robot), strict=True):
+        length = np.asarray(lines.tendon(links, at, frames, path)[0])
+        beyond = float(np.maximum(path.lower - length, length - path.upper).max())
+        if beyond > CONSTRAINT_ERROR:
+            raise ConstraintError(
+                f"{what}: {tendon.label} of {robot.name} would be beyond its range, by up to {beyond:.3g}"
             )
 
 

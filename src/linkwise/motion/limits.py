@@ -9,12 +9,14 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.errors import LinkwiseError
+from linkwise.model.joint import leading_limits
 from linkwise.motion import arguments
 from linkwise.motion.trajectory import Trajectory, check_trajectory
 from linkwise.robot.robot import Robot
 
 POINTS = 2001
 SLACK = 1e-9  # relative: a limit that is met exactly is not broken by round-off
+WITHOUT_MOTOR = 1e-6  # of the largest torque: what rounding leaves at joints without a motor that need none
 _UNITS = {
     "position": ("rad", "m"),
     "velocity": ("rad/s", "m/s"),
@@ -42,10 +44,13 @@ class Violation:
     worst_time: float
     """and when [s]."""
     unit: str
+    follower: str = ""
+    """The joint whose own limit this is, where it follows the other one."""
 
     def __str__(self) -> str:
+        whose = f" (that of {self.follower}, which follows it)" if self.follower else ""
         return (
-            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit} is crossed at "
+            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit}{whose} is crossed at "
             f"{self.time:.4f} s; worst {self.worst:.4g} {self.unit} at {self.worst_time:.4f} s"
         )
 
@@ -77,9 +82,11 @@ def check(
     violations = []
     for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):
         values = evaluate(t)
+        largest = float(np.abs(values).max()) if quantity == "torque" else 0.0
         for k in range(robot.dof):
             for limit, side in ((lower[k], -1.0), (upper[k], 1.0)):
-                beyond = side * (values[:, k] - limit) - SLACK * max(abs(limit), 1e-9)
+                slack = SLACK * max(abs(limit), 1e-9) if limit else max(WITHOUT_MOTOR * largest, 1e-18)
+                beyond = side * (values[:, k] - limit) - slack
                 if np.isfinite(limit) and (beyond > 0).any():
                     violations.append(
                         _violation(robot, quantity, evaluate, t, values, k, float(limit), side, beyond)
@@ -98,6 +105,11 @@ def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool
         most = arguments.limits("acceleration", acceleration, robot.dof)
         yield "acceleration", lambda t: trajectory.at(t).qdd, -most, most
     if torque:
+        if (
+            not robot.constraints
+        ):  # under constraints inverse dynamics refuses torques of joints without a motor
+            names = [joint.name for joint in robot.coordinate_joints]
+            effort = np.where([name in robot.passive for name in names], 0.0, effort)
         yield "torque", lambda t: robot.inverse_dynamics(*trajectory.at(t)), -effort, effort
 
 
@@ -118,7 +130,21 @@ def _violation(
         when = _crossing(lambda x: side * (evaluate(x)[k] - limit), t[first - 1], t[first])
     joint = robot.coordinate_joints[k]
     unit = _UNITS[quantity][0 if joint.revolute else 1]
-    return Violation(joint.name, quantity, limit, float(when), float(values[worst, k]), float(t[worst]), unit)
+    peak, latest = float(values[worst, k]), float(t[worst])
+    follower = _follower(robot, joint.name, quantity, limit)
+    return Violation(joint.name, quantity, limit, float(when), peak, latest, unit, follower)
+
+
+def _follower(robot: Robot, leader: str, quantity: str, limit: float) -> str:
+    """The joint that follows ``leader`` and has this limit there; empty where the leader itself has it."""
+    for joint, relation in zip(robot.moving_joints, robot.followed, strict=True):
+        if relation is None or relation.joint != leader or relation.also:
+            continue
+        lower, upper, fastest = leading_limits(joint, relation)
+        if limit in {"position": (lower, upper), "velocity": (-fastest, fastest)}.get(quantity, ()):
+            own = next(each.limits for each in robot.moving_joints if each.name == leader)
+            return "" if limit in (own.lower, own.upper, own.velocity, -own.velocity) else joint.name
+    return ""
 
 
 def require(trajectory: Trajectory, robot: Robot, **options) -> None:

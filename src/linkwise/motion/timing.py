@@ -18,6 +18,7 @@ from linkwise.algorithms import joint_terms
 from linkwise.algorithms.coupling import expanded, reduced
 from linkwise.arguments.flags import flag
 from linkwise.functions.table import mechanism_of
+from linkwise.model.coordinates import check_motors
 from linkwise.model.mechanism import Mechanism
 from linkwise.motion import arguments
 from linkwise.motion.limits import POINTS, LimitError, check_same_joints, holding_torques, times
@@ -88,6 +89,7 @@ def fastest(
         ConstraintError: the motion breaks a constraint of the robot.
     """
     check_same_joints(trajectory, robot)
+    check_motors(robot, "fastest")
     velocity, speed_up = flag("velocity", velocity), flag("speed_up", speed_up)
     t = times(trajectory, points)
     moment = trajectory.at(t)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from linkwise.control import Gains, MomentumObserver
+from linkwise.model.coordinates import check_motors
 from linkwise.motion import Trajectory
 from linkwise.realtime.build import library
 from linkwise.realtime.limits import SettingsError, joint_limits, positive_time, stop_duration, whole
@@ -85,6 +86,7 @@ class TwoRateController:
             raise SettingsError(f"plant: it has {dof} joints, {model.name} has {model.dof}")
         if model.dof < 1:
             raise SettingsError(f"model: {model.name} has no joints to control")
+        check_motors(model, "the real-time loop")
         self.gains = gains.vectors(model.dof)
         for name in ("kp", "kd"):
             if not all(math.isfinite(gain) and gain >= 0 for gain in self.gains[name]):

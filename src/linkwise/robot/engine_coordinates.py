@@ -123,7 +123,7 @@ class Coordinates:
         found = np.zeros((*q.shape[:-1], self.robot.nq))
         for part in self.parts:
             at, to = part.their_q, part.q
-            if part.ratio != 1.0 or part.offset != 0.0 or part.joint not in self.robot.coordinate_joints:
+            if part.ratio != 1.0 or part.offset != 0.0 or part.joint.name not in self.robot.joint_names:
                 continue
             if part.kind == "one":
                 found[..., to] = q[..., at]

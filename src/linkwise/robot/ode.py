@@ -13,7 +13,7 @@ from linkwise.compiler.runtime.arrays import Array
 from linkwise.core.once import once
 from linkwise.errors import ShapeError
 from linkwise.functions.table import mechanism_of
-from linkwise.model.checks import check_moves
+from linkwise.model.checks import check_moves, check_no_contacts
 from linkwise.robot.methods import without_names
 from linkwise.robot.user import kernel
 
@@ -43,6 +43,7 @@ class Ode:
         friction: bool = True,
     ):
         check_moves(robot)
+        check_no_contacts(robot, "as_ode")
         self.robot, self.friction = robot, flag("friction", friction)
         self._tau_jacobian = tau_jacobian
         self._follows: Torques | None = tau if callable(tau) else None

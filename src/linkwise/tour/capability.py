@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.model.coordinates import check_motors
 from linkwise.robot.robot import Robot
 from linkwise.tour.held import held_still, positions_within_limits, tool_link
 
@@ -83,6 +84,7 @@ def payload_capability(
     """
     if robot.constraints:
         raise LinkwiseError("its loops are closed: the torques that hold it depend on the constraints")
+    check_motors(robot, "payload")
     arm, held = held_still(robot)
     weight = np.array(arm.gravity)
     if not weight.any():

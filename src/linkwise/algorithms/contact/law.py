@@ -56,7 +56,7 @@ from linkwise.algorithms.contact.world_axes import VelocityAxes
 from linkwise.algorithms.kinematics import Pose
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, joint_value, parts_of
-from linkwise.model.contacts import stop_range, stops_of
+from linkwise.model.contacts import stops_of
 from linkwise.model.mechanism import Mechanism, flat, quaternion_rotation
 from linkwise.scalar import Scalar, like, like_all, maximum, sqrt, stage, where
 from linkwise.spatial import Vector
@@ -126,8 +126,9 @@ def scene_of(model: Any, friction: bool = True, held: Sequence[Held] | None = No
         places[joint.name] = (coordinate, position, joint)
         coordinate, position = coordinate + joint.dof, position + joint.nq
     stops = [
-        StopRow(*places[stop.joint][:2], *stop_range(model, places[stop.joint][2]), stop.restitution)
+        StopRow(at, place, float(joint.limits.lower), float(joint.limits.upper), stop.restitution)
         for stop in stops_of(model.contact_parts)
+        for at, place, joint in [places[stop.joint]]
     ]
     held = constraints.prepared(model) if held is None else held
     tendons = lines.prepared(model)

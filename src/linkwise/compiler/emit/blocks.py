@@ -7,7 +7,7 @@ The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr
   input in scalars from one state to the next (0: one state for the whole batch). Outputs are dense and overlap no
   input. The code reads W dense rows of every input, at addresses known up to one base. Where the rows of the caller are
   not like that, they are copied to ``scratch`` first (see ``scratch_scalars``): the last, incomplete block; inputs with
-  gaps between their rows; and, once per call, an input that is the same for all states.
+  gaps between their rows; and, once per call, an input that is the same for all states (see ``steady``).
 * ``spread`` for loops over time, whose arrays may be long: the whole numbers of the call, then for every array its
   address and its stride in scalars from one state to the next. Every lane has its own address. Lanes beyond the last
   state repeat it: they read the same numbers and write the same results to the same places. Where lanes work on one
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from linkwise.compiler.emit import alike, packing, turns
 from linkwise.compiler.emit.lanes import Lanes, Writer, intrinsics, table
 from linkwise.compiler.emit.llvm import Renderer
 from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
+from linkwise.compiler.emit.steady import RowsOf, Steady
 from linkwise.compiler.ir.graph import Loop
 from linkwise.compiler.ir.loops import INDEX, Array, Element, Nest
 
@@ -89,6 +89,7 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None, *, sp
         frame = _Dense(nest, lanes)
         if width > 1:
             parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
+            parts.append(frame.steady.definitions)
         if frame.packed:
             parts.append(packing.definitions(lanes))
     frame.writer.spills = spills
@@ -268,23 +269,13 @@ class _Columns(_Frame):
         self.writer.effect("br label %next")
 
 
-@dataclass
-class _RowsOf:
-    """The rows of an argument of the call."""
-
-    array: Array
-    base: str
-    stride: str  # from block to block
-    gap: str = ""  # from row to row inside a block
-    room: str = ""  # scratch for the rows of a block
-
-
 class _Dense(_Frame):
     """W rows one after the other, where they lie or copied; some are computed again (``packing``)."""
 
     def __init__(self, nest: Nest, lanes: Lanes):
         super().__init__(nest, lanes)
         self.packed = packing.uneven_loops(nest) if packing.few(lanes) else set()
+        self.steady = Steady(nest, lanes, bool(self.packed))
 
     def prepare(self) -> None:
         writer = self.writer
@@ -293,8 +284,8 @@ class _Dense(_Frame):
         outs, ins = ([a for a in self.nest.arrays if a.kind == kind] for kind in ("output", "input"))
         bases = [writer.argument("ptr", k) for k in range(len(outs) + len(ins))]
         strides = [writer.argument("i64", len(bases) + k) for k in range(len(ins))]
-        self.outs = [_RowsOf(a, base, str(a.columns)) for a, base in zip(outs, bases, strict=False)]
-        self.ins = [_RowsOf(*each) for each in zip(ins, bases[len(outs) :], strides, strict=True)]
+        self.outs = [RowsOf(a, base, str(a.columns)) for a, base in zip(outs, bases, strict=False)]
+        self.ins = [RowsOf(*each) for each in zip(ins, bases[len(outs) :], strides, strict=True)]
         self.scratch = scratch_scalars([a.columns for a in ins], [a.columns for a in outs], self.lanes.width)
         if self.lanes.width > 1:
             self._repeat_single_states()
@@ -314,10 +305,10 @@ class _Dense(_Frame):
     def _statements(self, bases: Sequence[str]) -> None:
         renderer = self.renderer(self.scratch)
         renderer.packed = self.packed
-        memory: dict[str, Memory] = {
-            rows.array.name: Rows(renderer, rows.array, base)
-            for rows, base in zip((*self.ins, *self.outs), bases, strict=True)
-        }
+        memory: dict[str, Memory] = {}
+        for rows, base in zip((*self.ins, *self.outs), bases, strict=True):
+            lanes = Lanewise(rows.array, rows.lanes) if rows.lanes else None
+            memory[rows.array.name] = lanes or Rows(renderer, rows.array, base)
         renderer.memory = {**renderer.memory, **memory}
         renderer.write()
 
@@ -328,6 +319,8 @@ class _Dense(_Frame):
             rows.room = self.at("%scratch", str(offset))
             offset += rows.array.columns * width
         for rows in self.ins:
+            if self.steady.spread(writer, rows):
+                continue
             size = rows.array.columns
             single = writer.value(f"icmp eq i64 {rows.stride}, 0")
             number = writer.value(f"select i1 {single}, i64 {width}, i64 0")
@@ -350,7 +343,7 @@ class _Dense(_Frame):
         for rows, base in zip(self.ins, here[:split], strict=True):
             # Lanes beyond the end repeat the last state, so that they leave a loop when it does.
             given = f"ptr {rows.room}, ptr {base}, i64 {rows.gap}, i64 {rows.array.columns}, i64 {left}"
-            copied.append(writer.value(f"call ptr @dense_rows({given})"))
+            copied.append(base if rows.lanes else writer.value(f"call ptr @dense_rows({given})"))
         for rows, base in zip(self.outs, here[split:], strict=True):
             copied.append(writer.value(f"select i1 {full}, ptr {base}, ptr {rows.room}"))
         writer.effect("br label %block")
@@ -362,6 +355,7 @@ class _Dense(_Frame):
             sources.append(writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]{again}"))
         if self.packed:
             packing.start_block(writer, self.lanes)
+        self.steady.vary(writer, self.ins, here, left)
         self._statements(sources)
         if self.packed:
             full = packing.end_block(writer, self.lanes, left)

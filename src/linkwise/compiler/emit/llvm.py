@@ -246,7 +246,7 @@ class Renderer(Arithmetic):
             waiting = {id(output): output for outputs in self._waiting.values() for output in outputs}
             self._spills = Spills(self, body, waiting.values(), [node for _, node in late])
         for place, item in enumerate(body):
-            for node in _inputs_of(item):
+            for node in inputs_of(item):
                 self.input(node)
             self.item(item)
             self._store_ready()
@@ -473,7 +473,7 @@ class Renderer(Arithmetic):
         self.writer.start_block(f"further{self.divisions}")
 
 
-def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
+def inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     """The inputs that must be loaded before an item: all at once for a loop."""
     if not isinstance(item, LoopRegion):
         yield from (a for a in item.args if a.op == "input")
@@ -481,4 +481,4 @@ def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     loop = item.loop
     yield from (node for node in (*loop.initial, loop.active, *loop.following) if node.op == "input")
     for inner in item.body:
-        yield from _inputs_of(inner)
+        yield from inputs_of(inner)

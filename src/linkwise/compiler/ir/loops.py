@@ -172,6 +172,7 @@ class Array:
     rows: int | str = 1  # a name where it depends on the call, as the number of time steps
     stride: int | None = None  # from row to row; None: ``columns``
     shared: bool = False  # the same for all states
+    steady: bool = False  # of a batch: mostly the same for all states
     label: str = ""  # what people call it, where an input and an output have the same name
     lanewise: bool = False  # an element for each lane of the nest, side by side
     words: bool = False  # of 32 bits instead of numbers

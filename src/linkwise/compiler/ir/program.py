@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from linkwise.compiler.ir import operations as operations_
@@ -73,6 +73,8 @@ class Program:
     """The outputs as they were traced, before any pass: for derivatives and other precisions."""
     fused: bool = True
     """Whether fused multiply-adds are used."""
+    steady: tuple[str, ...] = ()
+    """Inputs that are mostly the same for all states of a batch, such as gains; see ``emit.steady``."""
 
     def nodes(self) -> Iterator[Node]:
         """All scheduled nodes, those of loops included."""
@@ -104,15 +106,16 @@ def trace(
     name: str = "program",
     dtype: Dtype = "float64",
     fused: bool = True,
+    steady: Sequence[str] = (),
 ) -> Program:
     """The program of a function of scalars.
 
     ``function`` is called with one list of symbols per input (``inputs`` gives their lengths) and returns one
     nested list of scalars per output: as a dictionary by name, or as a tuple in the order of ``outputs`` (a
-    single output may come as itself).
+    single output may come as itself). ``steady``: see ``Program``.
     """
     nodes = record(function, inputs, outputs, name=name)
-    return lower(nodes, inputs, name=name, dtype=dtype, fused=fused)
+    return replace(lower(nodes, inputs, name=name, dtype=dtype, fused=fused), steady=tuple(steady))
 
 
 def record(
@@ -191,7 +194,8 @@ def relowered(program: Program, **options: bool) -> Program:
         name: (shape, nodes)
         for (name, shape), nodes in zip(program.outputs, program.source_values, strict=True)
     }
-    return lower(outputs, dict(program.inputs), name=program.name, dtype=program.dtype, **options)
+    made = lower(outputs, dict(program.inputs), name=program.name, dtype=program.dtype, **options)
+    return replace(made, steady=program.steady)
 
 
 def _split(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[tuple[Node, ...], ...]:

@@ -54,6 +54,7 @@ from linkwise.control.whole_body.tasks import (
 from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.functions.table import mechanism_of
+from linkwise.model.checks import check_no_tendons
 from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
 from linkwise.solve.limited import Rows
@@ -109,7 +110,7 @@ class WholeBodySolution:
 
 
 class WholeBody(Summarised):
-    """Control of a whole robot by tasks, within limits.
+    """Control of a whole robot by tasks, within limits. Friction of joints is not compensated.
 
     Args:
         robot: the model; joints of type "floating" and passive joints have no motor.
@@ -139,6 +140,7 @@ class WholeBody(Summarised):
     ):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
+        check_no_tendons(robot, "whole-body control")
         diagnose.always_singular(robot)
         several = len({getattr(task, "level", 1) for task in tasks}) > 1
         if iterations is None:

@@ -10,9 +10,12 @@ from linkwise.core.summaries import Summarised
 from linkwise.identify.estimation.friction import AxisSignals, Friction, column
 from linkwise.identify.estimation.physical import STRENGTH, physical
 from linkwise.identify.estimation.regression import Carried, Observer, Regression
+from linkwise.solve import linear
 
 PASSES = 4
 EXACT = 1e-5  # residuals under this part of the torques weigh no more: nothing measured is as exact
+CONSTANT = 0.3  # of a torque: a constant part of it that is plausible, where weight explains nearly the same
+SAME = 1e-9  # of unit columns, below which they count as dependent
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +83,7 @@ def fit(
     """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
 
     Friction only brakes: coefficients of terms that dissipate are not negative, nor are rotor inertias. Offsets that
-    torques do not tell apart from other parameters are small.
+    torques do not tell apart from other parameters are small, see ``constants``.
 
     Args:
         observer: the recordings.
@@ -98,18 +101,37 @@ def fit(
     regression = observer.regression(friction, carried)
     never = never_negative(regression)
     sizes = observer.axis_sizes
-    small = {
-        k: max(float(sizes[axis]), 1e-9)
-        for k, (axis, term) in enumerate(regression.terms, regression.links)
-        if term.kind == "offset"
-    }
     x = np.zeros(len(regression.labels))
     for number in range(passes):
         if depends and number:
             regression = observer.regression(friction, carried)
+        small = constants(regression, weights, sizes)
         x = physical(regression, weights, prior, strength=strength, nonnegative=never, small=small).x
         carried = Carried.of(regression, x)
         before, weights = weights, 1.0 / np.maximum(regression.spread(x), floor)
         if not depends and np.allclose(weights, before, rtol=1e-3):
             break
     return Fit(x, weights, regression, friction)
+
+
+def constants(regression: Regression, weights: np.ndarray, sizes: np.ndarray) -> dict[int, float]:
+    """How large the constant parts of torques may be [N·m or N], by their columns.
+
+    As large as the torques, unless other columns explain nearly the same: a joint that moves little under its weight.
+    What the model leaves of the torques then appears in the constant, enlarged by 1/√share of it that is its own, and
+    weight is wrong by as much, which other poses show. So the constant may only be as large as √share.
+
+    Args:
+        regression: the columns and torques.
+        weights: of the joints, shape (n,).
+        sizes: root mean square of the torque of every axis, shape (axes,).
+    """
+    placed = enumerate(regression.terms, regression.links)
+    axes = {k: axis for k, (axis, term) in placed if term.kind == "offset"}
+    gram = regression.gram(weights)[0] if axes else np.zeros((0, 0))
+    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    own = 1.0 / np.diag(linear.inverse(gram / np.outer(length, length) + SAME * np.eye(len(gram))))
+    return {
+        k: max(float(sizes[axis]), 1e-9) * min(1.0, CONSTANT * float(np.sqrt(own[k])))
+        for k, axis in axes.items()
+    }

@@ -21,7 +21,9 @@ import numpy as np
 from linkwise.arguments.flags import flag
 from linkwise.core.once import once
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.identify.errors import IdentificationError
 from linkwise.robot.directions import remembered
+from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
 
 
@@ -194,6 +196,23 @@ MODELS: dict[str, tuple[Term, ...]] = {
     ),
 }
 MODELS["tanh"] = MODELS["smooth"]  # the name under which others know it
+
+
+def check_springs(robot: Robot, friction: str | Friction) -> None:
+    """Refuse springs of the robot that no term of a fit has: their torques would count as friction, and be lost.
+
+    Args:
+        robot: as its file says.
+        friction: the name of a model, or the terms of every axis.
+    """
+    joints = [joint for joint in robot.coordinate_joints if not joint.free]
+    for k, joint in enumerate(joints):
+        fitted = not isinstance(friction, str) and any(term.kind == "stiffness" for term in friction[k])
+        if joint.number("stiffness") and not fitted:
+            raise IdentificationError(
+                f"identification: the spring of {joint.name!r} would be taken for friction and lost; set "
+                f"{joint.name}.stiffness to 0, or give identify friction= with Term('stiffness') for this joint"
+            )
 
 
 def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = True) -> Friction:

@@ -23,8 +23,8 @@ from linkwise.identify.estimation.quasi_newton import minimize
 from linkwise.identify.excitation.basis import Basis, FourierBasis, SplineBasis
 from linkwise.identify.excitation.criteria import Criterion, check_criterion
 from linkwise.identify.excitation.limits import ADVICE, Bounds, MotionLimits
-from linkwise.model.checks import check_moves
-from linkwise.model.coordinates import check_one_axis, check_torques
+from linkwise.model.checks import check_moves, check_no_tendons
+from linkwise.model.coordinates import check_motors, check_one_axis, check_torques
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot.robot import Robot
 from linkwise.solve.linear import product
@@ -155,6 +155,8 @@ def excite(
     check_moves(robot)
     check_one_axis(robot, "identification")
     check_torques(robot, "identification")
+    check_motors(robot, "excite")
+    check_no_tendons(robot, "excitation")
     begun = time.monotonic()
     if starts < 1:
         raise ValueError(f"starts: expected at least 1, got {starts}")

@@ -23,6 +23,8 @@ from linkwise.identify.walking import rotations
 from linkwise.identify.walking.contacts import Foot, feet_of, jacobians
 from linkwise.identify.walking.log import is_floating
 from linkwise.identify.walking.observer import BASE, floating_base_of, force_basis, projected
+from linkwise.model.checks import check_no_tendons
+from linkwise.model.coordinates import check_motors
 from linkwise.model.joint import bodies_behind
 from linkwise.robot.robot import Robot
 from linkwise.solve import linear
@@ -129,6 +131,8 @@ def excite_standing(
     begun = time.monotonic()
     if not is_floating(robot):
         raise IdentificationError(f'{robot.name} has no floating base; load it with base="floating"')
+    check_motors(robot, "excite_standing")
+    check_no_tendons(robot, "excitation")
     search = _Search(robot, feet_of(robot, feet), stand, duration, order, share, friction, ground, seed)
     rng = np.random.default_rng(seed)
     theta, motion = search.feasible(search.random(rng))

@@ -26,6 +26,9 @@ HELD = 0.35  # share of moving samples in which no torque changes, from which to
 STEPS = 3  # rows in which a held signal stays the same, at least
 IN_STEP = 0.95  # share of its changes that are this many rows apart, or a multiple
 CHANGES = 50  # that make a rhythm
+FROZEN = 0.3  # [s] for which a torque stays the same although the robot moves, and
+LONGER = 20.0  # times as long as 95 % of its other stretches, from which its recording stopped for that time
+ACCELERATES = 0.1  # of the usual bend of positions: a joint at constant speed may have a constant torque
 JUMP = 5.0  # times the largest step of a joint around it, and
 FAR = 0.05  # part of the joint's range, from which a step of positions is a jump
 SPIKE = 10.0  # times the bend that 95 % of the samples have, and
@@ -50,7 +53,8 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
     if faults:
         return faults
     moving = _moving_rows(log)
-    faults = _repetitions(log, moving) or _columns_on_hold(robot, log, moving) or _jumps(robot, log)
+    faults = _repetitions(log, moving) or _columns_on_hold(robot, log, moving) or _stopped(robot, log, moving)
+    faults = faults or _jumps(robot, log)
     faults = faults or _velocities(robot, log) or _delay_of_velocities(log)
     if faults:
         return faults
@@ -167,6 +171,33 @@ def _columns_on_hold(robot: Robot, log: Log, moving: np.ndarray) -> list[str]:
                 "recorded at a lower rate; use the rows in which they change"
             )
     return said
+
+
+def _stopped(robot: Robot, log: Log, moving: np.ndarray) -> list[str]:
+    """Torques that stay exactly the same for a while, zero or between their limits, though their joints accelerate."""
+    said, values = {}, []
+    for name, tau, q in zip(robot.joint_names, log.tau.T, log.q.T, strict=True):
+        ends = np.concatenate([[0], np.flatnonzero((np.diff(tau) != 0.0) | ~moving) + 1, [len(tau)]])
+        lengths = np.diff(ends)
+        first = int(ends[np.argmax(lengths)])
+        last = first + int(lengths.max()) - 1
+        stays = float(log.t[last] - log.t[first])
+        if stays <= FROZEN or lengths.max() <= LONGER * float(np.quantile(lengths, 0.95)):
+            continue
+        bend = np.abs(np.diff(q, 2))
+        accelerates = float(bend[first : last - 1].mean()) > ACCELERATES * float(bend.mean())
+        if accelerates and (tau[first] == 0.0 or tau.min() < tau[first] < tau.max()):
+            said[name] = (stays, float(log.t[first]))
+            values.append(float(tau[first]))
+    if not said:
+        return []
+    stays, begin = max(said.values())
+    who = "all joints" if len(said) == log.dof > 1 else ", ".join(said)
+    what = "the same" if any(values) else "zero"
+    return [
+        f"torques of {who} stay {what} for {stays:.2g} s from {begin:.4g} s on although the robot moves: they were not "
+        "recorded there, or the last value was held; leave this part out"
+    ]
 
 
 def _rhythm(changes: np.ndarray) -> int:

@@ -13,7 +13,7 @@ from linkwise.core.products import length as vector_length
 from linkwise.identify.campaign import true_parameters
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimation.fitting import Fit, fit
-from linkwise.identify.estimation.friction import Friction, friction_named
+from linkwise.identify.estimation.friction import Friction, check_springs, friction_named
 from linkwise.identify.estimation.friction_choice import choose_friction
 from linkwise.identify.estimation.instrumental import steppable
 from linkwise.identify.estimation.lag import Lag, as_given, estimate_lag, shifted
@@ -87,6 +87,7 @@ class LoopProblem:
     ) -> LoopProblem:
         logs = as_logs(log)
         _check(robot, logs, controller, start)
+        check_springs(robot, friction)
         with one_thread():
             first = condition(logs[0], cutoff=cutoff)
             signals = [first, *(condition(each, cutoff=first.cutoff) for each in logs[1:])]

@@ -68,7 +68,7 @@ def reach(robot: Robot, frame: str | None, limits: bool) -> tuple[np.ndarray, fl
     while body >= 0:
         total += float(np.linalg.norm(pose.translation))
         joint = robot.moving_joints[body]
-        total += _travel(joint, limits and joint in robot.coordinate_joints)
+        total += _travel(joint, limits)
         body, carrier = robot.carrier(joint.parent)
         pose = carrier @ joint.origin
     return np.asarray(pose.translation, dtype=float), total

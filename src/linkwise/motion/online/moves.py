@@ -82,7 +82,7 @@ class Online:
             together: whether all joints arrive at the same time.
         """
         arguments.check_robot(robot)
-        velocity = np.array([joint.limits.velocity for joint in robot.coordinate_joints], dtype=float)
+        velocity = robot.velocity_limits
         if not np.isfinite(velocity).all():
             names = [
                 joint.name

@@ -26,6 +26,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.functions.table import mechanism_of
 from linkwise.language import empty, needed, span, straight, variable
+from linkwise.model.contacts import tendons_of
 from linkwise.motion.shortest_time import reachability as reach
 from linkwise.motion.shortest_time.cells import SAMPLES, cubic
 from linkwise.motion.shortest_time.path_limits import CREEP, RISE, TURNING
@@ -471,6 +472,7 @@ def rows_of(limits: Limits) -> LimitedJoints | None:
     if (
         robot.dof > LARGEST
         or robot.constraints
+        or tendons_of(robot.contact_parts)
         or np.isfinite(limits.tip_speed)
         or (limits.rubs and (joint_terms.has_load_friction(links) or drag.present(links)))
         or (limits.velocity < SLOWEST).any()

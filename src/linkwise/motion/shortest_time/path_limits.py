@@ -17,6 +17,7 @@ import numpy as np
 
 from linkwise.algorithms import joint_terms
 from linkwise.functions.table import mechanism_of
+from linkwise.model.coordinates import check_motors
 from linkwise.motion import arguments
 from linkwise.motion.limits import LimitError, holding_torques
 from linkwise.motion.shortest_time.cells import SAMPLES
@@ -82,6 +83,7 @@ def limits_of(
     friction: bool,
 ) -> Limits:
     """Checked limits; the robot's own where None is given."""
+    check_motors(robot, "time_optimal")
     n = robot.dof
 
     def chosen(name: str, value: Any) -> np.ndarray | None:

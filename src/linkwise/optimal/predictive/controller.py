@@ -136,7 +136,7 @@ class Predictive:
         self.settled = False
         self.report = dict.fromkeys(plans.REPORT, math.nan)
         self.progress = Progress()
-        self._mu, self._short = 0.0, ""
+        self._mu, self._short, self._weak = 0.0, "", ""
         n = self.robot.dof
         self._memory = np.zeros(watching.Memory(n).size)
         self._caused = np.zeros(n)
@@ -237,6 +237,17 @@ class Predictive:
         k = int(np.argmax(beyond))
         return f"the target of {self.robot.joint_names[k]} is {beyond[k]:.3g} outside of its range"
 
+    def _too_weak(self, hold: np.ndarray, least: np.ndarray, most: np.ndarray) -> str:
+        """Which motor cannot hold the arm where it is, with the masses that the disturbance stands for, in words."""
+        over = np.flatnonzero((hold <= least) | (hold >= most))
+        if not over.size:
+            return ""
+        k = int(over[0])
+        low, high = self._torque_limits()
+        name = self.robot.joint_names[self.problem.dynamics.driven[k]]
+        limit = high[k] if hold[k] >= most[k] else low[k]
+        return f"the motor of {name} cannot hold the arm here: that takes more than its limit of {limit:.3g}"
+
     def _targets(self, p: np.ndarray) -> np.ndarray:
         """The joints' targets along the horizon, (rows, n)."""
         name = f"{JOINTS}.target"
@@ -327,6 +338,7 @@ class Predictive:
             np.array([self._frequency]),
         )  # fmt: skip
         self._held = hold
+        self._weak = self._too_weak(hold, least, most)
         if problem.boxed:
             self._p[:, where(LOWER)], self._p[:, where(UPPER)] = least, most
         if not self._standard:
@@ -367,7 +379,7 @@ class Predictive:
                 self._far,
             )
             if self.status == PLANNED and self._standard:
-                self.reason = self._short
+                self.reason = self._short or self._weak
         low, high = self._torque_limits()
         tau, self._caused, action = self.guard.command(
             x, self._modelled, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
