@@ -35,10 +35,11 @@ sys.dont_write_bytecode = False
 # Threads of NumPy's linear algebra wait for each other by spinning: beside other workers that takes ten times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Compiling makes millions of objects that stay, and looking for garbage among them takes a tenth of the time of the
-# tests: it is looked for between tests, when there are many new objects, and what stayed then is not looked at again.
+# Compiling makes millions of objects, nearly all in cycles, and looking for them while they are needed takes a tenth of
+# the time of the tests: it is done between tests, and what stayed is not looked at again. The number is small so that
+# code which collects by itself (timings) finds little to do, and memory is used again.
 gc.disable()
-MANY_OBJECTS = 4_000_000
+MANY_OBJECTS = 300_000
 
 os.environ.pop("COLUMNS", None)  # commands lay out what they print for it; tests of widths set it
 

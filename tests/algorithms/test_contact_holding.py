@@ -10,10 +10,12 @@ from scipy.spatial.transform import Rotation
 import linkwise as lw
 from four_legs import four_legs
 from linkwise.algorithms import coupling, factorised
-from linkwise.algorithms.contact import effort, filtered, law
+from linkwise.algorithms.contact import effort, filtered, law, solver
 from linkwise.functions.table import mechanism_of
 
 STATES = 24
+OF_THE_MATRIX = solver.Effort(8, 10, 1, (*(8 * (1e-3,)), 1e-6, 1e-9), 1e-12)
+"""Constraints are eliminated from the matrix of the contacts."""
 
 
 def legs() -> lw.Robot:
@@ -75,7 +77,7 @@ def test_robots_with_constraints_and_many_rows_move_as_with_the_matrix_of_all_ro
     assert many.filtered is not None
     assert links.coupled
     assert scene.held
-    here, there = step(robot, many), step(robot, effort.HELD[1e-12])
+    here, there = step(robot, many), step(robot, OF_THE_MATRIX)
     assert np.max(here.residual) < 1e-6
     solved = np.asarray(there.residual) < 1e-7
     assert solved.sum() >= 3  # the matrix has a fixed number of steps
@@ -85,6 +87,19 @@ def test_robots_with_constraints_and_many_rows_move_as_with_the_matrix_of_all_ro
     # what is held comes back by a fifth of its error in a step, whatever touches
     before = robot.constraint_errors(states(robot)[0])
     np.testing.assert_allclose(robot.constraint_errors(rows(here.q)), 0.8 * before, atol=1e-7)
+
+
+def test_flat_feet_of_robots_with_few_rows_and_constraints_are_solved():
+    feet = [
+        lw.Contact(f"knee{leg}", points=[(x, y, -0.2) for x in (-0.03, 0.03) for y in (-0.02, 0.02)])
+        for leg in range(2)
+    ]
+    follows = lw.Coupling("side1", "side0", -1.0)
+    tied = lw.Point("hip2", "hip3", offset=(0, -0.1, -0.1), position=(0, 0.1, -0.1))
+    for held in ([follows], [tied]):
+        robot = four_legs().with_constraints(held).with_contacts(feet)
+        chosen = effort.chosen(law.scene_of(robot), mechanism_of(robot, slide=True, base_parameters=False))
+        assert np.max(step(robot, chosen).residual) < 1e-6
 
 
 def test_turning_friction_of_robots_with_constraints_holds():

@@ -12,7 +12,7 @@ from test_contact_motion import free_body, standing
 
 import linkwise as lw
 from four_legs import four_legs, round_feet
-from linkwise.algorithms.contact import recovery
+from linkwise.algorithms.contact import recovery, solver
 from linkwise.compiler.ir import interpret
 from linkwise.embedded import Options, Package, entries
 
@@ -117,6 +117,7 @@ def test_velocities_agree_with_an_independent_solver_and_laws_hold():
         legs.contact_velocities(q, qd, tau, **fine),
         legs.contact_step(q, qd, tau, **fine)[2],
     )
+    assert legs.kernel("contact_step", accuracy=1e-9).operations.multiplications < 7600
     solved = legs.contact_residual(q, qd, tau, **fine) < 1e-9
     both = solved & sweeps_converged
     assert solved.mean() > 0.98
@@ -138,6 +139,43 @@ def test_velocities_agree_with_an_independent_solver_and_laws_hold():
     # impulses and forces are the same thing, and positions follow from the velocities
     forces = legs.contact_forces(q, qd, tau, **fine)
     np.testing.assert_allclose(forces * STEP, impulse, atol=1e-14)
+
+
+def coupled_blocks(count=2000, seed=0):
+    """(blocks of G, velocities that close the gap) of single contacts, with strong coupling of normal and tangents."""
+    rng = np.random.default_rng(seed)
+    A, free = rng.normal(size=(count, 3, 3)), rng.normal(size=(count, 3))
+    free[:, 2] = -np.abs(free[:, 2])
+    return A @ np.swapaxes(A, 1, 2) + 0.05 * np.eye(3), free
+
+
+def test_a_sweep_solves_single_contacts():
+    """What sticks stays at rest inside its cone; what slides is nearly on its edge after one step, and nearer after
+    two, with an impulse against its motion."""
+    G, free = coupled_blocks()
+    blocks: list = [[G[:, i, j] for j in range(3)] for i in range(3)]
+    for first, typical, most in ((True, 5e-4, 0.1), (False, 1e-8, 2e-3)):
+        p = np.stack(solver._of_contact(blocks, 1.0 / G[:, 2, 2], [*free.T], 0.8, 1e-12, first), axis=1)
+        w = free + np.einsum("nij,nj->ni", G, p)
+        sticks = np.abs(w).max(axis=1) < 1e-9
+        length, limit = np.hypot(p[:, 0], p[:, 1]), 0.8 * p[:, 2]
+        assert 0.1 < sticks.mean() < 0.3
+        assert (length <= 1.000001 * limit)[sticks].all()
+        off, against = np.abs(length / limit - 1.0)[~sticks], (p[:, :2] * w[:, :2]).sum(axis=1)[~sticks]
+        assert np.quantile(off, 0.5) < typical
+        assert np.quantile(off, 0.9) < most
+        assert (against < 0.0).mean() > 0.99
+        assert np.quantile(np.abs(w[~sticks, 2]), 0.99) < 1e-9
+
+
+def test_sweeps_tell_the_velocities_after_them():
+    rng = np.random.default_rng(1)
+    A, c, p = rng.normal(size=(7, 9)), rng.normal(size=7), rng.normal(size=7)
+    joint = solver.JointRow(lower=-0.1, forward=0.02, backward=0.03)
+    problem = solver.Problem((A @ A.T).tolist(), c.tolist(), [0.7, 0.9], [joint])
+    new, w = solver._swept(problem, solver._scales(problem), p.tolist())
+    assert np.allclose(w, A @ A.T @ np.array(new) + c, rtol=0, atol=1e-12)
+    assert not np.allclose(new, p)
 
 
 def test_kernels_have_the_bits_of_the_interpreter_and_of_batches():
@@ -204,6 +242,22 @@ def test_gradients_agree_with_differences_where_no_contact_changes():
                     np.testing.assert_allclose(gradient[k], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-5)
                     checked += 1
     assert checked == 6 * 19
+
+
+def test_all_joints_of_an_arm_stop_at_once():
+    """Most joints at one of their stops, moving towards or away from it: a bounded quadratic programme."""
+    arm = lw.load("panda")
+    arm = arm.with_contacts([lw.Stop(name) for name in arm.joint_names])
+    lower, upper = (
+        np.array([getattr(j.limits, end) for j in arm.coordinate_joints]) for end in ("lower", "upper")
+    )
+    rng = np.random.default_rng(0)
+    q = rng.uniform(lower, upper, size=(4000, 7))
+    q = np.where(rng.uniform(size=q.shape) < 0.5, np.where(rng.uniform(size=q.shape) < 0.5, lower, upper), q)
+    qd = 3.0 * rng.normal(size=q.shape)
+    assert arm.contact_residual(q, qd, np.zeros_like(q)).max() < 1e-6
+    after = arm.contact_step(q, qd, np.zeros_like(q))[0]
+    assert np.maximum(lower - after, after - upper).max() < 1e-9
 
 
 def test_a_nan_reaches_its_state_alone():

@@ -1,6 +1,7 @@
 """Loops as data: the interpreter defines sweeps, scans and rollouts; machine code and C return its bits."""
 
 import ctypes
+import functools
 import shutil
 import subprocess
 from dataclasses import replace
@@ -55,7 +56,9 @@ def _everything_is_long(monkeypatch):
     monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 0)
 
 
+@functools.cache
 def swept_kernel(function, algorithm, tree, dof=7):
+    """Traced once for all compilers and precisions."""
     robot = lw.random_robot(4, dof, joints="RP", rotor=True, friction=True, tree=tree)
     return robot.kernel(function, algorithm=algorithm)
 
@@ -195,11 +198,22 @@ def chain(tree, dof=4):
     return lw.random_robot(4, dof, joints="RP", rotor=True, friction=True, tree=tree)
 
 
+@pytest.fixture(scope="module")
+def looped_kernels():
+    return {}
+
+
 @pytest.fixture
-def looped_kernel(monkeypatch):
-    """Makes a kernel as loops over joints, or over links once for every direction."""
+def looped_kernel(monkeypatch, looped_kernels):
+    """Makes a kernel as loops over joints, or over links once for every direction; traced once for all compilers."""
 
     def made(function, form, tree):
+        key = function, form, tree
+        if key not in looped_kernels:
+            looped_kernels[key] = traced(*key)
+        return looped_kernels[key]
+
+    def traced(function, form, tree):
         can_be = (lambda row, _, algorithm: algorithm in row.looped) if form == "joints" else lambda *_: False
         monkeypatch.setattr(kernels, "is_looped", can_be)
         monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 0)

@@ -28,11 +28,11 @@ def root(x):
 
 
 def deadly(x):
-    """Ends the process at x = 1234, dies at x = 4321, fails at x = 3000."""
-    if (x == 1234.0).any():
+    """Ends the process at x = 123, dies at x = 432, fails at x = 300."""
+    if (x == 123.0).any():
         os._exit(3)
-    if (x == 4321.0).any():
+    if (x == 432.0).any():
         os.kill(os.getpid(), signal.SIGSEGV)
-    if (x == 3000.0).any():
-        raise ValueError("three thousand")
+    if (x == 300.0).any():
+        raise ValueError("three hundred")
     return 2.0 * x

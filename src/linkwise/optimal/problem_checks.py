@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.model.checks import check_no_tendons
 from linkwise.model.constraints import CONSTRAINT_ERROR
 from linkwise.model.contacts import candidate_count
 from linkwise.model.coordinates import velocity_coordinates
@@ -85,6 +86,8 @@ def check_contacts(problem: Problem) -> None:
         raise ProblemError("timings: implicit_damping=True is for durations that are given")
     if d.through is not None:
         d.through.check(problem.robot)
+    else:
+        check_no_tendons(problem.robot, "optimal motion")
     for cost in problem.costs:
         if d.timed and cost.of_forces:
             raise ProblemError(f"{cost.label}: costs of forces need durations that are given; use limits")

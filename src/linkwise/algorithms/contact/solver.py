@@ -13,7 +13,7 @@ With z = p − w/G_kk (own scales ρ = 1/G_kk) a contact is solved where p is th
     p_n = max(z_n, 0),        p_t = κ z_t,   κ = min(1, μ max(z_n, 0)/|z_t|)                                       (1)
 
 Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one contact after the other: it takes no impulse if it
-parts anyway, the one that stops it if that is inside the cone, or else one with which it slides (``_sliding``). They
+parts anyway, the one that stops it if that is inside the cone, or else one with which it slides (``_of_contact``). They
 find in a few sweeps which contacts are open, stick and slide. *Newton's steps* on (1) then solve all rows at once: with
 the direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the impulses after the step,
 
@@ -27,7 +27,7 @@ the direction d = z_t/|z_t| of sliding, P the projection across it, and p⁺ the
 step: friction that can hold leaves velocities of round-off, not of a small number.
 
 Redundant contacts make G singular. Then p is not unique, w is; a proximal term ε (p⁺ − p) in (2)–(4) keeps the step
-finite and vanishes where the steps converge. They get parts of a step as well, and sweeps between the steps.
+finite and vanishes where the steps converge.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from linkwise.scalar import (
 )
 
 Rows = list[list[Scalar]]
-SLIDING_STEPS = 2
-"""Steps towards the root of a sliding contact in a sweep."""
+SLIDING_STEPS = (1, 2)
+"""Steps towards the root of a sliding contact in the first sweep of all, and in others."""
 LEAST_SLIDING = 0.02
 """a at which these begin at least, relative to the scale of the tangents."""
 NO_IMPULSE = 1e-15
@@ -91,14 +91,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed: sweeps, Newton's steps, and sweeps after each of them.
+    """How much is computed: sweeps, Newton's steps, and rounds of both.
 
     Args:
         sweeps: before the first of Newton's steps.
         newton_steps: how many.
         repeats: further steps after each of them with the same matrix, which cost little.
-        sweeps_between: after each of them.
-        shorter: parts of a step that are tried besides the whole one.
         proximal: ε of Newton's steps relative to the mean of G's diagonal; the last one for all others. A large one
             keeps directions that hardly any impulse moves from huge impulses, a small one converges quickly.
         goal: residual relative to the velocities without impulses, above which a state gets further rounds of a sweep
@@ -109,8 +107,6 @@ class Effort:
     sweeps: int = 4
     newton_steps: int = 3
     repeats: int = 0
-    sweeps_between: int = 0
-    shorter: tuple[float, ...] = ()
     proximal: tuple[float, ...] = (1e-6, 1e-9)
     goal: float | None = None
     filtered: Any = None
@@ -118,12 +114,11 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class _Scales:
-    """What is computed once: mean of G's diagonal, what counts as nothing of it, inverses of the blocks of contacts,
-    and for every row G_kk and ρ = 1/G_kk."""
+    """What is computed once: mean of G's diagonal, what counts as nothing of it, and for every row G_kk and
+    ρ = 1/G_kk."""
 
     mean: Scalar
     least: Scalar
-    blocks: list[Rows]
     stiff: list[Scalar]
     soft: list[Scalar]
 
@@ -134,38 +129,26 @@ def solve(
     """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
     scales = _scales(problem)
     p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
+    w = None
     with stage("contact sweeps"):
-        for _ in range(effort.sweeps):
-            p = _swept(problem, scales, p)
-    at = _evaluated(problem, scales, p)
+        for k in range(effort.sweeps):
+            p, w = _swept(problem, scales, p, first=k == 0)
+    at = _evaluated(problem, scales, p, w)
     for k in range(effort.newton_steps):
         near = max(softening(), effort.proximal[min(k, len(effort.proximal) - 1)]) * scales.mean
         at = _newton_step(problem, scales, at, near, effort)
-        if effort.sweeps_between:
-            with stage("contact sweeps"):
-                p = at.p
-                for _ in range(effort.sweeps_between):
-                    p = _swept(problem, scales, p)
-            at = _evaluated(problem, scales, p)
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
 
 def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort) -> Point:
-    """The best of this point, the one after a step, after parts of it, and after repeats with its matrix."""
+    """The best of this point, the one after a step, and after repeats with its matrix."""
     with stage("contact Newton steps"):
         matrix, right = _linearised(problem, scales, at, near)
         factors, chosen = _factorised(matrix, at.pressed), at
-        whole = _solved(factors, right)
-        new = _evaluated(problem, scales, whole)
-        best = at.unless(new.merit < at.merit, new)
-        if effort.shorter:
-            w = _velocities(problem, whole)
-            for part in effort.shorter:
-                new = _evaluated(problem, scales, _part(at.p, whole, part), _part(at.w, w, part))
-                best = best.unless(new.merit < best.merit, new)
-        at = best
+        new = _evaluated(problem, scales, _solved(factors, right))
+        at = at.unless(new.merit < at.merit, new)
         for _ in range(effort.repeats):
             change = _solved(factors, _missing(problem, scales, chosen, at))
             new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
@@ -196,7 +179,7 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
             )
             start = [where(begins, 0.0, x) for x in start]
             best = where(begins, UNSOLVED, best)
-        swept = _evaluated(own, scales, _swept(own, scales, start))
+        swept = _evaluated(own, scales, *_swept(own, scales, start))
         new = _newton_step(own, scales, swept, near, effort)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
@@ -253,63 +236,68 @@ def _scales(problem: Problem) -> _Scales:
     with stage("contact scales"):
         mean = (1.0 / len(G)) * sum((G[k][k] for k in range(1, len(G))), start=G[0][0])
         least = softening() * mean
-        blocks: list[Rows] = []
         stiff: list[Scalar] = []
         for k in range(contacts):
             own = [row[3 * k : 3 * k + 3] for row in G[3 * k : 3 * k + 3]]
-            blocks.append(_inverse(_raised(own, least)))
             across = 0.5 * (own[0][0] + own[1][1])
             stiff += [across, across, own[2][2]]
         stiff += [G[k][k] for k in range(3 * contacts, len(G))]
-        return _Scales(mean, least, blocks, stiff, [inverse_above(x, least) for x in stiff])
-
-
-def _inverse(S: Rows) -> Rows:
-    """The inverse of a symmetric 3×3 matrix by its cofactors."""
-    (a, b, c), (_, d, e), (_, _, f) = S
-    first = [d * f - e * e, c * e - b * f, b * e - c * d]
-    inverse = 1.0 / (a * first[0] + b * first[1] + c * first[2])
-    xx, xy, xz = (inverse * x for x in first)
-    yy, yz, zz = (inverse * x for x in (a * f - c * c, b * c - a * e, a * d - b * b))
-    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+        return _Scales(mean, least, stiff, [inverse_above(x, least) for x in stiff])
 
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
-def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
-    """One Gauss–Seidel sweep over all contacts and joint rows."""
-    G, c, p = problem.G, problem.c, list(p)
-    contacts = len(problem.friction)
+def _swept(
+    problem: Problem, scales: _Scales, p: Sequence[Scalar], first: bool = False
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(p, w) after one Gauss–Seidel sweep over all contacts and joint rows.
+
+    Velocities by the impulses that are swept already are part of w after the sweep as well.
+    """
+    G, p, contacts = problem.G, list(p), len(problem.friction)
+    swept = list(problem.c)
     for k in range(contacts):
-        p[3 * k : 3 * k + 3] = _of_contact(problem, scales, p, k)
+        own = slice(3 * k, 3 * k + 3)
+        for i in range(3 * k, 3 * k + 3):
+            swept[i] = _raised_by(swept[i], G[i][: 3 * k], p)
+        free = [_raised_by(swept[i], G[i][3 * k + 3 :], p[3 * k + 3 :]) for i in range(3 * k, 3 * k + 3)]
+        block = [row[own] for row in G[own]]
+        impulse = _of_contact(block, scales.soft[3 * k + 2], free, problem.friction[k], scales.least, first)
+        # what parts without an impulse gets none, even where one that wedges it would be another solution
+        p[own] = [where(free[2] >= 0.0, 0.0, x) for x in impulse]
     for k, row in enumerate(problem.joints, start=3 * contacts):
-        p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
-    return p
+        swept[k] = _raised_by(swept[k], G[k][:k], p)
+        w = swept[k] + dense.dot(G[k][k:], p[k:])
+        p[k] = _of_joint(row, p[k], w, scales.stiff[k], scales.soft[k])
+    firsts = [k - k % 3 if k < 3 * contacts else k for k in range(len(p))]
+    return p, [a + dense.dot(G[k][i:], p[i:]) for k, (a, i) in enumerate(zip(swept, firsts, strict=True))]
 
 
-def _of_contact(problem: Problem, scales: _Scales, p: Sequence[Scalar], k: int) -> list[Scalar]:
-    """The impulse of a contact where those of all others stay."""
-    G, friction, own = problem.G, problem.friction[k], slice(3 * k, 3 * k + 3)
-    block = [row[own] for row in G[own]]
-    w = [problem.c[i] + dense.dot(G[i], p) for i in range(3 * k, 3 * k + 3)]
-    free = [x - dense.dot(row, p[own]) for x, row in zip(w, block, strict=True)]  # without its own impulse
-    stopped = [x - dense.dot(row, w) for x, row in zip(p[own], scales.blocks[k], strict=True)]
-    sliding = _sliding(block, scales.soft[3 * k + 2], free, friction)
-    sticks, parts = _is_in_cone(stopped, friction), free[2] >= 0.0
-    # what parts without an impulse gets none, even where one that wedges it would be another solution
-    return selected(parts, [0.0, 0.0, 0.0], selected(sticks, stopped, sliding))
+def _raised_by(w: Scalar, row: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+    """w and what as many impulses as the row is long add to it."""
+    return w + dense.dot(row, p[: len(row)]) if row else w
 
 
-def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar) -> list[Scalar]:
-    """p of a contact that slides, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n.
+def _of_contact(
+    block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar, least: Scalar, first: bool
+) -> list[Scalar]:
+    """p of a closed contact, where those of all others stay: p_t = −w_t/a, w_n = 0 and |p_t| = μ p_n, or a = 0.
 
     With p_n from w_n = 0 the tangents have the matrix S = G_tt − G_tn G_nt/G_nn, and p_t = −(S + a)⁻¹ r. A large a
     gives a small p_t inside the cone, a = 0 one that sticks and is outside: between them is a root. As 1/|p_t| is
     nearly a straight line over a, Newton's steps on μ p_n/|p_t| − 1 approach it quickly (J. J. Moré and D. C. Sorensen,
     "Computing a trust region step", 1983); the derivative of p_t is −(S + a)⁻¹ p_t. They begin at the root for an S
-    that is the same in all directions. Sweeps over the normal and the tangents by themselves would cycle where these
-    are coupled strongly, as in light feet.
+    that is the same in all directions, where p_t = −s r gives the normal impulse s G_nt r/G_nn more. Sweeps over the
+    normal and the tangents by themselves would cycle where these are coupled strongly, as in light feet.
+
+    Args:
+        block: of G.
+        soft: 1/G_nn.
+        free: velocities without its own impulse.
+        friction: μ.
+        least: what counts as nothing of G's diagonal.
+        first: whether a rough result will do.
     """
     across = [soft * block[i][2] for i in (0, 1)]
     xx, xy, yy = (block[i][j] - across[i] * block[2][j] for i, j in ((0, 0), (0, 1), (1, 1)))
@@ -326,8 +314,9 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
     limit = -friction * (soft * free[2])
     stiff = xx + yy
     length = sqrt(r[0] * r[0] + r[1] * r[1] + TINY)
-    a = maximum(length / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
-    for _ in range(SLIDING_STEPS):
+    wanted = length - friction * (across[0] * r[0] + across[1] * r[1])
+    a = maximum(wanted / maximum(limit, NO_IMPULSE) - 0.5 * stiff, LEAST_SLIDING * stiff)
+    for _ in range(SLIDING_STEPS[0 if first else 1]):
         x, y, normal, u, v, size = slid(a)
         square = x * x + y * y + TINY
         outside = sqrt(square) - friction * normal
@@ -336,19 +325,13 @@ def _sliding(block: Rows, soft: Scalar, free: Sequence[Scalar], friction: Scalar
         step = 1.0 + (outside * square) * size / (a * where(known, rises, 1.0))
         change = where(known, step, where(outside > 0.0, MOST_CHANGE, 0.0))
         a = a * minimum(maximum(change, 1.0 / MOST_CHANGE), MOST_CHANGE)
-    x, y, normal, _, _, size = slid(a)
-    inverse, normal = 1.0 / size, maximum(normal, 0.0)
-    x, y = (inverse * t for t in on_disk_of((x, y), friction * normal))
-    normal = inverse * normal
-    # the normal of what is left of p_t, and as much of that as it still holds
-    held = maximum(-(soft * free[2] + across[0] * x + across[1] * y), 0.0)
-    part = where(held < normal, held / where(held < normal, normal, 1.0), 1.0)
-    return [part * x, part * y, held]
-
-
-def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
-    limit = friction * p[2]
-    return all_of(p[2] >= 0.0, p[0] * p[0] + p[1] * p[1] <= limit * limit)
+    x, y, normal, _, _, _ = slid(least)
+    limit = friction * normal
+    sticks = all_of(normal >= 0.0, x * x + y * y <= limit * limit)
+    x, y, normal, _, _, size = slid(where(sticks, least, a))
+    presses = normal > 0.0
+    inverse = where(presses, 1.0 / size, 0.0)
+    return [inverse * x, inverse * y, where(presses, inverse * normal, -soft * free[2])]
 
 
 def on_disk_of(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
@@ -555,10 +538,6 @@ def projected(frictions: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
 def _raised(S: Rows, more: Scalar) -> Rows:
     """S with more on its diagonal."""
     return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
-
-
-def _part(start: Sequence[Scalar], end: Sequence[Scalar], part: float) -> list[Scalar]:
-    return [a + part * (b - a) for a, b in zip(start, end, strict=True)]
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:

@@ -31,7 +31,7 @@ from linkwise.core import identity, system
 from linkwise.errors import warn
 from linkwise.files import outputs
 
-SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
+SIZE_LIMIT = 256 << 20  # bytes; when exceeded, the entries unused for longest are removed
 ENTRY_COST = 16 << 10  # bytes that an entry counts at least, so that their number is bounded too
 _SCANS = 16  # how often the folder is looked through while a process stores as much as the limit
 _MAGIC = b"linkwise code 1\n"
