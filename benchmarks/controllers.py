@@ -50,6 +50,18 @@ DURATION, LEAST = 6.0, 2.0  # [s]: of a simulation; of one that is called from P
 POSITIONS = 3
 REFUSED = "joints with one coordinate each"  # what controllers say that take no floating base
 MASSES = (1.0, 0.7, 1.3)  # of the plant over those of the model
+OF_LINKS = (
+    "m",
+    "hx",
+    "hy",
+    "hz",
+    "Ixx",
+    "Ixy",
+    "Ixz",
+    "Iyy",
+    "Iyz",
+    "Izz",
+)  # not friction, rotors and springs
 NOISE, CUTOFF = 1e-5, 400.0  # [rad or m], [rad/s]
 
 
@@ -120,9 +132,7 @@ def tool_error(robot: lw.Robot, frame: str, q: np.ndarray, target: np.ndarray) -
 def masses(robot: lw.Robot) -> dict[str, np.ndarray]:
     """Masses, first moments and inertias of the links for every case, by their labels: (cases, 1)."""
     values = zip(robot.parameter_labels, robot.parameters, strict=True)
-    bodies = {
-        label: v for label, v in values if "friction" not in label and "rotor" not in label and v != 0.0
-    }
+    bodies = {label: v for label, v in values if label.rpartition(".")[2] in OF_LINKS and v != 0.0}
     return {label: v * np.array(MASSES)[:, None] for label, v in bodies.items()}
 
 

@@ -6,7 +6,8 @@ Every state, target and limit is drawn at random; states may be beyond the limit
 the targets has a velocity and an acceleration. "Equal": durations differ by at most 1e-9 of the larger one. Limits
 are checked at 100 times of every move after braking. Times in C are processor time of the generated functions, compiled
 by gcc -O2 -march=native, called for one joint after the other, and with joints as lanes of vectors (source("c",
-lanes=8), or 4 without AVX-512); those of Ruckig are what it measures inside its call.
+lanes=8), or 4 without AVX-512), and of online_move of a package (linkwise generate ROBOT online, built by make), which
+takes and gives rows of joints; those of Ruckig are what it measures inside its call.
 Without Ruckig (pip install ruckig) its columns are empty.
 """
 
@@ -24,6 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
+import linkwise as lw
+from linkwise.embedded.package import Package
 from linkwise.motion.online import kernels
 
 NAMES = (*kernels.STATE, *kernels.TARGET, *kernels.LIMITS)
@@ -39,6 +42,7 @@ class Row:
     batch: float  # [s] per target, one thread: durations and plan
     c_code: float  # [s] per target in C: durations and plan, one joint after the other
     c_lanes: float  # [s] per target in C with joints as lanes
+    package: float  # [s] per target by online_move of a package
     c_again: float  # [s] per plan in C with joints as lanes for a duration that is known, as in the cycles that follow
     peer: float = np.nan  # [s] per target, mean
     peer_median: float = np.nan  # [s]
@@ -240,6 +244,48 @@ int main(void)
     return both, again
 
 
+def time_in_package(given: dict[str, np.ndarray], repeats: int = 5) -> float:
+    """Time of durations and plan of one target by the function of all joints of a package [s]; NaN without make."""
+    if shutil.which("make") is None or shutil.which("cc") is None:
+        return float("nan")
+    count, joints = given["q"].shape
+    count = min(count, 2000)
+    values = np.stack([a[:count] for a in given.values()], axis=1)  # (count, 11, joints)
+    arguments = ", ".join(f"data[k][{k}]" for k in range(len(NAMES)))
+    main = f"""
+#include "arm.h"
+static double data[{count}][{len(NAMES)}][{joints}];
+int main(void)
+{{
+    FILE *f = fopen("data.bin", "rb");
+    if (f == NULL || fread(data, sizeof data, 1, f) != 1) return 1;
+    double best = 1e30, sum = 0.0, durations[20 * {joints}], jerks[20 * {joints}], weight[{joints}], T[1];
+    const double shortest[1] = {{0.0}};
+    for (int repeat = 0; repeat < {repeats}; ++repeat) {{
+        const double begin = seconds();
+        for (int k = 0; k < {count}; ++k) {{
+            sum += arm_online_move({arguments}, shortest, T, durations, jerks, weight);
+            sum += T[0];
+        }}
+        const double t = seconds() - begin;
+        if (t < best) best = t;
+    }}
+    printf("%.17g %g\\n", best / {count}, sum);
+    return 0;
+}}
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Package(lw.random_robot(0, joints), ["online"], prefix="arm", count=1)
+        package.write(Path(folder, "arm"))
+        Path(folder, "main.c").write_text(_CLOCK + main)
+        values.tofile(Path(folder, "data.bin"))
+        subprocess.run(["make", "-C", "arm"], cwd=folder, check=True, capture_output=True)
+        link = ["cc", "-O2", "-Iarm/include", "-o", "main", "main.c", "arm/build/libarm.a", "-lm"]
+        subprocess.run(link, cwd=folder, check=True, capture_output=True)
+        out = subprocess.run(["./main"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    return float(out.split()[0])
+
+
 def _run_c(main: str, values: np.ndarray, options: dict[str, int]) -> list[float]:
     """What a program prints that calls both functions; NaN without gcc."""
     if shutil.which("gcc") is None:
@@ -301,9 +347,9 @@ def measure(joints: int, targets: int, seed: int) -> Row:
         batch = min(batch, (time.process_time() - begin) / targets)
     worst, missed = excess(given, T, plan)
     faults = int(plan[3].sum())
-    return Row(
-        joints, targets, faults, worst, missed, batch, time_in_c(given), *time_in_lanes(given), **beside(given, T)  # type: ignore[arg-type]
-    )  # fmt: skip
+    lanes_, again = time_in_lanes(given)
+    times = (batch, time_in_c(given), lanes_, time_in_package(given), again)
+    return Row(joints, targets, faults, worst, missed, *times, **beside(given, T))  # type: ignore[arg-type]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -326,7 +372,8 @@ def main(arguments: list[str] | None = None) -> None:
         )
         print(
             f"  time of a plan: {1e6 * row.c_code:.2f} µs in C, {1e6 * row.c_lanes:.2f} µs with joints as lanes "
-            f"({1e6 * row.c_again:.2f} µs where the duration is known), {1e6 * row.batch:.2f} µs in a batch, one core"
+            f"({1e6 * row.c_again:.2f} µs where the duration is known), {1e6 * row.package:.2f} µs in a package, "
+            f"{1e6 * row.batch:.2f} µs in a batch, one core"
         )
         if row.peer_compared:
             print(

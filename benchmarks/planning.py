@@ -1,11 +1,13 @@
-"""Collision checks and planning, beside coal: ``python benchmarks/planning.py validity plans check``.
+"""Collision checks and planning, beside coal: ``python benchmarks/planning.py validity plans check first-use``.
 
 ``validity``: nanoseconds a configuration, with self-collision and 20 obstacles, on one core, for random configurations
 and for groups of 16 along an edge; coal (part of Pinocchio) on the meshes of the same file and the same pairs; seconds
 of processor time from loading the file to the first result; VAMP's own checks with ``--vamp FOLDER``. ``plans``:
 problems with boxes, a table, shelves and a cage: solved, times; a problem that is shown to have no solution is named
 and replaced by another one. ``check``: motions of these problems by coal on the meshes and by
-Pinocchio's torques.
+Pinocchio's torques. ``first-use``: seconds from the start of a process with an empty cache to the first checked batch,
+for the given robots or, with ``--robots all``, for every file of example-robot-data and the bundled robots; the slowest
+comes last.
 
 Robots are files below ``--models FOLDER``, of the package example-robot-data, or bundled ones, which have no meshes.
 """
@@ -24,6 +26,7 @@ from typing import Any
 os.environ.setdefault("LINKWISE_THREADS", "1")
 
 import numpy as np
+from planning_parts.first_use import print_first_uses
 from planning_parts.meshes import Meshes, loaded
 from planning_parts.problems import SCENES, problem, reach_of
 from planning_parts.separated import why_separated
@@ -43,6 +46,10 @@ COUNTS = {"panda": 59}  # as many as VAMP has
 
 def main() -> None:
     options = _options()
+    if "first-use" in options.parts:
+        _first_uses(options)
+    if not {"validity", "plans", "check"} & set(options.parts):
+        return
     robots = {name: _robot(name, options.models) for name in options.robots.split(",")}
     if "validity" in options.parts:
         print(
@@ -75,6 +82,9 @@ def _options() -> argparse.Namespace:
         "--robots", default="panda,ur5_joint_limited_robot,kinova,xarm7,z1,ur10_joint_limited_robot"
     )
     parser.add_argument("--models", type=Path, help="folder with further URDF files")
+    parser.add_argument(
+        "--part", default="1/1", help="of the robots of first-use: 2/3 is the second third of them"
+    )
     parser.add_argument("--vamp", type=Path, help="VAMP's unpacked source: its checks of its robots beside")
     parser.add_argument("--scenes", default=",".join(SCENES))
     parser.add_argument("--states", type=int, default=8192)
@@ -85,20 +95,43 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _files() -> list[Path]:
+    """URDF files of example-robot-data."""
+    try:
+        files = importlib.metadata.distribution("example-robot-data").files or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return sorted(Path(str(each.locate())) for each in files if each.name.endswith(".urdf"))
+
+
+def _first_uses(options: argparse.Namespace) -> None:
+    """A row for each robot, and the slowest."""
+    if options.robots == "all":
+        rows = [
+            (f"{file.parts[-3].removesuffix('_description')}/{file.stem}", str(file)) for file in _files()
+        ]
+        rows += [(name, name) for name in lw.robots()]
+    else:
+        files = {name: _file(name, options.models) for name in options.robots.split(",")}
+        rows = [(name, str(file or name)) for name, file in files.items()]
+    number, count = (int(each) for each in options.part.split("/"))
+    rows = rows[number - 1 :: count]
+    print_first_uses(rows)
+
+
+def _file(name: str, models: Path | None) -> Path | None:
+    """The file of a robot, None for a bundled one."""
+    file = next(iter(sorted(models.rglob(f"{name}.urdf"))), None) if models is not None else None
+    file = file or next((each for each in _files() if each.stem == name), None)
+    if file is None and name not in lw.robots():
+        raise SystemExit(f"{name}: no such file; install example-robot-data or give --models FOLDER")
+    return file
+
+
 def _robot(name: str, models: Path | None) -> tuple[lw.Robot, Path | None]:
     """A robot, and its file where it has meshes."""
-    file = next(iter(sorted(models.rglob(f"{name}.urdf"))), None) if models is not None else None
-    if file is None:
-        try:
-            files = importlib.metadata.distribution("example-robot-data").files or []
-        except importlib.metadata.PackageNotFoundError:
-            files = []
-        file = next((Path(str(each.locate())) for each in files if each.name == f"{name}.urdf"), None)
-    if file is None:
-        if name not in lw.robots():
-            raise SystemExit(f"{name}: no such file; install example-robot-data or give --models FOLDER")
-        return lw.load(name), None
-    return loaded(name, file), file
+    file = _file(name, models)
+    return (lw.load(name), None) if file is None else (loaded(name, file), file)
 
 
 def _validity(name: str, robot: lw.Robot, file: Path | None, options: argparse.Namespace) -> None:

@@ -154,12 +154,10 @@ def files(folder: Path) -> None:
     )
     deep = "<body>" * 240
     for k in range(90):
-        more = f'<include file="i{k + 1}.mjcf"/>' if k < 89 else ""
+        more = f'<include file="i{k + 1}"/>' if k < 89 else ""
         text = f"<mujocoinclude>{deep}{more}{'</body>' * 240}</mujocoinclude>"
-        folder.joinpath("robots", f"i{k}.mjcf").write_text(text)
-    robots.joinpath("includes.xml").write_text(
-        '<mujoco><worldbody><include file="i0.mjcf"/></worldbody></mujoco>'
-    )
+        robots.joinpath(f"i{k}").write_text(text)  # without an ending: it is no file to be read by itself
+    robots.joinpath("includes.xml").write_text('<mujoco><worldbody><include file="i0"/></worldbody></mujoco>')
 
     stl = b"\0" * 80 + struct.pack("<I", 0xFFFFFFFF)
     meshes.joinpath("count.stl").write_bytes(stl)

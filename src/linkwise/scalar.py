@@ -50,6 +50,7 @@ Condition: TypeAlias = "bool | Symbol"
 """What a comparison of scalars gives."""
 
 State = TypeVar("State", bound=tuple[Any, ...])
+T = TypeVar("T")
 
 current_stage: ContextVar[str] = ContextVar("stage", default="")
 
@@ -210,6 +211,21 @@ def while_loop(
         values = tuple(where(going, new, old) for new, old in zip(body(*values), values, strict=True))
         going = active(*values)
     return values
+
+
+def traced_once(key: tuple[object, ...], values: Sequence[Any], make: Callable[[], T]) -> T:
+    """``make()``, or what it gave before for the same key and the same symbols of one trace.
+
+    The nodes would be the same: this saves the time to find that out. ``make`` depends on key and values alone, and
+    nothing may change what it gives. Numbers and arrays are computed every time.
+    """
+    known: dict[Any, T] | None = getattr(values[0], "known_results", None) if values else None
+    if known is None or any(type(value) is not type(values[0]) for value in values):
+        return make()
+    full = (*key, *values)
+    if full not in known:
+        known[full] = make()
+    return known[full]
 
 
 def _any(value: object) -> Any:

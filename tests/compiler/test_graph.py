@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.algorithms.kinematics import link_poses
 from linkwise.compiler.ir.graph import Graph, Node
 from linkwise.compiler.ir.program import lower
 from linkwise.compiler.ir.walks import copy, loop_numbers, reachable, rebuild
 from linkwise.errors import TraceError
-from linkwise.scalar import cos, sin, stage, summed, where, while_loop
+from linkwise.functions.table import mechanism_of
+from linkwise.scalar import cos, sin, stage, summed, traced_once, where, while_loop
 
 
 @pytest.fixture
@@ -196,3 +198,31 @@ def test_sums_are_taken_in_their_order():
     assert summed([]) == 0.0
     compiled = lw.kernel(x=4)(lambda x: [summed(x[k] for k in range(4))])
     assert float(compiled(np.array(numbers))[0]) == summed(numbers)
+
+
+def test_traced_once():
+    """The same symbols of one trace give the same result; a finished graph remembers nothing, and numbers never do."""
+    graph, made = Graph(), []
+
+    def make():
+        made.append(len(made))
+        return made[-1]
+
+    x = graph.inputs("x", 2)
+    assert [traced_once(("a",), x, make) for _ in range(2)] == [0, 0]
+    assert traced_once(("b",), x, make) == 1
+    assert traced_once(("a",), x[::-1], make) == 2
+    assert traced_once(("a",), [x[0], 0.5], make) == 3
+    assert [traced_once(("a",), [0.5], make) for _ in range(2)] == [4, 5]
+    graph.finish()
+    assert [traced_once(("a",), x, make) for _ in range(2)] == [6, 7]
+
+
+def test_poses_of_links_are_traced_once():
+    """And results may be changed without changing those of others."""
+    links = mechanism_of(lw.load("panda"))
+    q = Graph().inputs("q", 7)
+    first = link_poses(links, q)
+    wanted = first[3]
+    first[3] = first[0]
+    assert link_poses(links, q)[3] is wanted

@@ -11,8 +11,8 @@ import pytest
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
 from linkwise.compiler.emit import blocks
-from linkwise.compiler.emit.lanes import Lanes
-from linkwise.compiler.emit.llvm import REGION, literal
+from linkwise.compiler.emit.arithmetic import REGION
+from linkwise.compiler.emit.lanes import Lanes, literal
 from linkwise.compiler.emit.transpose import tiles
 from linkwise.compiler.ir.program import Program, trace
 from linkwise.compiler.native import RUN

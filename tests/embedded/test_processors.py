@@ -62,6 +62,14 @@ def test_fused_multiply_adds_in_software_have_the_same_bits(tmp_path, processor)
     assert "12 states, all bits equal" in make(tmp_path / "pkg", f"check-{processor.name}")
 
 
+@pytest.mark.parametrize("processor", [HERE["cortex-m7"], HERE["aarch64"]])
+def test_moves_of_all_joints_are_those_of_one_after_the_other(tmp_path, processor):
+    """Without vectors of AVX; the check compares both."""
+    Package(lw.load("two_link"), ["online"], Options("float32"), count=2).write(tmp_path / "pkg")
+    assert "check_two_link_online_move()" in (tmp_path / "pkg/check/check.c").read_text()
+    assert "6 states, all bits equal" in make(tmp_path / "pkg", f"check-{processor.name}")
+
+
 @pytest.mark.parametrize("processor", [HERE["cortex-m7"]])
 def test_instructions_of_a_computed_torque_cycle(controller, processor):
     counts = _counts(make(controller, f"count-{processor.name}", "COUNT=5"))

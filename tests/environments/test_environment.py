@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import linkwise as lw
 from conftest import actions, bouncer
 from linkwise.environments import Environment, PDTargets, Policy, Task, Torques, page
 from linkwise.environments.ready import joystick
-from linkwise.environments.tasks import Drives
+from linkwise.environments.tasks import Drives, State
+from linkwise.model.mechanism import quaternion_rotation
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from c_functions import call_c
@@ -319,3 +321,13 @@ def test_drives_are_motors_of_the_robot_within_their_limits():
     assert Drives.of(robot, PDTargets(10.0, 1.0, limits=9.0)).numbers["limits"].tolist() == [9.0, 9.0]
     with pytest.raises(lw.ArgumentError, match="no joint 'joint2' with one axis and a motor"):
         Drives.of(robot, Torques(joints=("joint2",)))
+
+
+def test_gravity_that_is_not_along_z_is_seen_as_it_is():
+    turn = np.array([0.3, -0.2, 0.5, 0.7]) / np.linalg.norm([0.3, -0.2, 0.5, 0.7])
+    rotation = quaternion_rotation(turn.tolist())
+    matrix = np.array([[*rotation.row(k)] for k in range(3)])
+    for pull in ((0.0, 0.0, -9.81), (3.0, -1.0, -9.0), (0.0, 9.81, 0.0)):
+        robot = lw.planar_chain(2).with_gravity(pull).with_base("floating")
+        seen = State.gravity.fget(SimpleNamespace(robot=robot, rotation=rotation))
+        np.testing.assert_allclose(seen, matrix.T @ pull / np.linalg.norm(pull), atol=1e-15)

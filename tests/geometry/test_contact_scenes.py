@@ -5,14 +5,12 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.model.contacts import stops_of
-from linkwise.model.joint import Mimic
 from linkwise.robot.engine_coordinates import coordinates
 
 SPHERE = '<geom type="sphere" size="0.02" mass="0.3"/>'
@@ -114,17 +112,12 @@ def test_joints_that_follow_others_or_are_in_loops_stop_as_in_mujoco(tmp_path):
         assert np.abs(q - between.own_positions(data.qpos)).max() < 0.03
 
 
-def test_ranges_without_a_common_position_are_refused(tmp_path):
-    first, second = (
-        lw.Joint(f"j{k}", "revolute", "base", f"l{k}", limits=lw.Limits(0.1, 1.0)) for k in (1, 2)
-    )
-    follower = replace(second, mimic=Mimic("j1", -1.0, 0.0, True))
-    links = [
-        lw.Link(name, lw.Inertia.from_com(1.0, (0.1, 0, 0), (0.1, 0.1, 0.1))) for name in ("base", "l1", "l2")
-    ]
-    robot = lw.Robot("two", links, [first, follower])
-    with pytest.raises(lw.ModelError, match="no position within all of their limits"):
-        robot.with_contacts([lw.Contact("l1")], stops=True)
+def test_stops_of_a_range_without_a_position_are_refused():
+    """Ranges of followers: tests/model/test_follower_limits.py."""
+    joint = lw.Joint("j1", "revolute", "base", "l1", limits=lw.Limits(1.0, 0.1))
+    links = [lw.Link(name, lw.Inertia.from_com(1.0, (0.1, 0, 0), (0.1, 0.1, 0.1))) for name in ("base", "l1")]
+    with pytest.raises(lw.ModelError, match="'j1' has no position within its limits"):
+        lw.Robot("one", links, [joint]).with_contacts([lw.Contact("l1")], stops=True)
 
 
 def test_negative_solref_is_the_spring_that_mujoco_has_at_rest(tmp_path):

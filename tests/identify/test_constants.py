@@ -7,7 +7,7 @@ from known_arm import motion
 
 import linkwise as lw
 from linkwise.identify import Log, condition
-from linkwise.identify.estimation.fitting import fit
+from linkwise.identify.estimation.fitting import CONSTANT, constants, fit
 from linkwise.identify.estimation.friction import friction_named
 from linkwise.identify.estimation.prior import prior_bodies
 from linkwise.identify.estimation.regression import Observer
@@ -47,3 +47,18 @@ def test_a_constant_that_weight_hides_stays_small():
     assert elsewhere < 0.1  # 0.16 with any constant
     constant, _ = fitted(recorded(robot, narrow=False, constant=0.5))
     assert constant > 0.35  # it is seen, and is not made smaller
+
+
+def test_friction_in_one_direction_does_not_make_a_constant_small():
+    """The axis of the waist is vertical: no weight explains its constant, and friction only brakes."""
+    robot = lw.load("puma560").lock({"wrist_roll": 0.0, "wrist_bend": 0.3, "flange": 0.0})
+    t, q, qd, qdd = motion(5, dof=robot.dof, seconds=10.0, size=0.8)
+    q[:, 0], qd[:, 0], qdd[:, 0] = 0.2 * t, 0.2, 0.0
+    tau = robot.inverse_dynamics(q, qd, qdd) + (5.0, 0.0, 0.0)
+    observer = Observer(robot, [condition(Log(t, q, tau), cutoff=10.0)])
+    regression = observer.regression(friction_named("smooth", robot.dof))
+    weights = 1.0 / (0.05 * observer.axis_sizes)
+    allowed = constants(regression, weights, observer.axis_sizes, prior_bodies(robot), 1.0)
+    place = regression.labels.index("waist.torque_offset")
+    assert allowed[place] > 0.2 * observer.axis_sizes[0]
+    assert allowed[regression.labels.index("elbow.torque_offset")] < CONSTANT * observer.axis_sizes[2]

@@ -25,7 +25,7 @@ from linkwise.identify import (
 )
 from linkwise.identify.estimation import prior as prior_module
 from linkwise.identify.estimation.interior import Interior
-from linkwise.identify.estimation.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
+from linkwise.identify.estimation.physical import MARGIN, _units, coordinates, divergence, physical_from_gram
 from linkwise.identify.estimation.prior import FAR, pseudo_inertias, scale_of
 from linkwise.model.inertia import Inertia
 
@@ -101,7 +101,7 @@ def test_newtons_method_and_the_conic_solver_agree(arm, regression, scale):
     rotors = [20, 24]
     assert [regression.labels[k] for k in rotors] == ["joint1.rotor_inertia", "joint2.rotor_inertia"]
     conic = physical_from_gram(gram, right, prior, nonnegative=rotors)
-    T = _coordinates(gram, prior)
+    T = coordinates(gram, prior)
     problem = Interior(T.T @ gram @ T, -(T.T @ right), _units(), 2, 1.0, MARGIN, rotors)
     v = problem.solve()
     assert smallest((T @ v)[:20]) > 0

@@ -22,8 +22,17 @@ lw.study(json.load(open(sys.argv[1]))).run(sys.argv[2], resume=sys.argv[3] == "T
 """
 
 
-def test_a_killed_driver_loses_nothing(tmp_path):
-    expected = contents(lw.study(TABLES).run(tmp_path / "whole").path)
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The bytes of runs that nothing stops, by their number of samples."""
+    folder = tmp_path_factory.mktemp("whole")
+    runs = {
+        tables["samples"]: lw.study(tables).run(folder / str(tables["samples"])) for tables in (SMALL, TABLES)
+    }
+    return {samples: contents(run.path) for samples, run in runs.items()}
+
+
+def test_a_killed_driver_loses_nothing(expected, tmp_path):
     (tmp_path / "study.json").write_text(json.dumps(TABLES))
     moments = random.Random(2)
     store, killed = tmp_path / "killed", 0
@@ -42,13 +51,12 @@ def test_a_killed_driver_loses_nothing(tmp_path):
     assert killed
     if (store / "journal").exists():
         lw.study(TABLES).run(store, resume=True)
-    assert contents(store) == expected
+    assert contents(store) == expected[TABLES["samples"]]
 
 
 @pytest.mark.parametrize("moment", ["before_rename", "while_finishing"])
-def test_killed_in_the_worst_moments(tmp_path, moment):
+def test_killed_in_the_worst_moments(expected, tmp_path, moment):
     """Killed while a store is being made, and while its last arrays are being written."""
-    expected = contents(lw.study(SMALL).run(tmp_path / "whole").path)
     (tmp_path / "study.json").write_text(json.dumps(SMALL))
     patch = {
         "before_rename": "import os; from linkwise.study.store.files import Disk; "
@@ -68,13 +76,12 @@ def test_killed_in_the_worst_moments(tmp_path, moment):
     assert subprocess.run(command).returncode == -signal.SIGKILL
     assert store.exists() == (moment == "while_finishing")
     lw.study(SMALL).run(store, resume=store.exists())
-    assert contents(store) == expected
+    assert contents(store) == expected[SMALL["samples"]]
 
 
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
-def test_interrupted(tmp_path, number, word):
+def test_interrupted(expected, tmp_path, number, word):
     """Control-C, or a batch system: the chunks in hand are finished, one line says how to go on."""
-    expected = contents(lw.study(TABLES).run(tmp_path / "whole").path)
     (tmp_path / "study.json").write_text(json.dumps(TABLES))
     store = tmp_path / "store"
     code = f"""
@@ -100,7 +107,7 @@ except lw.LinkwiseError as error:
     found = verify(store)
     assert (found.torn, found.damage) == (False, ())
     lw.study(TABLES).run(store, resume=True)
-    assert contents(store) == expected
+    assert contents(store) == expected[TABLES["samples"]]
 
 
 def test_terminated_while_the_store_is_being_made(tmp_path):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.axes import Axis, JointValue, parts_of
-from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned, flat
 from linkwise.model.transform import Transform
-from linkwise.scalar import Scalar, stage
+from linkwise.scalar import Scalar, stage, traced_once
 from linkwise.spatial import Matrix, Spatial, Vector, zero_spatial, zero_vector
 
 
@@ -35,7 +35,11 @@ def base_pose(links: Mechanism) -> Pose:
 
 
 def link_poses(links: Mechanism, q: Sequence[JointValue]) -> list[Pose]:
-    """The pose of every prepared link frame in the file's base frame."""
+    """The pose of every prepared link frame in the file's base frame; traced once for all functions of the same q."""
+    return list(traced_once(("link poses", links), flat(q), lambda: _link_poses(links, q)))
+
+
+def _link_poses(links: Mechanism, q: Sequence[JointValue]) -> list[Pose]:
     with stage("joint turns"):
         turned = links.turned(q)
 

@@ -30,6 +30,7 @@ from linkwise.robot.robot import Robot
 
 POSTURES = 1024  # random ones that show what touches
 LOOKED_AT = 256  # of them in which small spheres are compared
+USUAL = 32  # postures by which usual distances are found
 FIRST = 64  # of these; the rest only where some pair of groups touches often in them
 CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
 FAR_APART = 0.1  # [m] usual distances are not looked at above this
@@ -94,19 +95,20 @@ def body_pairs(
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     postures = _Postures(robot, spheres)
     listed: dict[str, list[LinkPair]] = {"always": [], "left_out": []}
-    candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}  # pairs, and how often they touch
+    candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray | None]] = {}  # how often pairs touch
     shares = np.zeros(len(spheres))  # how often each sphere touches another body, the most of all
     bodies = spheres.bodies
     for place, first in enumerate(bodies):
-        for second in bodies[place + 1 :]:
+        near = postures.near_bounds(first, bodies[place + 1 :])
+        for number, second in enumerate(bodies[place + 1 :]):
             key = (first, second)
             if key in skipped:
                 listed["left_out"].append((_name(robot, first), _name(robot, second)))
             elif are_apart(first, second, above) or key in wanted:
                 pairs = _all_pairs(postures.bodies[first], postures.bodies[second])
-                share = postures.touching(first, second)
+                share = postures.touching(first, second, near[number])
                 candidates[key] = (pairs, share)
-                if share.any():
+                if share is not None:
                     np.maximum.at(shares, pairs, share[:, None])
     often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
     small = spheres.divide(tuple(sorted(often))) if spheres.divide is not None else _NONE
@@ -118,7 +120,7 @@ def body_pairs(
     pairs_so_far = BodyPairs({}, {}, small, frozenset(), (), ())
     for key, (pairs, share) in candidates.items():
         kept = np.ones(len(pairs), bool)
-        if key not in wanted:
+        if key not in wanted and share is not None:
             plain = ~divided[pairs].any(axis=1)
             kept[plain & (share >= OFTEN)] = False
             if plain.any() and share.max() >= CLOSE:
@@ -135,12 +137,15 @@ def body_pairs(
     found = BodyPairs(
         compared, {}, small, frozenset(apart), tuple(listed["always"]), tuple(listed["left_out"])
     )
-    usual = {key: postures.usual_distance(found, key) for key in compared}
+    usual = dict.fromkeys(compared, FAR_APART)
+    usual |= {key: postures.usual_distance(found, key) for key in postures.not_far(list(compared))}
     return replace(found, usual=usual)
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])
+    found = np.empty((len(first), len(second), 2), int)
+    found[:, :, 0], found[:, :, 1] = first[:, None], second
+    return found.reshape(-1, 2)
 
 
 class _Postures:
@@ -155,8 +160,9 @@ class _Postures:
         self.bodies = {body: spheres.of(body) for body in spheres.bodies}
         self.small: np.ndarray = np.zeros((3, 0, LOOKED_AT), np.float32)
         middles = np.array([spheres.bound(body)[0] for body in self.bodies]).reshape(-1, 3)
-        placed = self._placed(np.array([*self.bodies], int), middles, POSTURES)
-        self._bounds = {body: placed[:, k] for k, body in enumerate(self.bodies)}
+        self._bounds = self._placed(np.array([*self.bodies], int), middles, POSTURES)
+        self._sizes = np.array([spheres.bound(body)[1] for body in self.bodies])
+        self._places = {body: k for k, body in enumerate(self.bodies)}
 
     def _placed(self, body: np.ndarray, point: np.ndarray, count: int) -> np.ndarray:
         """Points of bodies in the first postures, (3, points, count)."""
@@ -173,25 +179,42 @@ class _Postures:
         parent = np.repeat(small.parent, np.diff(small.starts))
         self.small = self._placed(self.spheres.body[parent], small.rows[:, :3], LOOKED_AT)
 
-    def bound_gaps(self, first: int, second: int, count: int = POSTURES) -> np.ndarray:
-        """Distances [m] of the spheres around two bodies in the first postures."""
-        way = self._bounds[first][:, :count] - self._bounds[second][:, :count]
-        return np.sqrt((way * way).sum(axis=0)) - (
-            self.spheres.bound(first)[1] + self.spheres.bound(second)[1]
-        )
+    def _bound_gaps(self, first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
+        """Distances [m] of the spheres around bodies, given by places, in the first postures (pairs, count)."""
+        gaps = _squares(self._bounds[:, first, :count], self._bounds[:, second, :count])
+        np.sqrt(gaps, out=gaps)
+        gaps -= (self._sizes[first] + self._sizes[second]).astype(np.float32)[:, None]
+        return gaps
 
-    def touching(self, first: int, second: int) -> np.ndarray:
+    def near_bounds(self, first: int, seconds: Sequence[int]) -> np.ndarray:
+        """In which postures the sphere around a body may touch those around others (others, postures)."""
+        places = np.array([self._places[body] for body in seconds], int)
+        found = np.zeros((len(places), POSTURES), bool)
+        for some in blocks(len(places), POSTURES):
+            mine = np.array([self._places[first]])
+            found[some] = self._bound_gaps(mine, places[some], POSTURES) < SLACK
+        return found
+
+    def not_far(self, keys: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Pairs of bodies whose usual distance may be below ``FAR_APART``, by the spheres around them."""
+        places = [np.array([self._places[key[k]] for key in keys], int) for k in (0, 1)]
+        gaps = np.sort(self._bound_gaps(places[0], places[1], USUAL), axis=1)
+        return [keys[k] for k in np.flatnonzero(gaps[:, USUAL // 2 - 1] - SLACK < FAR_APART).tolist()]
+
+    def touching(self, first: int, second: int, near: np.ndarray) -> np.ndarray | None:
         """In which share of the postures spheres of two bodies touch, for all pairs, those of the second running
-        first."""
+        first; None where none touch. ``near``: in which their bounds do."""
+        (which,) = np.nonzero(near)
+        if not len(which):
+            return None
         mine, theirs = self.bodies[first], self.bodies[second]
         radius = self.spheres.radius
         reach = (radius[mine][:, None] + radius[theirs]).astype(np.float32)[:, :, None]
-        near = np.flatnonzero(self.bound_gaps(first, second) < SLACK)
         count = np.zeros((len(mine), len(theirs)), int)
-        for some in blocks(len(near), reach.size):
-            one, two = (self.centres[:, k[0] : k[-1] + 1, near[some]] for k in (mine, theirs))
+        for some in blocks(len(which), reach.size):
+            one, two = (self.centres[:, k[0] : k[-1] + 1, which[some]] for k in (mine, theirs))
             count += (_squares(one[:, :, None], two[:, None]) < reach * reach).sum(axis=-1)
-        return count.reshape(-1) / POSTURES
+        return count.reshape(-1) / POSTURES if count.any() else None
 
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
@@ -242,10 +265,7 @@ class _Postures:
 
     def usual_distance(self, found: BodyPairs, key: tuple[int, int]) -> float:
         """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
-        count = LOOKED_AT // 8
-        if _median(np.minimum(self.bound_gaps(*key, count) - SLACK, FAR_APART)) == FAR_APART:
-            return FAR_APART
-        pairs = found.compared[key]
+        pairs, count = found.compared[key], USUAL
         reach = self.spheres.radius[pairs].sum(axis=1)
         one, two = (self.centres[:, pairs[:, k], :count] for k in (0, 1))
         gaps = np.sqrt(_squares(one, two)) - reach[:, None]

@@ -59,8 +59,9 @@ class Cover:
         self.triangles = np.concatenate(
             [fit.divided_edges(part, max(self.extent / 24, 5e-3)) for part in parts]
         )
-        self._inside = _Inside(self.triangles)
-        self._whole = self._candidates(_spread(self.triangles, CHOSEN), 0.0)
+        self._own = _own(self.triangles)
+        self._inside = _Inside(self.triangles, self._own[0])
+        self._whole = self._candidates(_spread(self.triangles, CHOSEN, self._own[0]), 0.0)
 
     def count(self, excess: float) -> int:
         """Spheres that are needed for the chosen triangles.
@@ -69,6 +70,15 @@ class Cover:
             excess: [m].
         """
         return len(self._whole.chosen(excess))
+
+    def are_more(self, excess: float, most: int) -> bool:
+        """Whether ``count`` is larger than ``most``.
+
+        Args:
+            excess: [m].
+            most: number of spheres.
+        """
+        return self._whole.are_more(excess, most)
 
     def spheres(self, excess: float) -> Covering:
         """Spheres that contain all triangles.
@@ -87,7 +97,10 @@ class Cover:
             most: number of spheres.
         """
         return self._within(
-            triangles, self._candidates(_spread(triangles, PART_CHOSEN), excess), excess, most
+            triangles,
+            self._candidates(_spread(triangles, PART_CHOSEN, _own(triangles)[0]), excess),
+            excess,
+            most,
         )
 
     def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
@@ -104,7 +117,7 @@ class Cover:
         """Spheres that contain all triangles; where ``most`` are not enough, how many were chosen. To spheres for some
         of the triangles further ones are added for those that they leave out; then those that others make superfluous
         are dropped."""
-        middle, around = _own(triangles)
+        middle, around = self._own if triangles is self.triangles else _own(triangles)
         left, owner = np.arange(len(triangles)), np.zeros(len(triangles), int)
         centre, radius, few = np.zeros((0, 3)), np.zeros(0), candidates.few[:0]
         while len(left):
@@ -194,10 +207,10 @@ class _Candidates:
         """Whether more spheres than ``most`` would be chosen."""
         chosen = self.known.get(excess)
         if chosen is None:
-            chosen = _chosen(self.far <= self.reach(excess), most + 1)
-            if len(chosen) <= most:  # then they are all
+            chosen = _at_most(self.far <= self.reach(excess), most)
+            if chosen is not None:
                 self.known[excess] = chosen
-        return len(chosen) > most
+        return chosen is None or len(chosen) > most
 
 
 def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
@@ -207,26 +220,36 @@ def _mask(numbers: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def _chosen(covers: np.ndarray, most: int | None = None) -> np.ndarray:
-    """Numbers of candidates that together cover what any covers, or the first ``most`` of them; covers: (triangles,
-    candidates)."""
-    covers = covers[covers.any(axis=1)]
+def _chosen(covers: np.ndarray) -> np.ndarray:
+    """Numbers of candidates that together cover what any covers; covers: (triangles, candidates)."""
+    found = _at_most(covers, len(covers))
+    assert found is not None
+    return found
+
+
+def _at_most(covers: np.ndarray, most: int) -> np.ndarray | None:
+    """``_chosen``; None as soon as it is known that they are more than ``most``: none that follows covers more than the
+    one before."""
+    left = np.asarray(covers.any(axis=1))
+    count = int(left.sum())
     gain = covers.sum(axis=0, dtype=np.int32)
     chosen: list[int] = []
-    while len(covers) and len(chosen) != most:
+    while count:
         best = int(gain.argmax())
+        if len(chosen) * int(gain[best]) + count > most * int(gain[best]):
+            return None
         chosen.append(best)
-        new = covers[:, best]
-        gain -= covers[new].sum(axis=0, dtype=np.int32)
-        covers = covers[~new]
+        new = (covers[:, best] & left).nonzero()[0]
+        gain -= np.add.reduce(covers[new], axis=0, dtype=np.int32)
+        left[new] = False
+        count -= len(new)
     return np.array(chosen, dtype=int)
 
 
-def _spread(triangles: np.ndarray, count: int) -> np.ndarray:
-    """About so many of the triangles, in different places: one in each cell of a grid."""
+def _spread(triangles: np.ndarray, count: int, middle: np.ndarray) -> np.ndarray:
+    """About so many of the triangles with these middles, in different places: one in each cell of a grid."""
     if len(triangles) <= count:
         return triangles
-    middle = _own(triangles)[0]
     low, size = middle.min(axis=0), float(np.ptp(middle, axis=0).max()) + 1e-9
     kept = np.arange(len(triangles))
     for cells in (48, 36, 28, 22, 17, 13, 10, 8, 6, 4):
@@ -241,38 +264,49 @@ def _spread(triangles: np.ndarray, count: int) -> np.ndarray:
 
 def _own(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Spheres about the middles of triangles, through their farthest corners: centres and radii."""
-    middle = (triangles[:, 0] + triangles[:, 1] + triangles[:, 2]) / 3.0
-    return middle, fit.lengths(triangles - middle[:, None]).max(axis=0)
+    rows = np.ascontiguousarray(triangles.T)  # (axes, corners, triangles)
+    middle = (rows[:, 0] + rows[:, 1] + rows[:, 2]) / 3.0
+    rows -= middle[:, None]
+    rows *= rows
+    square = rows[0]
+    square += rows[1]
+    square += rows[2]
+    around = np.sqrt(np.maximum(np.maximum(square[0], square[1]), square[2]))
+    return np.ascontiguousarray(middle.T), around
 
 
 class _Inside:
     """The solid that triangles enclose: where its surface is, and spheres inside."""
 
-    def __init__(self, triangles: np.ndarray):
-        self._outside, self._low, self._cell = _outside(triangles)
-        self._extent = float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
-        point, _, sides = self._seen(triangles)
+    def __init__(self, triangles: np.ndarray, middle: np.ndarray):
+        self._outside, self._low, self._cell, self._extent = _outside(np.ascontiguousarray(triangles.T))
+        point, _, sides = self._seen(triangles, middle)
         surface = point[sides.any(axis=0)]
         self._surface = surface[:: max(1, len(surface) // _SURFACE)]
 
     def _is_outside(self, points: np.ndarray) -> np.ndarray:
-        place = np.clip(((points - self._low) / self._cell).astype(int), 0, np.array(self._outside.shape) - 1)
-        return self._outside[place[..., 0], place[..., 1], place[..., 2]]
+        """Whether points (3, k) lie in cells that can be reached from outside."""
+        places = [
+            np.clip(((row - low) / self._cell).astype(int), 0, size - 1)
+            for row, low, size in zip(points, self._low, self._outside.shape, strict=True)
+        ]
+        return self._outside[places[0], places[1], places[2]]
 
-    def _seen(self, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _seen(self, triangles: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Middles, outward normals, and which sides can be reached from outside (2, k)."""
-        point = _own(triangles)[0]
-        normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-        size = np.sqrt((normal * normal).sum(axis=1))
-        normal = normal / np.maximum(size, 1e-300)[:, None]
+        rows, point = np.ascontiguousarray(triangles.T), np.ascontiguousarray(middle.T)
+        a, b = rows[:, 1] - rows[:, 0], rows[:, 2] - rows[:, 0]
+        normal = np.array([a[i] * b[k] - a[k] * b[i] for i, k in ((1, 2), (2, 0), (0, 1))])
+        size = np.sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2])
+        normal /= np.maximum(size, 1e-300)
         sides = np.array([self._is_outside(point + side * 1.8 * self._cell * normal) for side in (1.0, -1.0)])
-        normal = np.where((sides[1] & ~sides[0])[:, None], -normal, normal)
-        return point, normal, sides & (size > 0.0)
+        normal = np.where(sides[1] & ~sides[0], -normal, normal)
+        return middle, normal.T, sides & (size > 0.0)
 
     def spheres(self, few: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The largest spheres inside that touch the surface at the middles of triangles: of which triangles, their
         centres and radii."""
-        point, normal, sides = self._seen(few)
+        point, normal, sides = self._seen(few, _own(few)[0])
         shown = sides[0] != sides[1]
         point, inward = point[shown], -normal[shown]
         others, place, way = (each.astype(np.float32, order="C") for each in (self._surface.T, point, inward))
@@ -292,19 +326,20 @@ class _Inside:
         return shown, point + radius[:, None] * inward, radius
 
 
-def _outside(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Which cells of a grid around a part can be reached from its border, its lowest corner, and the edge of a cell."""
-    corners = triangles.reshape(-1, 3)
-    extent = float(np.ptp(corners, axis=0).max(initial=0.0))
+def _outside(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Which cells of a grid around triangles (axes, corners, triangles) can be reached from its border, its lowest
+    corner, the edge of a cell, and the longest edge of the box around the triangles."""
+    least, most = (edge(rows.reshape(3, -1), axis=1) for edge in (np.min, np.max))
+    extent = float((most - least).max())
     cell = extent / CELLS + 1e-9
-    low = corners.min(axis=0) - 1.5 * cell
-    shape = tuple(((corners.max(axis=0) - low) / cell).astype(int) + 3)
+    low = least - 1.5 * cell
+    shape = tuple(((most - low) / cell).astype(int) + 3)
     surface = np.zeros(shape, bool)
-    small = fit.divided_edges(triangles, 0.9 * cell)
-    middles = (small + np.roll(small, 1, axis=1)) / 2
-    for points in (small.reshape(-1, 3), middles.reshape(-1, 3), small.mean(axis=1)):
-        place = ((points - low) / cell).astype(int)
-        surface[place[:, 0], place[:, 1], place[:, 2]] = True
+    small = fit.divided_rows(rows, 0.9 * cell)
+    a, b, c = (small[:, k] for k in range(3))
+    for points in (a, b, c, (a + c) / 2, (b + a) / 2, (c + b) / 2, (a + b + c) / 3):
+        x, y, z = ((each - start) / cell for each, start in zip(points, low, strict=True))
+        surface[x.astype(int), y.astype(int), z.astype(int)] = True
     free = ~surface
     reached = np.zeros(shape, bool)
     for axis in range(3):
@@ -318,7 +353,7 @@ def _outside(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
             for way in (1, -1):
                 _sweep(reached, free, axis, way)
         if int(reached.sum()) == before:
-            return reached, low, cell
+            return reached, low, cell, extent
 
 
 def _sweep(reached: np.ndarray, free: np.ndarray, axis: int, way: int) -> None:

@@ -214,12 +214,26 @@ def divided_edges(triangles: np.ndarray, longest: float | None = None) -> np.nda
     """
     if longest is None:
         longest = LONGEST_EDGE * float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
+    return np.ascontiguousarray(divided_rows(np.ascontiguousarray(triangles.T), longest).T)
+
+
+def divided_rows(wide: np.ndarray, longest: float) -> np.ndarray:
+    """``divided_edges`` of triangles (axes, corners, triangles), in the same layout: rows of numbers are long.
+
+    Args:
+        wide: [m], shape (3, 3, k).
+        longest: [m].
+    """
     short: list[np.ndarray] = []
-    count, wide = 0, np.ascontiguousarray(triangles.T)  # (axes, corners, triangles)
+    count = 0
     for _ in range(8):
         x, y, z = wide[:, [1, 2, 0]] - wide
-        edges = np.sqrt(x * x + y * y + z * z)
-        long = edges.max(axis=0) > longest
+        for each in (x, y, z):
+            each *= each
+        x += y
+        x += z
+        edges = np.sqrt(x, out=x)
+        long = np.maximum(np.maximum(edges[0], edges[1]), edges[2]) > longest
         if not long.any() or count + wide.shape[2] > MOST_TRIANGLES:
             break
         short.append(wide[:, :, ~long])
@@ -228,8 +242,11 @@ def divided_edges(triangles: np.ndarray, longest: float | None = None) -> np.nda
         rows = np.arange(cut.shape[2])
         a, b, c = (cut[:, (first + k) % 3, rows] for k in range(3))
         middle = (a + b) / 2
-        wide = np.concatenate([np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)], axis=2)
-    return np.ascontiguousarray(np.concatenate([*short, wide], axis=2).T)
+        wide = np.empty((3, 3, 2 * len(rows)))
+        wide[:, 0, : len(rows)], wide[:, 0, len(rows) :] = a, middle
+        wide[:, 1, : len(rows)], wide[:, 1, len(rows) :] = middle, b
+        wide[:, 2, : len(rows)], wide[:, 2, len(rows) :] = c, c
+    return np.concatenate([*short, wide], axis=2)
 
 
 def lengths(vectors: np.ndarray) -> np.ndarray:

@@ -12,18 +12,19 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from linkwise.arguments.numbers import Numbers
-from linkwise.collision.cover import Cover, excess_of, nearest_spheres
+from linkwise.collision.cover import Cover, Covering, excess_of, nearest_spheres
 from linkwise.collision.fit import divided_edges
 from linkwise.collision.shapes import SIDES, TAPER, THICKNESS, Reading
-from linkwise.compiler.runtime import cache
+from linkwise.compiler.runtime import cache, threads
 from linkwise.core.once import once
 from linkwise.core.products import length, times
 from linkwise.geometry.looks import Visual
@@ -46,6 +47,8 @@ _TRIES = 6  # of a smaller excess, as spheres that others make superfluous are n
 _THINNER = 0.95  # factor of the excess in each of them
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
 _CENTRED = 200  # points by which it is found, about
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
 
 
 class SmallSpheres(NamedTuple):
@@ -222,12 +225,9 @@ class _Pieces(dict[int, list[np.ndarray]]):
     @once
     def covers(self) -> dict[int, Cover]:
         """What covers them; one for bodies with the same triangles, such as those of two equal arms."""
-        made: dict[bytes, Cover] = {}
-        found: dict[int, Cover] = {}
-        for body, content in self._contents.items():
-            made[content] = made.get(content) or Cover(self[body])
-            found[body] = made[content]
-        return found
+        bodies = {content: body for body, content in reversed(self._contents.items())}
+        made = dict(zip(bodies, _at_once(lambda body: Cover(self[body]), [*bodies.values()]), strict=True))
+        return {body: made[content] for body, content in self._contents.items()}
 
     @once
     def _contents(self) -> dict[int, bytes]:
@@ -266,12 +266,12 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
     bodies = Counter(covers.values())
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        enough = sum(bodies[cover] * cover.count(middle) for cover in bodies) <= total
+        enough = _are_enough(bodies, middle, total)
         low, high = (low, middle) if enough else (middle, high)
-    fitted = {cover: cover.spheres(high) for cover in bodies}
+    fitted = _covered(bodies, high)
     for _ in range(_TRIES):
         high *= _THINNER
-        thinner = {cover: cover.spheres(high) for cover in bodies}
+        thinner = _covered(bodies, high)
         if sum(bodies[cover] * len(found.radius) for cover, found in thinner.items()) > total:
             break
         fitted = thinner
@@ -283,6 +283,22 @@ def _fitted(covers: dict[int, Cover], total: int) -> np.ndarray:
     for cover, found in fitted.items():
         excess = excess_of(found.centre, found.radius, cover.triangles, excess)
     return np.concatenate([[excess], *(each.reshape(-1) for each in rows)])
+
+
+def _covered(kinds: Iterable[Cover], excess: float) -> dict[Cover, Covering]:
+    """Spheres of each, with an excess [m]."""
+    covers = [*kinds]
+    return dict(zip(covers, _at_once(lambda cover: cover.spheres(excess), covers), strict=True))
+
+
+def _are_enough(bodies: Mapping[Cover, int], excess: float, total: int) -> bool:
+    """Whether ``total`` spheres with this excess [m] cover so many bodies of each kind; ends once they do not."""
+    left = total
+    for cover, count in bodies.items():
+        if cover.are_more(excess, left // count):
+            return False
+        left -= count * cover.count(excess)
+    return True
 
 
 def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
@@ -297,19 +313,30 @@ def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...
     found: list[np.ndarray] = [np.zeros((0, 7))]
     count = 0
     owners: dict[Cover, np.ndarray] = {}
-    made: dict[tuple[Cover, int], np.ndarray] = {}
+    places: dict[int, tuple[Cover, int]] = {}
     for number in numbers:
         cover = covers[int(rows[number, 0])]
         mine = rows[rows[:, 0] == rows[number, 0], 1:]
-        place = number - int((rows[:, 0] < rows[number, 0]).sum())
+        places[number] = cover, number - int((rows[:, 0] < rows[number, 0]).sum())
         if cover not in owners:
             owners[cover] = nearest_spheres(cover.triangles, mine[:, :3], mine[:, 3])[0]
-        if (cover, place) not in made:
-            made[cover, place] = _small(cover, cover.triangles[owners[cover] == place])
-        small = made[cover, place]
+    parts = [*dict.fromkeys(places.values())]
+    small_ones = _at_once(lambda part: _small(part[0], part[0].triangles[owners[part[0]] == part[1]]), parts)
+    made = dict(zip(parts, small_ones, strict=True))
+    for number in numbers:
+        small = made[places[number]]
         found.append(np.column_stack([np.full(len(small), number), count + np.arange(len(small)), small]))
         count += len(small)
     return np.concatenate(found)
+
+
+def _at_once(function: Callable[[_Given], _Found], items: Sequence[_Given]) -> list[_Found]:
+    """The function of each item, in threads: most of the time is spent in large arrays, without Python's lock."""
+    workers = min(threads.wanted(None), len(items))
+    if workers < 2:
+        return [function(each) for each in items]
+    with ThreadPoolExecutor(workers, "linkwise-spheres") as pool:
+        return list(pool.map(function, items))
 
 
 def _small(cover: Cover, triangles: np.ndarray) -> np.ndarray:

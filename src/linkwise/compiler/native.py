@@ -177,7 +177,7 @@ class NativeProgram:
 
         program = self.program
         with _without_collecting():
-            return blocks.module(nest(program), width)
+            return blocks.module(nest(program), width, spills=not _is_quick_enough())
 
     def stored(self, width: int) -> bytes:
         """What the cache holds for this width: found there, or compiled and stored there."""
@@ -191,7 +191,7 @@ class NativeProgram:
             text = text or self.text(width)
             if quick and _is_large(text, width) and _in_background():
                 repeats = _repeats(self.program)
-                native = Native(machine.load(machine.compile_text(text, quick=True)), width, repeats)
+                native = Native(machine.load(_compiled(text, quick=True)), width, repeats)
                 self._quick[width] = _Quick(native, text, b"%d\n" % repeats, name)
                 return native
             stored = self._stored_now(name, text)
@@ -233,9 +233,15 @@ def _is_quick_enough() -> bool:
     return os.environ.get("LINKWISE_BACKGROUND") == "quick"
 
 
+def _compiled(text: str, quick: bool) -> bytes:
+    from linkwise.compiler.emit.lanes import without_slots
+
+    return machine.compile_text(without_slots(text) if quick else text, quick=quick)
+
+
 def _stored_code(name: str, prefix: bytes, text: str) -> bytes:
     """Compile an entry of the cache and store it there."""
-    stored = prefix + machine.compile_text(text, quick=_is_quick_enough())
+    stored = prefix + _compiled(text, quick=_is_quick_enough())
     cache.store(name, stored)
     return stored
 

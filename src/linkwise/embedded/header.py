@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.compiler.emit import c, clike
 from linkwise.core import foreign
+from linkwise.embedded import online_move
 from linkwise.embedded.coded import Coded
 from linkwise.robot.robot import Robot
 
@@ -69,6 +70,7 @@ def header(
         parts += [_structure(f, prefix)] if f.entry.settings else []
         for name, values in f.entry.tables.items():
             parts.append(f"extern const {prefix}_real {f.name}_{name}[{values.size}];\n")
+    parts += [online_move.prototype(prefix)] if online_move.functions_of(functions) else []
     parts.append("#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
     return "\n".join(parts)
 

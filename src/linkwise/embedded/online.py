@@ -1,4 +1,4 @@
-"""Online moves as C: three functions of one joint, to be called for each."""
+"""Online moves as C: three functions of one joint; ``online_move`` has the one of all joints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def online_entries(robot: Robot, options: Options) -> list[Entry]:
         raise EntryError(
             f"{robot.name}: online is for joints with one coordinate each, not ball or floating joints"
         )
-    together = "for joints that arrive together, call it with the largest result until that no longer grows"
+    together = "online_move calls it for joints that arrive together"
     functions: tuple[tuple[Callable[[str], Kernel], str], ...] = (
         (
             kernels.earliest_kernel,

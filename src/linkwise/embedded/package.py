@@ -17,7 +17,7 @@ from linkwise.compiler.emit.clike import WORDS, SpellingError, spelt
 from linkwise.core import foreign
 from linkwise.core.foreign import Code
 from linkwise.core.once import once
-from linkwise.embedded import counting, example, header, readme, rust, selftest, stack
+from linkwise.embedded import counting, example, header, online_move, readme, rust, selftest, stack
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entries import Options, entries
 from linkwise.embedded.package_files import support_file
@@ -130,6 +130,8 @@ class Package:
             sources[f"{prefix}_limits.c"] = header.limits(self.robot, prefix, functions[0].real)
         sources |= {f"{f.name}_defaults.c": header.defaults(f, prefix) for f in functions if f.entry.settings}
         sources |= {f"{f.name}_tables.c": header.tables(f, prefix) for f in functions if f.entry.tables}
+        if moves := online_move.functions_of(functions):
+            sources[f"{prefix}_{online_move.NAME}.c"] = online_move.source(prefix, moves)
         own = {"lw_fma.h": support_file("lw_fma.h")}
         unmeasured = header.header(self.robot, prefix, functions, {}, "", self.about)
         flags = ("-O2", "-mfma") if platform.machine().lower() in ("x86_64", "amd64") else ("-O2",)

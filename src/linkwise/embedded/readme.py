@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwise.core import foreign
-from linkwise.embedded import example
+from linkwise.embedded import example, online_move
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entry import Options
 from linkwise.robot.robot import Robot
@@ -29,7 +29,7 @@ def text(robot: Robot, prefix: str, functions: Sequence[Coded], about: str, opti
         "with reference states, bit by bit\nmake example    # builds and runs example.c\n```\n\n"
         "It needs make and a C compiler. A goal that needs another tool names it.\n",
         _cycle(law) if law is not None and robot.nq == robot.dof else "",
-        "## Functions\n\n" + "".join(_function(f) for f in functions),
+        "## Functions\n\n" + "".join(_function(f) for f in functions) + _moves(prefix, functions),
         _settings(law) if law is not None and law.entry.settings else "",
         _building(prefix),
     ]
@@ -44,6 +44,16 @@ def _plain(words: str) -> str:
 def _function(f: Coded) -> str:
     arguments = ", ".join(a.name for a in f.arguments)
     return f"- `{f.name}({arguments})`: {_plain(f.entry.summary)}.\n"
+
+
+def _moves(prefix: str, functions: Sequence[Coded]) -> str:
+    if online_move.functions_of(functions) is None:
+        return ""
+    return (
+        f"- `{prefix}_{online_move.NAME}(...)`: the move of all joints, which arrive together, computed side by "
+        "side where the compiler may use AVX2 or AVX-512 (`make` compiles for this processor; with other tools say "
+        "`-O2 -march=native`), else one after the other.\n"
+    )
 
 
 def _cycle(law: Coded) -> str:

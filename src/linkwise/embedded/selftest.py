@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.compiler.emit import c
+from linkwise.embedded import online_move
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.reference import States
 
@@ -22,7 +23,11 @@ def program(prefix: str, functions: Sequence[tuple[Coded, States]]) -> str:
     word = "uint64_t" if functions[0][0].real == "double" else "uint32_t"
     parts = [_HEAD.format(prefix=prefix, word=word, real=functions[0][0].real)]
     parts += [_check(f, states, word) for f, states in functions]
-    calls = "\n".join(f"    wrong += check_{f.name}();" for f, _ in functions)
+    names = [f.name for f, _ in functions]
+    if moves := online_move.functions_of([f for f, _ in functions]):
+        parts.append(online_move.check(prefix, moves))
+        names.append(f"{prefix}_{online_move.NAME}")
+    calls = "\n".join(f"    wrong += check_{name}();" for name in names)
     total = sum(states.count for _, states in functions)
     parts.append(_MAIN.format(calls=calls, total=total))
     return "\n".join(parts)

@@ -199,8 +199,13 @@ class State:
 
     @property
     def gravity(self) -> Scalars:
-        """The direction of gravity in axes of the floating base: (0, 0, −1) upright."""
-        return [-x for x in self.rotation.row(2)]
+        """The direction of gravity in axes of the floating base: (0, 0, −1) upright. Without gravity that of −z."""
+        rows, pull = self.rotation, self.robot.gravity
+        size = math.hypot(*pull)
+        if pull[2] == -size:
+            return [-x for x in rows.row(2)]
+        parts = [[g / size * x for x in rows.row(k)] for k, g in enumerate(pull)]
+        return [x + y + z for x, y, z in zip(*parts, strict=True)]
 
     @property
     def base_velocity(self) -> tuple[Scalars, Scalars]:

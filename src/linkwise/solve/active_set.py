@@ -101,6 +101,8 @@ class ActiveSet:
         self.bound_give = self._softness()
         self.rest = self.cost.halved(elementwise(lambda v: -v, self.p))
         self.x = self.cost.solved(self.rest)
+        self.cost.lend(self.x, self.rest, self.p)
+        self.start = array(self.x)
         slots, K = self.slots, self.candidates
         self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
@@ -310,11 +312,12 @@ class ActiveSet:
         y = empty(N)
         self.still.value = where(all_of(sound, self.count.value > 0.5), -1.0, 1.0)
         rounds = SHARED_REFINEMENTS if r.others else REFINEMENTS
-        for _ in span(1 if self.boxes_alone else rounds):
+        for _ in span(rounds):
             for _ in needed(self.still):
                 goes_on = self.still.value < 0.0
                 for i in span(r.boxes, N):
                     shift[i] = where(goes_on, (SHARING * self.cost.root[i]) * self.x[i], shift[i])
+                self._take_back(goes_on)
                 self._without_multipliers(y)
                 self._of_normals(y, wrong)
                 for first, end in self._used_blocks():
@@ -332,7 +335,20 @@ class ActiveSet:
                     change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
                     most.value = larger(most.value, change)
                     self.x[j] = where(goes_on, moved[j], self.x[j])
-                self.still.value = where(goes_on, where(most.value > 0.0, -1.0, 1.0), self.still.value)
+                further = where(most.value > 0.0, -1.0, 1.0)
+                if self.boxes_alone:  # with nothing to take back, unless something is lent
+                    further = where(self.cost.lacks.value < 0.0, further, 1.0)
+                self.still.value = where(goes_on, further, self.still.value)
+
+    def _take_back(self, goes_on: Any) -> None:
+        """The shift with which what ``CostFactors`` lends costs nothing at x."""
+        for _ in needed(self.cost.lacks):
+            b = zeros(self.rows.unknowns)
+            for i in span(self.rows.boxes):
+                b[i] = self.cost.lent[i] * (self.x[i] - self.start[i])
+            half, own = self.cost.halved(b), all_of(goes_on, self.cost.lacks.value < 0.0)
+            for i in span(self.rows.boxes):
+                self.shift[i] = where(own, half[i], self.shift[i])
 
     def _without_multipliers(self, y: Any) -> None:
         """y = L⁻¹ (−p) + shift − N u."""
@@ -535,6 +551,10 @@ class ActiveSet:
         gradient = zeros(self.rows.unknowns)
         for i in span(a):
             gradient[i] = dot(self.P[i, :a], self.x[:a], self.p[i])
+        for _ in needed(self.cost.lacks):
+            for i in span(a):
+                lent = self.cost.lent[i] * (self.x[i] - self.start[i])
+                gradient[i] = where(self.cost.lent[i] > 0.0, gradient[i] + lent, gradient[i])
         for i in span(a, self.rows.unknowns):
             gradient[i] = SHARING * self.x[i]
         half = self.cost.halved(gradient)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from linkwise.language import empty, span, variable
-from linkwise.scalar import sqrt
+from linkwise.language import empty, needed, span, variable, zeros
+from linkwise.scalar import sqrt, where
 from linkwise.solve.limited import Rows, unit_scale
 
 SINGULAR = 1e-12
@@ -19,6 +19,9 @@ COSTLESS = 1e-12
 """Diagonal entry of P, whose mean is 1, below which no task depends on a motor."""
 NOTHING = 1e-16
 """Added for motors that no task depends on."""
+RANK, LENT = 1e-7, 1e-4
+"""A pivot below the first part of its diagonal entry is round-off: no task determines what is left of this unknown. The
+second part is lent to it once the minimum without limits is known, see ``CostFactors.lend``."""
 
 
 class CostFactors:
@@ -43,9 +46,19 @@ class CostFactors:
         for i in span(N):
             p[i] = p[i] * scale
             P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
-        self.U, self.root = empty(N, N), empty(rows.unknowns)
+        self.P, self.U, self.root = P, empty(N, N), empty(rows.unknowns)
         for i in span(N, rows.unknowns):
             self.root[i] = 1.0 / math.sqrt(SHARING)
+        self.lent, self.lacks = zeros(N), variable(1.0)
+        self._factorise()
+        for i in span(N):
+            entry = where(P[i, i] > COSTLESS, P[i, i], 1.0)
+            lacks = self.root[i] * self.root[i] * (RANK * entry) > 1.0
+            self.lent[i] = where(lacks, LENT * entry, 0.0)
+            self.lacks.value = where(lacks, -1.0, self.lacks.value)
+
+    def _factorise(self) -> None:
+        N, P = self.rows.boxes, self.P
         raw = empty(N, N)
         for i in span(N):
             for j in span(i, N, parallel=True):
@@ -53,10 +66,28 @@ class CostFactors:
                 for k in span(i):
                     total -= self.U[k, i] * raw[k, j]
                 raw[i, j] = total.value
-            inverse = 1.0 / raw[i, i]
+            inverse = 1.0 / (raw[i, i] + self.lent[i])
             self.root[i] = sqrt(inverse)
             for j in span(i + 1, N, parallel=True):
                 self.U[i, j] = raw[i, j] * inverse
+
+    def lend(self, x: Any, rest: Any, p: Any) -> None:
+        """The factors of a cost that determines all unknowns, with the same minimum x: no pivot is round-off any more,
+        which left nothing of ``ActiveSet.B``'s digits. Refinements take back what it changes where limits are active.
+
+        Args:
+            x: the minimum without limits.
+            rest: L⁻¹ (−p), which becomes that of the other cost.
+            p: the linear part of the cost.
+        """
+        for _ in needed(self.lacks):
+            self._factorise()
+            b = zeros(self.rows.unknowns)
+            for i in span(self.rows.boxes):
+                b[i] = where(self.lent[i] > 0.0, self.lent[i] * x[i] - p[i], -p[i])
+            half = self.halved(b)
+            for i in span(self.rows.boxes):
+                rest[i] = half[i]
 
     def halved(self, b: Any) -> Any:
         """L⁻¹ b; b is overwritten."""

@@ -48,6 +48,10 @@ ASKED = 0.5  # part of the usual distance of two links that they are asked to ke
 SLACK = 1e-4  # [m] by which a bound may be above the distances that it bounds, by rounding
 TOGETHER = 6  # bodies that are compared with an obstacle by one step
 WHOLE = 12  # of robots with no more than these it is all of them
+LOOPED = 24  # of robots with more moving bodies, centres are placed in a loop
+CHUNK = 16  # pairs of bodies between looks at whether all states collide
+FEW_PAIRS = 128  # of bodies; a loop over no more is quicker without these looks
+BOUND = ("bound_x", "bound_y", "bound_z")
 _HIT = Register("hit")
 _CENTRES, _BOUNDS, _POSES, _RELATIVE, _MARGIN = "centres", "bounds", "poses", "relative", "margin"
 
@@ -65,10 +69,18 @@ class Checked:
         """Bodies that move and have spheres."""
         return [body for body in self.spheres.bodies if body != BASE]
 
+    def poses(self, q: Sequence[Any], bodies: Sequence[int]) -> list[Any]:
+        """Poses of bodies in base axes: numbers in a row."""
+        poses = self._traced(q)
+        return [x for body in bodies for x in poses[body].ravel().tolist()]
+
+    def _traced(self, q: Sequence[Any]) -> dict[int, Any]:
+        return {BASE: np.eye(4)[:3], **dict(enumerate(traced_poses(self.robot, q)))}
+
     def centres(self, q: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Centres of all spheres, and of the bounding spheres of all bodies, in base axes; poses of ``turned`` bodies:
         numbers in a row."""
-        poses: dict[int, Any] = {BASE: np.eye(4)[:3], **dict(enumerate(traced_poses(self.robot, q)))}
+        poses = self._traced(q)
         centres: list[Any] = []
         for body, point in zip(self.spheres.body.tolist(), self.spheres.centre, strict=True):
             centres += _placed(poses[body], point)
@@ -109,29 +121,63 @@ class _Builder:
         self.small = checked.small
         moving = len(checked.moving)
         self.together = moving if moving <= WHOLE else -(-moving // -(-moving // TOGETHER))
-        turned = {body: 12 * k for k, body in enumerate(checked.turned)}
+        self.looped = moving > LOOPED
+        self.placed = spheres.bodies if self.looped else checked.turned
+        turned = {body: 12 * k for k, body in enumerate(self.placed)}
         self.places, self.constants = tables(spheres, checked.pairs, checked.small, turned)
         first, last = len(spheres.bodies) - moving, len(spheres.bodies)
         starts = range(first, last, max(1, self.together))
         self.places["blocks"] = [min(k, last - self.together) for k in starts] or [0]
+        bounds = np.array([spheres.bound(body)[0] for body in spheres.bodies] or [np.zeros(3)])
+        self.constants |= dict(zip(BOUND, bounds.T, strict=True))
         self.constants["most_asked"] = np.array([ASKED * x for x in checked.pairs.usual.values()] or [0.0])
 
     def register(self) -> Register:
         self.registers += 1
         return Register(f"near{self.registers}")
 
-    def positions(self) -> Step:
+    def positions(self) -> list[Statement]:
+        """Centres of all spheres and bounding spheres, and poses; of robots with many bodies the centres in a loop, as
+        written out they take most of the time that compiling needs."""
         nq, count = self.checked.robot.nq, len(self.checked.spheres)
-        return self.made.step(
-            self.checked.centres,
-            [cells("q", nq)],
+        poses = cells(_POSES, 12 * len(self.placed))
+        if self.looped:
+            step = self.made.step(
+                lambda q: [self.checked.poses(q, self.placed)], [cells("q", nq)], [poses], apart=True
+            )
+            return [step, self._centres()]
+        writes = [cells(_CENTRES, 3 * count), cells(_BOUNDS, 3 * len(self.bound)), poses]
+        return [self.made.step(self.checked.centres, [cells("q", nq)], writes, apart=True)]
+
+    def _centres(self) -> For:
+        """Centres of the spheres of all bodies from their poses."""
+        body, sphere = name("placed"), name("sphere")
+        held: list[Place] = [Register(f"pose{k}") for k in range(12)]
+
+        def turned(pose: list[Any], point: list[Any]) -> list[list[Any]]:
+            return [[_sum(pose[4 * i : 4 * i + 3], point) + pose[4 * i + 3] for i in range(3)]]
+
+        step = self.made.step
+        loop = For(
+            sphere.args[0],
+            entry("sphere_starts", body),
+            entry("sphere_starts", body + 1),
             [
-                cells(_CENTRES, 3 * count),
-                cells(_BOUNDS, 3 * len(self.bound)),
-                cells(_POSES, 12 * len(self.checked.turned)),
+                step(
+                    turned,
+                    [held, [Element(key, sphere * 3) for key in SPHERE[:3]]],
+                    [cells(_CENTRES, 3, sphere * 3)],
+                )
             ],
-            apart=True,
         )
+        around = [Element(key, body) for key in BOUND]
+        statements: list[Statement] = [
+            Declare(dict.fromkeys(held, 0.0)),  # type: ignore[arg-type]
+            step(lambda pose: [pose], [cells(_POSES, 12, body * 12)], [held]),
+            step(turned, [held, around], [cells(_BOUNDS, 3, body * 3)]),
+            loop,
+        ]
+        return For(body.args[0], whole(0), whole(len(self.bound)), statements)
 
     def row(self, kind: str) -> list[Place]:
         return [Element(kind, whole(k), name(f"k_{kind}")) for k in range(COLUMNS[kind])]
@@ -274,7 +320,7 @@ class _Builder:
             *outputs,
             Array(_CENTRES, "scratch", 3 * len(self.checked.spheres)),
             Array(_BOUNDS, "scratch", 3 * len(self.bound)),
-            Array(_POSES, "scratch", max(1, 12 * len(self.checked.turned))),
+            Array(_POSES, "scratch", max(1, 12 * len(self.placed))),
             Array(_RELATIVE, "scratch", 12),
             *(Array(key, "constant", len(values)) for key, values in constants.items()),
         ]
@@ -302,10 +348,10 @@ def collision_nest(checked: Checked, dtype: Dtype = "float32", *, fused: bool = 
 
 class _Collision(_Builder):
     def made_nest(self) -> ProcedureNest:
-        body: list[Statement] = [self.positions(), Declare({_HIT: 0.0})]
+        body: list[Statement] = [*self.positions(), Declare({_HIT: 0.0})]
         body += self.over_world(self._against)
         if self.checked.pairs.compared:
-            body.append(self._itself())
+            body += self._itself()
         body.append(
             self.made.step(_finite, [cells("q", self.checked.robot.nq), [_HIT]], [cells("collides", 1)])
         )
@@ -346,7 +392,16 @@ class _Collision(_Builder):
         for k, gap in enumerate(near):
             start, stop = (entry("sphere_starts", at + (k + end)) for end in (0, 1))
             statements.append(IfNegative(gap, [For(turn.args[0], start, stop, [step])]))
-        return [For(block.args[0], whole(0), whole(len(blocks)), statements)]
+        return self._while_free([For(block.args[0], whole(0), whole(len(blocks)), statements)])
+
+    def _while_free(self, body: Sequence[Statement]) -> list[Statement]:
+        """Statements that are left out once all states that are computed side by side collide; of robots with few
+        bodies they cost less than this look."""
+        if self.together == len(self.checked.moving):
+            return [*body]
+        left = self.register()
+        look = self.made.step(lambda hit: [[hit[0] - 0.5]], [[_HIT]], [[left]])
+        return [Declare({left: 0.0}), look, IfNegative(left, [*body])]
 
     def apart(self, a: Sequence[Any], b: Sequence[Any], reach: Any, held: Sequence[Any]) -> Any:
         return _square(a, b) - (reach + held[1]) * (reach + held[1])
@@ -357,7 +412,7 @@ class _Collision(_Builder):
     def result(self, gap: Any, held: Sequence[Any]) -> Any:
         return where(gap < 0.0, 1.0, held[0])
 
-    def _itself(self) -> For:
+    def _itself(self) -> list[Statement]:
         """All pairs of bodies that are compared."""
         near, room = Register("near_bounds"), Register("room")
         held = [_HIT, room]
@@ -368,7 +423,14 @@ class _Collision(_Builder):
         )
         body: list[Statement] = [Declare({near: 0.0, room: 0.0}), margins, self.bounds_apart(held, near)]
         body.append(IfNegative(near, self.over_rows(held)))
-        return For("pair", whole(0), whole(len(self.checked.pairs.compared)), body)
+        count = len(self.checked.pairs.compared)
+        if count <= FEW_PAIRS:
+            return [For("pair", whole(0), whole(count), body)]
+        starts = [*range(0, count, CHUNK), count]
+        self.places["chunks"] = starts
+        chunk = name("chunk")
+        pairs = For("pair", entry("chunks", chunk), entry("chunks", chunk + 1), body)
+        return [For(chunk.args[0], whole(0), whole(len(starts) - 1), self._while_free([pairs]))]
 
 
 def clearance_nest(checked: Checked, dtype: Dtype = "float64", *, fused: bool = True) -> ProcedureNest:
@@ -387,7 +449,7 @@ class _Clearance(_Builder):
     def made_nest(self) -> ProcedureNest:
         moving, compared = self.checked.moving, self.checked.pairs.compared
         self.least = {body: Register(f"least{k}") for k, body in enumerate(moving)}
-        body: list[Statement] = [self.positions(), Declare(dict.fromkeys(self.least.values(), 0.0))]
+        body: list[Statement] = [*self.positions(), Declare(dict.fromkeys(self.least.values(), 0.0))]
         body += [self._from_margin(least) for least in self.least.values()]
         body += self.over_world(self._against)
         outputs = [Array("world", "output", max(1, len(moving)))]

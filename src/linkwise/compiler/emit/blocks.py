@@ -71,9 +71,9 @@ copy:
 """
 
 
-def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> str:
+def module(nest: Nest, width: int, strides: tuple[int, int] | None = None, *, spills: bool = True) -> str:
     """The text of the module for blocks of ``width`` states; ``strides`` lead from column to column of inputs and
-    outputs where these have columns."""
+    outputs where these have columns. Without ``spills`` LLVM alone chooses what is in registers."""
     lanes = Lanes(width if nest.lanes == 1 else nest.lanes, nest.dtype)
     widths = {1, *alike.widths(lanes.bits), *turns.widths(lanes.bits)} if lanes.width == 1 else {lanes.width}
     parts = [
@@ -92,8 +92,10 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
             parts.append(frame.steady.definitions)
         if frame.packed:
             parts.append(packing.definitions(lanes))
-    # for vectors kept on the stack
-    aligned = lanes.width > 1 and not (isinstance(frame, _Spread) and nest.lanes == 1)
+    frame.writer.spills = spills
+    aligned = lanes.width > 1 and not (
+        isinstance(frame, _Spread) and nest.lanes == 1
+    )  # for vectors on the stack
     attributes = f"alignstack({min(64, lanes.width * lanes.bytes)}) " if aligned else ""
     parts.append(
         f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {attributes}{{\nentry:"

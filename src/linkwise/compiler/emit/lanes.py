@@ -4,14 +4,19 @@ instructions."""
 from __future__ import annotations
 
 import math
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 VECTOR_BYTES = 32  # of vectors whose constants are kept in memory as a whole
 _ALIGNED = 64  # bytes: where tables begin
+_AGAIN = re.compile(r"\.again\d+\b")
+_SLOTS = re.compile(r"^.*%slot.*\n", re.MULTILINE)
 _BYTES = np.array([b"\\%02X" % k for k in range(256)])  # as LLVM spells them
 
 
@@ -81,7 +86,11 @@ class Writer:
         self.lines: list[str] = []
         self.first_lines: list[str] = []  # of the function's first block
         self.block = "entry"
-        self._block_start = self._count = 0
+        self._block_start = self._count = self._slots = 0
+        self._free: dict[str, list[str]] = {}
+        self._reads = 0  # of places on the stack
+        self.spills = True  # whether long bodies use them
+        self._known: dict[str, Any] = {}
         self._constants: dict[tuple[str, str], str] = {}
         self._bounded = False
 
@@ -96,6 +105,30 @@ class Writer:
     def effect(self, instruction: str) -> None:
         """Write an instruction without a result."""
         self.lines.append(f"  {instruction}")
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """What is found once for the function that is written."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def slot(self, kind: str, align: int) -> str:
+        """A place on the stack for a value of this type, until it is free again."""
+        if free := self._free.get(kind):
+            return free.pop()
+        self._slots += 1
+        name = f"%slot{self._slots}"
+        self.first_lines.append(f"  {name} = alloca {kind}, align {align}")
+        return name
+
+    def read_slot(self, kind: str, slot: str, name: str) -> str:
+        """A value that was stored in a place on the stack, with a name that tells what it was called then."""
+        self._reads += 1
+        return self.value(f"load {kind}, ptr {slot}", f"{name.partition('.again')[0]}.again{self._reads}")
+
+    def free(self, kind: str, slot: str) -> None:
+        """A place on the stack may hold another value."""
+        self._free.setdefault(kind, []).append(slot)
 
     def argument(self, kind: str, k: int) -> str:
         """Word k of the arguments of ``run``."""
@@ -133,6 +166,11 @@ class Writer:
         if self._bounded:
             text += 'declare void @llvm.codeview.annotation(metadata)\n!1 = !{!"order"}\n'
         return text
+
+
+def without_slots(text: str) -> str:
+    """The text of a module in which no value goes to a ``slot``."""
+    return _AGAIN.sub("", _SLOTS.sub("", text)) if "%slot" in text else text
 
 
 def gathered(writer: Writer, lanes: Lanes, scalars: Sequence[str]) -> str:

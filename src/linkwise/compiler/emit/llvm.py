@@ -11,12 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from linkwise.compiler.emit import alike, packing
+from linkwise.compiler.emit import alike
+from linkwise.compiler.emit.arithmetic import REGION, Arithmetic, holder
 from linkwise.compiler.emit.hoist import held_elements
-from linkwise.compiler.emit.lanes import Lanes, Writer, gathered, literal
+from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
+from linkwise.compiler.emit.spills import LONG, Spills, signs_elsewhere
 from linkwise.compiler.emit.turns import side_by_side
-from linkwise.compiler.ir.graph import CONDITIONS, Loop, Node
+from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.loops import (
     Barrier,
     Change,
@@ -36,176 +38,12 @@ from linkwise.compiler.ir.loops import (
     changed,
     statements,
 )
-from linkwise.compiler.ir.schedule import Body, LoopRegion, overlapped
-from linkwise.compiler.ir.walks import carried
+from linkwise.compiler.ir.schedule import Body, LoopRegion
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
 LONG_BODY = 30_000  # items from which a body is divided: values that pass from block to block cost 1 to 8 % of its time
 LONG_BLOCK = 1000  # lines of such a body after which another block begins
-REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
-_ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
-
-# {R}: vector of reals, {C}: of conditions, {I}: of words, {S}: suffix of intrinsics, {TRUE}: always holds.
-SPELLING = {
-    "add": "fadd {R} {0}, {1}",
-    "sub": "fsub {R} {0}, {1}",
-    "mul": "fmul {R} {0}, {1}",
-    "div": "fdiv {R} {0}, {1}",
-    "neg": "fneg {R} {0}",
-    "fma": "call {R} @llvm.fma.{S}({R} {0}, {R} {1}, {R} {2})",
-    "sqrt": "call {R} @llvm.sqrt.{S}({R} {0})",
-    "abs": "call {R} @llvm.fabs.{S}({R} {0})",
-    "lt": "fcmp olt {R} {0}, {1}",
-    "le": "fcmp ole {R} {0}, {1}",
-    "eq": "fcmp oeq {R} {0}, {1}",
-    "and": "and {C} {0}, {1}",
-    "or": "or {C} {0}, {1}",
-    "not": "xor {C} {0}, {TRUE}",
-    "select": "select {C} {0}, {R} {1}, {R} {2}",
-    "word_and": "and {I} {0}, {1}",
-    "word_or": "or {I} {0}, {1}",
-    "word_xor": "xor {I} {0}, {1}",
-    "word_shl": "shl {I} {0}, {1}",
-    "word_shr": "lshr {I} {0}, {1}",
-    "word_add": "add {I} {0}, {1}",
-    "word_mul": "mul {I} {0}, {1}",
-    "word_of": "zext {C} {0} to {I}",
-    "bits_of": "bitcast {R} {0} to {I}",
-    "real_from_bits": "bitcast {I} {0} to {R}",
-    "real_of": "sitofp {I} {0} to {R}",
-}
-
-
-class Arithmetic:
-    """Writes the operations of a graph; how its inputs are found is settled by a subclass."""
-
-    def __init__(self, lanes: Lanes, writer: Writer):
-        self.lanes = lanes
-        self.writer = writer
-        self.condition = lanes.vector("i1")
-        words = {"R": lanes.real, "S": lanes.suffix, "C": self.condition, "TRUE": lanes.splat("i1", "true")}
-        words["I"] = lanes.vector("i64")
-        self.spelling = {op: text.format("{0}", "{1}", "{2}", **words) for op, text in SPELLING.items()}
-        self.names: dict[Node, str] = {}  # what the nodes written so far are called
-        self.is_condition: dict[Node, bool] = {}  # for values that loops carry
-        self.loops = 0  # written so far: their labels are numbered
-        self.packed: set[Loop] = set()  # those that end while few lanes are active, see ``packing``
-        self._operations = 0
-
-    def input(self, node: Node) -> str:
-        """The value of an input."""
-        raise NotImplementedError
-
-    def announce(self, node: Node) -> None:
-        """A value is known."""
-
-    def divide_long_block(self, items: int) -> None:
-        """Begin another basic block where this one has become long, in a body of so many items."""
-
-    def operand(self, node: Node) -> str:
-        """How a node is spelled as an operand."""
-        if node.op == "const":
-            return self.constant(node.value)
-        if node.op == "word":
-            return self.lanes.splat("i64", str(_signed(node.value, 64)))
-        if node.op == "input":
-            return self.input(node)
-        return self.names[holder(node)]
-
-    def constant(self, value: float) -> str:
-        return self.lanes.splat(self.lanes.scalar, literal(value, self.lanes.dtype))
-
-    def item(self, item: Node | LoopRegion) -> None:
-        if isinstance(item, LoopRegion):
-            self._while(item)
-        else:
-            self._operation(item)
-
-    def _operation(self, node: Node) -> None:
-        arithmetic = node.op in _ARITHMETIC
-        self.names[node] = self.written(node.op, node.value, [self.argument(node.op, a) for a in node.args])
-        self._operations += arithmetic
-        if arithmetic and self._operations % REGION == 0:
-            self.writer.schedule_as_written()
-        self.announce(node)
-
-    def written(self, op: str, value: Any, operands: Sequence[str]) -> str:
-        """The result of an operation."""
-        if op == "bit":
-            return self._bit(operands[0], value)
-        return self.writer.value(self.spelling[op].format(*operands))
-
-    def argument(self, op: str, node: Node) -> str:
-        """An operand of this operation; constants of arithmetic can be in memory."""
-        if node.op == "const" and op in _ARITHMETIC and self.lanes.stores_constants:
-            return self.writer.stored_constant(self.lanes.real, self.constant(node.value))
-        return self.operand(node)
-
-    def _bit(self, operand: str, k: int) -> str:
-        lanes, writer = self.lanes, self.writer
-        integer = f"i{lanes.bits}"
-        integers = lanes.vector(integer)
-        bits = writer.value(f"bitcast {lanes.real} {operand} to {integers}")
-        picked = writer.value(
-            f"and {integers} {bits}, {lanes.splat(integer, str(_signed(1 << k, lanes.bits)))}"
-        )
-        return writer.value(f"icmp ne {integers} {picked}, {lanes.splat(integer, '0')}")
-
-    def _while(self, region: LoopRegion) -> None:
-        """``state = following`` as long as a lane is active; the last state is what the results are."""
-        writer, loop = self.writer, region.loop
-        before, number = writer.block, self.loops
-        self.loops += 1
-        head, body, end = (f"loop{number}{part}" for part in ("", ".body", ".end"))
-        initial = [self.operand(node) for node in loop.initial]
-        types = [self._type(node) for node in loop.initial]
-        writer.effect(f"br label %{head}")
-        writer.start_block(head)
-        place = len(writer.lines)  # the phis come here when the next state has names
-        for k, phi in enumerate(loop.phi):
-            self.names[phi] = f"%phi{number}.{k}"
-            self.is_condition[phi] = types[k] == self.condition
-
-        pending = list(region.body)
-        while loop.active.op != "const" and holder(loop.active) not in self.names:
-            self.item(pending.pop(0))
-        active, mask = self.operand(loop.active), ""
-        if loop in self.packed:
-            goes_on, mask = packing.goes_on(writer, self.lanes, f"{self.condition} {active}")
-        else:
-            goes_on = self._any_lane(active)
-        writer.effect(f"br i1 {goes_on}, label %{body}, label %{end}")
-        writer.start_block(body)
-        for item in self._in_order(pending):
-            self.item(item)
-            self.divide_long_block(len(region.body))
-        following = [self.operand(node) for node in loop.following]
-        writer.lines[place:place] = [
-            f"  %phi{number}.{k} = phi {types[k]} [ {first}, %{before} ], [ {next_}, %{writer.block} ]"
-            for k, (first, next_) in enumerate(zip(initial, following, strict=True))
-        ]
-        writer.effect(f"br label %{head}")
-        writer.start_block(end)
-        if mask:
-            packing.leave(writer, mask)
-        for phi in loop.phi:
-            self.announce(phi)
-
-    def _in_order(self, body: Body) -> Body:
-        """Of batches, chains that wait are side by side; the first call of one state would take longer by that."""
-        return overlapped(body) if self.lanes.width > 1 else body
-
-    def _any_lane(self, condition: str) -> str:
-        width = self.lanes.width
-        if width == 1:
-            return condition
-        bits = self.writer.value(f"bitcast {self.condition} {condition} to i{width}")
-        return self.writer.value(f"icmp ne i{width} {bits}, 0")
-
-    def _type(self, node: Node) -> str:
-        holds = node.op in CONDITIONS or self.is_condition.get(holder(node), False)
-        return self.condition if holds else self.lanes.real
 
 
 class Renderer(Arithmetic):
@@ -235,6 +73,10 @@ class Renderer(Arithmetic):
         self._stores = self.divisions = 0
         self._stored: dict[Node, str] = {}  # what vectors have computed -> its address
         self._read_in: dict[Node, int] = {}  # -> the region in which it was read last
+        self._spills: Spills | None = None  # of a long body
+        self._signs_elsewhere = frozenset[Node]()  # changes of sign that other steps use
+        self._short = False  # whether a loop is written whose values all stay in registers
+        self._around: list[tuple[Spills | None, bool, dict[Element, str], dict[Element, str]]] = []  # loops
 
     def write(self, body: Sequence[Statement] | None = None) -> None:
         """All statements, or these."""
@@ -398,14 +240,22 @@ class Renderer(Arithmetic):
         self._step, self._here = step, {}
         late = self._expect(step)
         self._store_ready()
-        body = self._side_by_side(step)
-        for item in self._in_order(body):
+        body = self._in_order(self._side_by_side(step))
+        if len(body) >= LONG and self.writer.spills:
+            self._signs_elsewhere = self.writer.once("signs", lambda: signs_elsewhere(self.nest))
+            waiting = {id(output): output for outputs in self._waiting.values() for output in outputs}
+            self._spills = Spills(self, body, waiting.values(), [node for _, node in late])
+        for place, item in enumerate(body):
             for node in inputs_of(item):
                 self.input(node)
             self.item(item)
             self._store_ready()
+            self.advance(place, item)
             self.divide_long_block(len(body))
         values = [self.operand(node) for _, node in late]
+        if self._spills is not None:
+            self._spills.close()
+            self._spills = None
         for (place, _), value in zip(late, values, strict=True):
             if isinstance(place, Register):
                 self.now[place] = value
@@ -462,12 +312,54 @@ class Renderer(Arithmetic):
                     self._stored[node] = at
         writer.schedule_as_written()
 
+    @property
+    def reads(self) -> Mapping[Any, Place]:
+        """Where the inputs of this step lie."""
+        return self._step.reads
+
+    def advance(self, place: int, item: Node | LoopRegion) -> None:
+        if self._spills is not None and not self._short:
+            self._spills.advance(place, item)
+
+    def begin_loop(self, region: LoopRegion, order: Body) -> None:
+        self._around.append((self._spills, self._short, self._here, self.held))
+        if self._spills is not None and not self._short:
+            inner = self._spills.enter(region, order)
+            self._spills, self._short = inner or self._spills, inner is None
+        self._here, self.held = dict(self._here), dict(self.held)  # what a loop loads does not exist after it
+
+    def end_loop(self) -> None:
+        inner = self._spills
+        self._spills, self._short, self._here, self.held = self._around.pop()
+        if inner is not None and inner is not self._spills:
+            inner.close()
+
+    def forgotten(self, value: Any) -> bool:
+        """Forget what an input was called, if it can be loaded again as quickly as from the stack."""
+        place = self._step.reads[value]
+        assert isinstance(place, Element)
+        changes = not self._step.apart and self.nest.array(place.array).kind in ("output", "both")
+        if changes or not self.memory[place.array].quick(self, place):
+            return False
+        (self.held if self._lasts(place) else self._here).pop(place, None)
+        return True
+
+    def _operation(self, node: Node) -> None:
+        if self._spills is not None and node.op == "neg" and node not in self._signs_elsewhere:
+            self.announce(node)  # written where it is used
+        else:
+            super()._operation(node)
+
     def operand(self, node: Node) -> str:
         if node in self._stored:  # loaded again later instead of kept: a register costs more than a load
             region = self._operations // REGION
             if self._read_in.get(node) != region:
                 self._read_in[node] = region
                 self.names[node] = self.writer.value(f"load {self.lanes.scalar}, ptr {self._stored[node]}")
+        elif self._spills is not None and node.op not in ("const", "word", "input"):
+            if node.op == "neg" and node not in self._signs_elsewhere:
+                return self._spills.negated(node)
+            return self._spills.operand(holder(node)) or super().operand(node)
         return super().operand(node)
 
     def first_lane(self, kind: str, value: str) -> str:
@@ -503,6 +395,8 @@ class Renderer(Arithmetic):
 
     def read(self, value: Any) -> str:
         """The value of an input, by the value of its node."""
+        if self._spills is not None and (name := self._spills.operand(value)):
+            return name
         place = self._step.reads[value]
         if isinstance(place, Whole):
             return spread(self, "i64", self.whole(place))
@@ -516,6 +410,8 @@ class Renderer(Arithmetic):
         if place not in known:
             for found, value in self.memory[place.array].load(self, place).items():
                 known.setdefault(found, value)
+                if self._spills is not None:
+                    self._spills.loaded(found, value)
         return known[place]
 
     def announce(self, node: Node) -> None:
@@ -577,13 +473,6 @@ class Renderer(Arithmetic):
         self.writer.start_block(f"further{self.divisions}")
 
 
-def holder(node: Node) -> Node:
-    """The node that holds the value: after a loop, what it carried."""
-    if node.op == "result":
-        return carried(node)
-    return node
-
-
 def inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     """The inputs that must be loaded before an item: all at once for a loop."""
     if not isinstance(item, LoopRegion):
@@ -593,7 +482,3 @@ def inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     yield from (node for node in (*loop.initial, loop.active, *loop.following) if node.op == "input")
     for inner in item.body:
         yield from inputs_of(inner)
-
-
-def _signed(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> (bits - 1) else value

@@ -61,6 +61,10 @@ class Memory(ABC):
             for place, node in writes
         ]
 
+    def quick(self, to: Renderer, place: Element) -> bool:
+        """Whether an element is loaded by one instruction."""
+        return True
+
     def offset(self, to: Renderer, place: Element) -> str:
         """Where an element lies, in scalars of one state."""
         row = place.row
@@ -97,6 +101,9 @@ class Pointers(Memory):
             Element(place.array, whole(k), place.row): value
             for k, value in zip(tile.columns, values, strict=True)
         }
+
+    def quick(self, to: Renderer, place: Element) -> bool:
+        return to.lanes.width == 1
 
     def store(self, to: Renderer, place: Element, value: str) -> None:
         lanes = to.lanes

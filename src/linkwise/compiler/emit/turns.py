@@ -125,6 +125,9 @@ class _Turns(Pointers):
         scalars = [to.writer.value(f"load {lanes.scalar}, ptr {at}") for at in self.each(to, place)]
         return {place: _vector(to, scalars)}
 
+    def quick(self, to: Renderer, place: Element) -> bool:
+        return self._stride(place) in (0, 1)
+
     def store(self, to: Renderer, place: Element, value: str) -> None:
         stride, lanes = self._stride(place), to.lanes
         if stride == 0:

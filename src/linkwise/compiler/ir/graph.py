@@ -227,6 +227,11 @@ class Node:
     def arctan2(self, x: Any) -> Node:
         return self.graph.atan2(self, self.graph.lift(x))
 
+    @property
+    def known_results(self) -> dict[tuple[Any, ...], Any] | None:
+        """Of this trace, for ``scalar.traced_once``."""
+        return self.graph.known_results
+
     def arctan2_of(self, y: Any) -> Node:
         return self.graph.atan2(self.graph.lift(y), self)
 
@@ -288,6 +293,7 @@ class Graph:
         self._leaves: MutableSequence[Node] = []  # nodes without arguments
         self._count = 0
         self._opened = 0
+        self.known_results: dict[tuple[Any, ...], Any] | None = {}  # None once it is finished
         self.loops = weakref.WeakValueDictionary()
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
@@ -335,6 +341,7 @@ class Graph:
             if leaf.op in ("const", "input", "word"):
                 self._nodes[leaf.op, (), leaf.value] = leaf
         self._leaves = deque(maxlen=0)  # keeps none
+        self.known_results = None
         self.__dict__.pop("zero", None)  # from now on ``__getattr__`` finds them
         self.__dict__.pop("one", None)
 

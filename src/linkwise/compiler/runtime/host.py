@@ -49,6 +49,14 @@ def _widest_vector() -> int:
 
 
 @functools.cache
+def vector_registers() -> int:
+    """How many registers hold reals or vectors of them: 16 of x86, 32 with AVX-512 and of others."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return 32
+    return 32 if _widest_vector() == 512 else 16
+
+
+@functools.cache
 def sve_bits() -> int:
     """Length of this process's SVE registers, as Linux on AArch64 states it; 0 where there are none."""
     if sys.platform != "linux" or platform.machine() != "aarch64" or not system.c_function("prctl"):

@@ -8,9 +8,10 @@ import numpy as np
 
 from linkwise.core.summaries import Summarised
 from linkwise.identify.estimation.friction import AxisSignals, Friction, column
-from linkwise.identify.estimation.physical import STRENGTH, physical
+from linkwise.identify.estimation.physical import STRENGTH, coordinates, physical
 from linkwise.identify.estimation.regression import Carried, Observer, Regression
 from linkwise.solve import linear
+from linkwise.solve.linear import product
 
 PASSES = 4
 EXACT = 1e-5  # residuals under this part of the torques weigh no more: nothing measured is as exact
@@ -105,7 +106,7 @@ def fit(
     for number in range(passes):
         if depends and number:
             regression = observer.regression(friction, carried)
-        small = constants(regression, weights, sizes)
+        small = constants(regression, weights, sizes, prior, strength)
         x = physical(regression, weights, prior, strength=strength, nonnegative=never, small=small).x
         carried = Carried.of(regression, x)
         before, weights = weights, 1.0 / np.maximum(regression.spread(x), floor)
@@ -114,10 +115,12 @@ def fit(
     return Fit(x, weights, regression, friction)
 
 
-def constants(regression: Regression, weights: np.ndarray, sizes: np.ndarray) -> dict[int, float]:
+def constants(
+    regression: Regression, weights: np.ndarray, sizes: np.ndarray, prior: np.ndarray, strength: float
+) -> dict[int, float]:
     """How large the constant parts of torques may be [N·m or N], by their columns.
 
-    As large as the torques, unless other columns explain nearly the same: a joint that moves little under its weight.
+    As large as the torques, unless links near the prior explain nearly the same: weight of a joint that moves little.
     What the model leaves of the torques then appears in the constant, enlarged by 1/√share of it that is its own, and
     weight is wrong by as much, which other poses show. So the constant may only be as large as √share.
 
@@ -125,13 +128,20 @@ def constants(regression: Regression, weights: np.ndarray, sizes: np.ndarray) ->
         regression: the columns and torques.
         weights: of the joints, shape (n,).
         sizes: root mean square of the torque of every axis, shape (axes,).
+        prior: parameters of the links that are known before, shape (n, 10).
+        strength: weight of the prior.
     """
     placed = enumerate(regression.terms, regression.links)
     axes = {k: axis for k, (axis, term) in placed if term.kind == "offset"}
-    gram = regression.gram(weights)[0] if axes else np.zeros((0, 0))
-    length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    own = 1.0 / np.diag(linear.inverse(gram / np.outer(length, length) + SAME * np.eye(len(gram))))
+    if not axes:
+        return {}
+    chosen = [*range(regression.links), *axes]
+    gram = regression.gram(weights)[0][np.ix_(chosen, chosen)]
+    T = coordinates(gram, prior)
+    known = np.full(len(chosen), SAME)
+    known[: prior.size] += strength  # the second derivative of the distance to the prior
+    own = 1.0 / np.diag(linear.inverse(product(product(T.T, gram), T) + np.diag(known)))[prior.size :]
     return {
-        k: max(float(sizes[axis]), 1e-9) * min(1.0, CONSTANT * float(np.sqrt(own[k])))
-        for k, axis in axes.items()
+        k: max(float(sizes[axis]), 1e-9) * min(1.0, CONSTANT * float(np.sqrt(share)))
+        for (k, axis), share in zip(axes.items(), own, strict=True)
     }

@@ -77,7 +77,7 @@ def physical_from_gram(
 ) -> PhysicalFit:
     """The same from WᵀW (p, p) and Wᵀy (p,)."""
     links, p = len(prior), len(right)
-    T = _coordinates(gram, prior)
+    T = coordinates(gram, prior)
     quadratic, slope = product(product(T.T, gram), T), -product(T.T, right)
     problem = _Problem(quadratic, slope, links)
     for k in range(links):
@@ -109,8 +109,13 @@ def divergence(bodies: np.ndarray, prior: np.ndarray) -> np.ndarray:
     return np.where(sign > 0, np.trace(ratio, axis1=1, axis2=2) - logarithm - 4.0, np.inf)
 
 
-def _coordinates(gram: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """x = T v: for each link v is the triangle of L⁻¹ P L⁻ᵀ with P₀ = L Lᵀ; others are scaled by their columns."""
+def coordinates(gram: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """x = T v: for each link v is the triangle of L⁻¹ P L⁻ᵀ with P₀ = L Lᵀ; others are scaled by their columns.
+
+    Args:
+        gram: WᵀW, shape (p, p).
+        prior: positive definite bodies, shape (n, 10).
+    """
     size = np.sqrt(np.maximum(np.diag(gram), 0.0))
     T = np.diag(1.0 / np.where(size > 0, size, 1.0))
     units = pseudo_inertias()
