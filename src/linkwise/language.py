@@ -11,6 +11,7 @@
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot, less``       a number plus or less a sum of products in a fixed order, of rows, columns or parts of them
 ``dots, tiles``     several such sums side by side, and the numbers of their rows
+``sums``            a vector plus or less products of a matrix and a vector, several sums side by side
 ``straight``        arithmetic without loops, such as a robot's equation of motion, as one part of a loop's body
 ==================  ==================================================================================================
 
@@ -48,7 +49,7 @@ class Tracer(Protocol):
 
 
 TILE = 4
-"""Sums that are formed side by side."""
+"""Sums that are formed side by side: no addition waits for the one before, and every number is read once for them."""
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
@@ -207,6 +208,50 @@ def tiles(count: int) -> Iterable[list[Any]]:
         yield [TILE * tile + k for k in range(TILE)]
     if count % TILE:
         yield list(range(TILE * whole, count))
+
+
+def backward_tiles(count: int) -> Iterable[list[Any]]:
+    """The same from the last number to the first: whole tiles, then the rest; numbers of a tile grow."""
+    whole, rest = divmod(count, TILE)
+    for tile in span(whole - 1, -1, -1):
+        yield [rest + TILE * tile + k for k in range(TILE)]
+    if rest:
+        yield list(range(rest))
+
+
+def sums(starts: Sequence[Any], *products: tuple[Any, Any, int]) -> Iterable[tuple[Any, Any]]:
+    """(i, startᵢ + Σ Aᵢₖ bₖ) for all rows i of a matrix, ``TILE`` sums side by side.
+
+    Args:
+        starts: vectors that are added to.
+        *products: (matrix A, vector b, whether the products are added or subtracted: 1 or −1).
+    """
+    for rows in tiles(products[0][0].shape[0]):
+        totals = [variable(0.0 if not starts else starts[0][i]) for i in rows]
+        for more in starts[1:]:
+            for total, i in zip(totals, rows, strict=True):
+                total += more[i]
+        for A, b, sign in products:
+            add_products(totals, [A[i, :] for i in rows], b, sign)
+        yield from zip(rows, (total.value for total in totals), strict=True)
+
+
+def add_products(totals: Sequence[Any], vectors: Sequence[Any], b: Any, sign: int) -> None:
+    """Add Σ aₖ bₖ to a variable for each of the vectors a, or subtract it, every bₖ read once.
+
+    Args:
+        totals: the variables.
+        vectors: as many vectors a.
+        b: a vector of the same length.
+        sign: 1 or −1.
+    """
+    for k in span(_length(vectors[0], b)):
+        own = b[k]
+        for total, a in zip(totals, vectors, strict=True):
+            if sign > 0:
+                total += a[k] * own
+            else:
+                total -= a[k] * own
 
 
 def straight(function: Callable[..., Any], reads: Sequence[Any], writes: Sequence[Any]) -> None:

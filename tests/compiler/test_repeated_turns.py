@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.compiler.ir.loops import For, statements
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace import rolled
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.language import empty, span, variable
+from linkwise.solve.factors import solve_lower, solve_upper
 
 SHIFTS = (0, 4, 2, 0)
 
@@ -137,3 +139,32 @@ def test_turns_that_change_what_they_read_are_counted_once(n):
     assert np.allclose(kept, sums, rtol=1e-12)
     several = kernel(np.tile(A.ravel(), (3, 1)), np.tile(b, (3, 1)))
     assert all(a.tobytes() == each[1].tobytes() for a, each in zip((total, kept), several, strict=True))
+
+
+def test_places_that_a_plain_loop_has_written_are_those_of_tiles_after_it(monkeypatch):
+    """Systems of equations in place: turns may be repeated after a copy inside of the turn, and not without it."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 0)
+    n, m = 9, 11
+    rng = np.random.default_rng(3)
+    L, b = np.tril(0.3 * rng.normal(size=(n, n)), -1) + np.eye(n), rng.normal(size=(n, m))
+    for solved, A in ((solve_lower, L), (solve_upper, L.T)):
+        for copied, short in ((True, 0), (True, 1), (False, 0)):
+
+            def function(L, b, solved=solved, copied=copied, short=short):
+                x = empty(n, m)
+                if not copied or short:
+                    x[:] = b
+                for j in span(m, parallel=True):
+                    for i in span((n - short) if copied else 0):
+                        x[i, j] = b[i, j]
+                    solved(L, x[:, j])
+                return {"x": x}
+
+            traced = TracedFunction(function, {"L": (n, n), "b": (n, m)}, "tiles")
+            nest = traced.program("float64")
+            around = [each for each in statements(nest.body) if isinstance(each, For) and each.side_by_side]
+            loop = max(around, key=lambda each: len(list(statements(each.body))))
+            assert loop.repeatable == (copied and not short)
+            kernel = Kernel("tiles", [("L", n * n), ("b", n * m)], [("x", (n, m))], "float64", traced.program)
+            np.testing.assert_allclose(A @ kernel(L.ravel(), b.ravel()), b, atol=1e-12)

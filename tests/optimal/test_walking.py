@@ -182,7 +182,19 @@ def test_a_quadruped_walks_and_is_pushed():
     q_bad = q[-1].copy()
     q_bad[8] = np.nan
     assert np.isfinite(walk(2.401, q_bad, np.zeros(robot.dof))).all()
+    # the same in a rehearsal; on ice it falls, and that is said before it is tried
+    found = walk.rehearse(0.8)
+    assert found.walked
+    assert np.isnan(found.fell)
+    assert found.tilt < 0.3
+    assert found.plans == pytest.approx(0.8 / 0.02, abs=2)
+    assert walk.plans == 0  # as before its first walk
+    icy = walk.rehearse(1.2, friction=0.02)
+    assert not icy.walked
+    assert 0.2 < icy.fell < 1.2
+    assert f"it fell after {icy.fell:.2f} s" in str(icy)
     # it stands after a halt
+    walk(2.402, q[-1], np.zeros(robot.dof))
     walk.halt()
     assert walk.held(walk.end + 0.1).all()
     assert walk.end - 2.4 < walk.gait.period

@@ -27,6 +27,9 @@ STEPS = (1.0, 0.5, 0.25, 0.125)
 """Step sizes that are tried."""
 SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}
 """In units of the diagonal before the elimination."""
+ONE_BY_ONE = 24
+"""Velocity coordinates from which problems of a batch are solved one by one, columns of matrices side by side: those of
+several problems at once leave the near caches."""
 WRITTEN_OUT = 6000
 """Operations up to which a loop inside is unrolled, for robots whose equation of motion is written out as well."""
 NAME = "iteration"
@@ -73,7 +76,9 @@ def iteration(
     def build(dtype: Any) -> Any:
         return iteration_program(problem, count, sizes, dtype, constant_time, curved)
 
-    return Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
+    kernel = Kernel(NAME, inputs.items(), output_shapes(problem).items(), "float64", build, key)
+    kernel.one_by_one = problem.dynamics.dof >= ONE_BY_ONE
+    return kernel
 
 
 def step_sizes(steps: Sequence[float]) -> tuple[float, ...]:

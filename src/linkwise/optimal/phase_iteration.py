@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.language import dot, empty, span, straight
+from linkwise.language import dot, empty, span, straight, sums
 from linkwise.optimal.iterations import Iterations, absolute_sum
 from linkwise.optimal.touching import Touching, written_out
 from linkwise.scalar import Scalar
@@ -113,8 +113,8 @@ class PhaseIterations(Iterations):
         rows, d, h = self.slopes[r], self.problem.dynamics, self._duration(k)
         n, below = d.dof, self._rows_before
         for j in span(2 * n, parallel=True):
-            for i in span(n):
-                rows[below + i, j] = -h * dot(P[i, :], rates[:, j])
+            for i, total in sums([], (P, rates[:, j], 1)):
+                rows[below + i, j] = -h * total
         for i in span(n):
             for j, driven in enumerate(d.driven, start=self.n):
                 rows[below + i, j] = h * P[i, driven]
@@ -128,8 +128,8 @@ class PhaseIterations(Iterations):
         n, c = self.problem.dynamics.dof, self.c
         forces = empty(c, self.shape.width)
         for j in span(2 * n, parallel=True):
-            for i in span(c):
-                forces[i, j] = -dot(Q[i, :], rates[:, j])
+            for i, total in sums([], (Q, rates[:, j], 1)):
+                forces[i, j] = -total
         for i in span(c):
             for j, driven in enumerate(self.problem.dynamics.driven, start=self.n):
                 forces[i, j] = Q[i, driven]
@@ -143,10 +143,9 @@ class PhaseIterations(Iterations):
         """What costs and limits of forces add to the quadratic model of a stage."""
         c, q, x, width = self.c, self.shape.shifted, self.n, self.shape.width
         pulled = empty(c, width)
-        for i in span(c):
-            for j in span(width, parallel=True):
-                pulled[i, j] = dot(hessian[i, :], F[:, j])
         for j in span(width, parallel=True):
+            for i, total in sums([], (hessian, F[:, j], 1)):
+                pulled[i, j] = total
             self.gradients[r, j] = dot(gradient, F[:, j], self.gradients[r, j])
         edges = {
             "qq": (0, q, 0, q), "vq": (q, x, 0, q), "vv": (q, x, q, x), "ux": (x, width, 0, x),
@@ -154,9 +153,9 @@ class PhaseIterations(Iterations):
         }  # fmt: skip
         for name in self.hessians:
             block, (top, bottom, left, end) = self.hessians[name][r], edges[name]
-            for i in span(bottom - top):
-                for j in span(end - left, parallel=True):
-                    block[i, j] = dot(F[:, top + i], pulled[:, left + j], block[i, j])
+            for j in span(end - left, parallel=True):
+                for i, total in sums([block[:, j]], (F[:, top:bottom].T, pulled[:, left + j], 1)):
+                    block[i, j] = total
 
     def _try_steps(self, first: Any, stop: Any) -> None:
         """Stage by stage, these rollouts side by side."""

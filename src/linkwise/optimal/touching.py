@@ -20,8 +20,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.language import array, dot, empty, less, span
-from linkwise.solve.factors import back_substituted, ldl_from_last, ldl_of_any, scaled, solve, substituted
+from linkwise.language import array, dot, empty, less, span, sums
+from linkwise.solve.factors import (
+    SIDE_BY_SIDE,
+    back_substituted,
+    ldl_from_last,
+    ldl_of_any,
+    scaled,
+    solve,
+    solve_lower,
+    solve_upper,
+    substituted,
+)
 
 SMALLEST = 1e-11  # pivot of G that counts as positive, in units of its diagonal; others are of redundant rows
 
@@ -46,7 +56,11 @@ class Touching:
                 held[i, j] = flags[j] * J[j, i]
         self.L, self.inverse = ldl_from_last(M)
         free = back_substituted(self.L, net)
-        Y = self.Y = back_substituted(self.L, held)
+        Y = self.Y = empty(n, c)
+        for j in span(c, parallel=True):
+            for i in span(n):
+                Y[i, j] = held[i, j]
+            solve_upper(self.L, Y[:, j])
         weighted = self.weighted = scaled(self.inverse, Y)
         G, right = empty(c, c), empty(c)
         for i in span(c):
@@ -69,19 +83,29 @@ class Touching:
         """
         n, c, flags = self.n, self.c, self.flags
         P, Q = empty(n, n + c), empty(c, n + c) if forces else None
-        N = back_substituted(self.L, _identity(n))
-        carried = empty(c, n)  # (A J) M⁻¹
-        for i in span(c):
-            for j in span(n, parallel=True):
-                carried[i, j] = dot(self.weighted[:, i], N[:, j])
-        half = substituted(self.C, carried)
-        turned = scaled(self.pivots, half)
-        gains = back_substituted(self.C, turned)
+        one, N = _identity(n), empty(n, n)  # N = L⁻ᵀ
+        half, turned, gains = empty(c, n), empty(c, n), empty(c, n)
+        for j in span(n, parallel=True):
+            for i in span(n):
+                N[i, j] = one[i, j]
+            solve_upper(self.L, N[:, j])
+            for i, total in sums([], (self.weighted.T, N[:, j], 1)):
+                half[i, j] = total  # (A J) M⁻¹ at first
+            solve_lower(self.C, half[:, j])
+            for i in span(c):
+                turned[i, j] = half[i, j] * self.pivots[i]
+                gains[i, j] = turned[i, j]
+            solve_upper(self.C, gains[:, j])
         scaled_N = scaled(self.inverse, N)
+        if n > SIDE_BY_SIDE:
+            for j in span(n, parallel=True):
+                for i, total in sums([], (scaled_N.T, N[:, j], 1), (turned.T, half[:, j], -1)):
+                    P[i, j] = total
         for i in span(n):
-            for j in span(i + 1):
-                P[i, j] = less(dot(scaled_N[:, i], N[:, j]), turned[:, i], half[:, j])
-                P[j, i] = P[i, j]
+            if n <= SIDE_BY_SIDE:
+                for j in span(i + 1):
+                    P[i, j] = less(dot(scaled_N[:, i], N[:, j]), turned[:, i], half[:, j])
+                    P[j, i] = P[i, j]
             for j in span(c):
                 P[i, n + j] = flags[j] * gains[j, i]
         if Q is not None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linkwise.language import empty, less, span, variable
+from linkwise.language import add_products, backward_tiles, empty, less, span, tiles, variable
 from linkwise.scalar import maximum, minimum, where
+
+SIDE_BY_SIDE = (
+    24  # rows from which entries of a row are computed side by side, those that are not needed, too
+)
 
 
 def ldl(A: Any) -> tuple[Any, Any]:
@@ -37,13 +41,13 @@ def ldl_from_last(A: Any) -> tuple[Any, Any]:
     same zeros; x = L⁻¹ D⁻¹ L⁻ᵀ b is ``substituted(L, scaled(inverse, back_substituted(L, b)))``.
 
     Args:
-        A: symmetric matrix (n, n); its lower half is read.
+        A: symmetric matrix (n, n). Of large ones whole rows are computed, of which the right part has no meaning.
     """
     n = A.shape[0]
     L, raw, inverse = empty(n, n), empty(n, n), empty(n)
     for i in span(n - 1, -1, -1):
         inverse[i] = 1.0 / less(A[i, i], raw[i + 1 :, i], L[i + 1 :, i])
-        for j in span(i):
+        for j in span(n, parallel=True) if n > SIDE_BY_SIDE else span(i):
             raw[i, j] = less(A[i, j], raw[i + 1 :, i], L[i + 1 :, j])
             L[i, j] = raw[i, j] * inverse[i]
     return L, inverse
@@ -91,6 +95,41 @@ def back_substituted(L: Any, b: Any) -> Any:
         for i in span(L.shape[0] - 1, -1, -1):
             own[i] = less(given[i], L[i + 1 :, i], own[i + 1 :])
     return x
+
+
+def solve_lower(L: Any, x: Any) -> None:
+    """x = L⁻¹ x in place, ``TILE`` rows side by side over what is known already.
+
+    Args:
+        L: ones on the diagonal, which are not stored.
+        x: (n,), which is read and written.
+    """
+    for rows in tiles(L.shape[0]):
+        first = rows[0]
+        totals = [variable(x[i]) for i in rows]
+        add_products(totals, [L[i, :first] for i in rows], x[:first], -1)
+        for place, (i, total) in enumerate(zip(rows, totals, strict=True)):
+            for before in rows[:place]:
+                total -= L[i, before] * x[before]
+            x[i] = total.value
+
+
+def solve_upper(L: Any, x: Any) -> None:
+    """x = L⁻ᵀ x in place, ``TILE`` rows side by side over what is known already.
+
+    Args:
+        L: ones on the diagonal, which are not stored.
+        x: (n,), which is read and written.
+    """
+    for rows in backward_tiles(L.shape[0]):
+        after = rows[-1] + 1
+        totals = [variable(x[i]) for i in rows]
+        add_products(totals, [L[after:, i] for i in rows], x[after:], -1)
+        for place in range(len(rows) - 1, -1, -1):
+            total = totals[place]
+            for later in rows[place + 1 :]:
+                total -= L[later, rows[place]] * x[later]
+            x[rows[place]] = total.value
 
 
 def scaled(factors: Any, b: Any) -> Any:

@@ -39,9 +39,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.core.once import once
-from linkwise.language import dot, empty, less, span, variable, zeros
+from linkwise.language import dot, empty, less, span, sums, variable, zeros
 from linkwise.scalar import where
-from linkwise.solve.factors import ldl_of_any, solve
+from linkwise.solve.factors import ldl_of_any, solve, solve_lower, solve_upper
 
 BY_HALF = 12  # rows of a symmetric matrix that are computed by half; of larger ones whole rows, side by side
 PASSES = 4  # over the controls that are held at their limits, in each stage
@@ -205,16 +205,16 @@ class Riccati:
             K: gains (m, n), which are written.
         """
         s = self.shape
-        n, v, q, m = s.states, s.full, s.shifted, s.controls
+        n, q, m = s.states, s.shifted, s.controls
         Y, Quu, qu, Qux, z, scaled = self.Y, self.Quu, self.qu, self.Qux, self.z, self.scaled
         for j in span(q, parallel=True):
-            for i in span(v):
-                Y[i, j] = dot(self.Pvv[i, :], G[:, j], self.Pvq[i, j])
-                self.Z[i, j] = Y[i, j] + self.Pvq[i, j]
+            for i, total in sums([self.Pvq[:, j]], (self.Pvv, G[:, j], 1)):
+                Y[i, j] = total
+                self.Z[i, j] = total + self.Pvq[i, j]
         for j in span(q, s.width, parallel=True):
-            for i in span(v):
-                Y[i, j] = dot(self.Pvv[i, :], G[:, j])
-        symmetric(Quu, H.get("uu"), lambda i, j, cost: dot(G[:, n + i], Y[:, n + j], cost))
+            for i, total in sums([], (self.Pvv, G[:, j], 1)):
+                Y[i, j] = total
+        symmetric(Quu, H.get("uu"), lambda j: [(G[:, n:].T, Y[:, n + j], 1)])
         for i in span(m):
             Quu[i, i] = Quu[i, i] + mu * abs(Quu[i, i])
             qu[i] = dot(G[:, n + i], self.ahead, gradient[n + i])
@@ -232,14 +232,16 @@ class Riccati:
             self.gradient.value = larger(self.gradient.value, abs(qu[i]))
         crossed = H.get("ux")
         for j in span(n, parallel=True):
-            for i in span(m):
-                Qux[i, j] = dot(G[:, n + i], Y[:, j], 0.0 if crossed is None else crossed[i, j])
+            for i, total in sums([] if crossed is None else [crossed[:, j]], (G[:, n:].T, Y[:, j], 1)):
+                Qux[i, j] = total
             self.vx[j] = dot(Qux[:, j], k, dot(G[:, j], self.ahead, gradient[j]))
             for i in span(m):
-                z[i, j] = less(Qux[i, j] if free is None else Qux[i, j] * free[i], L[i, :i], z[:i, j])
+                z[i, j] = Qux[i, j] if free is None else Qux[i, j] * free[i]
+            solve_lower(L, z[:, j])
+            for i in span(m):
                 scaled[i, j] = z[i, j] * inverse[i]
-            for i in span(m - 1, -1, -1):
-                K[i, j] = less(-scaled[i, j], L[i + 1 :, i], K[i + 1 :, j])
+                K[i, j] = -scaled[i, j]
+            solve_upper(L, K[:, j])
         for j in span(q):
             self.vx[j] = self.vx[j] + self.moved[j]
         self._value(G, H)
@@ -249,17 +251,17 @@ class Riccati:
         v, q = self.shape.full, self.shape.shifted
         Y, z, scaled, mixed = self.Y, self.z, self.scaled, H.get("vq")
         for j in span(v, parallel=True):
-            for i in span(q):
-                total = dot(Y[:, i], G[:, q + j], 0.0 if mixed is None else mixed[j, i])
-                self.Vqv[i, j] = less(total, scaled[:, i], z[:, q + j])
+            products = (Y[:, :q].T, G[:, q + j], 1), (scaled[:, :q].T, z[:, q + j], -1)
+            for i, total in sums([] if mixed is None else [mixed[j, :]], *products):
+                self.Vqv[i, j] = total
 
-        def of_positions(i: Any, j: Any, cost: Any) -> Any:
-            return less(dot(G[:, i], self.Z[:, j], self.Pqq[i, j] + cost), scaled[:, i], z[:, j])
+        def of_positions(j: Any) -> list[Any]:
+            return [(G[:, :q].T, self.Z[:, j], 1), (scaled[:, :q].T, z[:, j], -1)]
 
-        def of_velocities(i: Any, j: Any, cost: Any) -> Any:
-            return less(dot(G[:, q + i], Y[:, q + j], cost), scaled[:, q + i], z[:, q + j])
+        def of_velocities(j: Any) -> list[Any]:
+            return [(G[:, q : q + v].T, Y[:, q + j], 1), (scaled[:, q:].T, z[:, q + j], -1)]
 
-        symmetric(self.Vqq, H.get("qq"), of_positions, part=True)
+        symmetric(self.Vqq, H.get("qq"), of_positions, self.Pqq)
         symmetric(self.Vvv, H.get("vv"), of_velocities)
 
 
@@ -285,34 +287,43 @@ def by_columns(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any)
                 out[i, at.start + j] = dot(A[i, at.start : at.stop], S[:, j])
 
 
-def symmetric(S: Any, cost: Any, entry: Callable[[Any, Any, Any], Any], *, part: bool = False) -> None:
-    """Set a symmetric matrix to its entries: those of small ones are computed by half, of large ones by columns.
+def symmetric(S: Any, cost: Any, products: Callable[[Any], list[Any]], part: Any = None) -> None:
+    """Set a symmetric matrix to sums of products: those of small ones are computed by half, of large ones by columns.
 
     Args:
         S: (n, n), which is written.
         cost: what is added to: a matrix, a diagonal or None.
-        entry: (i, j, what is added to) gives the entry.
-        part: whether the entries are those of a matrix of which the symmetric part is wanted.
+        products: the sums of a column, as for ``language.sums``.
+        part: a matrix that is added, where the symmetric part of the sums is wanted.
     """
     n = S.shape[0]
     diagonal = cost if cost is not None and len(cost.shape) == 1 else None
 
-    def value(i: Any, j: Any) -> Any:
-        return entry(i, j, 0.0 if cost is None or diagonal is not None else cost[i, j])
-
-    by_columns = part or n > BY_HALF
+    given = [matrix for matrix in (part, None if diagonal is not None else cost) if matrix is not None]
+    by_columns = part is not None or n > BY_HALF
     if by_columns:
         for j in span(n, parallel=True):
-            for i in span(n):
-                S[i, j] = value(i, j)
+            for i, total in sums([matrix[:, j] for matrix in given], *products(j)):
+                S[i, j] = total
     for i in span(n):
         for j in span(i):
-            S[i, j] = 0.5 * (S[i, j] + S[j, i]) if part else S[i, j] if by_columns else value(i, j)
+            if part is not None:
+                S[i, j] = 0.5 * (S[i, j] + S[j, i])
+            elif not by_columns:
+                S[i, j] = _one(given, i, j, products(j))
             S[j, i] = S[i, j]
         if not by_columns:
-            S[i, i] = value(i, i)
+            S[i, i] = _one(given, i, i, products(i))
         if diagonal is not None:
             S[i, i] = S[i, i] + diagonal[i]
+
+
+def _one(starts: list[Any], i: Any, j: Any, products: list[Any]) -> Any:
+    """One of the sums of a column."""
+    value: Any = starts[0][i, j] if starts else 0.0
+    for A, b, sign in products:
+        value = dot(A[i, :], b, value) if sign > 0 else less(value, A[i, :], b)
+    return value
 
 
 def within_box(

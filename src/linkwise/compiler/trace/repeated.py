@@ -5,7 +5,8 @@ before. That is harmless if a turn writes every place before it reads it. What i
 shown from the places alone:
 
 - the same places are written before in the same turn (``A[i, j]`` for all i, then ``A[k, j]`` for all k), or
-- they are those of earlier turns of a loop inside, as in substitutions: ``x[i] = b[i] − Σ L[i, k] x[k]`` for k < i.
+- they are those of earlier turns of a loop inside, as in substitutions: ``x[i] = b[i] − Σ L[i, k] x[k]`` for k < i, or
+- other loops of the turn have written all of them, counted one by one: ``x[i]`` for all i < n, then tiles.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any
 from linkwise.compiler.ir.loops import Register
 from linkwise.compiler.trace.rolled import Block, Key, OpenStep, StraightPart, TracedLoop
 from linkwise.compiler.trace.traced_arrays import Index, Term, index
+
+MOST_PLACES = 5000
+"""Places of an access that are counted one by one."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,16 @@ def may_repeat(loop: TracedLoop, reads_of: Callable[[OpenStep], Iterable[Key]]) 
     changed: dict[str, list[Access]] = {}
     for write in writes:
         changed.setdefault(write.array, []).append(write)
-    return all(
-        any(_is_before(write, read) for write in changed[read.array])
-        for read in reads
-        if read.array in changed
-    )
+    written: dict[str, _Written] = {}
+    for read in reads:
+        writes_there = changed.get(read.array)
+        if writes_there is None or any(_is_before(write, read) for write in writes_there):
+            continue
+        if read.array not in written:
+            written[read.array] = _Written(writes_there)
+        if not written[read.array].before(read):
+            return False
+    return True
 
 
 def _steps(block: Block, loops: tuple[TracedLoop, ...]) -> Iterator[tuple[OpenStep | StraightPart, Any]]:
@@ -117,6 +126,53 @@ def _covers(written: _Places | None, read: _Places | None) -> bool:
     if own != factor or rest or any(bound.terms for bound in (first, stop, low, past)):
         return False
     return first.constant <= low.constant + ahead and past.constant + ahead <= stop.constant
+
+
+def _enumerated(access: Access) -> tuple[frozenset[Any], frozenset[int]] | None:
+    """(terms that do not change inside of the turn, constants of all places); None where that is not known, or long."""
+    names = {loop.name for loop in access.loops}
+    if _has_entries(access.place, names):
+        return None
+    outer = frozenset(term for term in access.place.terms if term[0] not in names)
+    factors = {name: factor for name, factor in access.place.terms if name in names}
+    turns: list[dict[Any, int]] = [{}]
+    for loop in access.loops:
+        if any(name not in names for bound in (loop.first, loop.stop) for name, _ in bound.terms):
+            return None
+        turns = [now | {loop.name: k} for now in turns for k in _numbers(loop, now)]
+        if len(turns) > MOST_PLACES:
+            return None
+    constant = access.place.constant
+    return outer, frozenset(constant + sum(factors[name] * now[name] for name in factors) for now in turns)
+
+
+def _numbers(loop: TracedLoop, now: dict[Any, int]) -> range:
+    """Of its turns, while loops around are at these."""
+    first, stop = (
+        bound.constant + sum(factor * now[name] for name, factor in bound.terms)  # type: ignore[index]
+        for bound in (loop.first, loop.stop)
+    )
+    return range(first, stop, loop.step)
+
+
+class _Written:
+    """Places that a turn has written up to a step, by accesses outside of the loops of a read."""
+
+    def __init__(self, writes: list[Access]):
+        self._writes = [(write, _enumerated(write)) for write in writes]
+
+    def before(self, read: Access) -> bool:
+        """Whether all places of a read have been written."""
+        places = _enumerated(read)
+        if places is None:
+            return False
+        left = set(places[1])
+        for write, known in self._writes:
+            if write.number >= read.number or any(loop in read.loops for loop in write.loops):
+                continue
+            if known is not None and known[0] == places[0]:
+                left -= known[1]
+        return not left
 
 
 def _is_of_earlier_turn(write: Access, read: Access, loop: TracedLoop) -> bool:

@@ -28,6 +28,7 @@ from linkwise.functions.table import mechanism_of
 from linkwise.language import empty, needed, span, straight, variable
 from linkwise.model.contacts import tendons_of
 from linkwise.motion.shortest_time import reachability as reach
+from linkwise.motion.shortest_time import speed_guess
 from linkwise.motion.shortest_time.cells import SAMPLES, cubic
 from linkwise.motion.shortest_time.path_limits import CREEP, RISE, TURNING
 from linkwise.motion.shortest_time.turning import spline_turning_points
@@ -86,6 +87,7 @@ class OneCall:
         self.speeds, self.most = empty(size, samples), empty(size, 1)
         self.margins, self.over, self.fast = empty(size, count), empty(size, count), empty(size, 1)
         self.reach, self.x = empty(size + 1, 2), empty(size + 1, 1)
+        self.rise, self.cap = empty(size, 1), empty(size, 1)
         self.excess, self.beyond = empty(size, 1), empty(size, 1)
         self.values = empty(size, POINTS[0], self.checked)
         self.worst, self.part, self.duration = (variable(0.0) for _ in range(3))
@@ -95,8 +97,8 @@ class OneCall:
     def run(self) -> dict[str, Any]:
         """Speeds at the grid points and what is known of them."""
         self._sample()
-        for k in span(self.size + 1):
-            self.x[k, 0] = CREEP
+        if self.rows.friction:
+            self._guess()
         for _ in span(ROUNDS + (SETTLING if self.rows.friction else 0)):
             for _ in needed(self.still):
                 self._bound()
@@ -239,6 +241,27 @@ class OneCall:
             least.append(where(rubbing[j] < other, rubbing[j], other))
             greatest.append(reach.larger(rubbing[j], other))
         return least, greatest
+
+    def _guess(self) -> None:
+        """Squares of the speed at which friction is counted in the first pass, see ``speed_guess``."""
+        cells = self.given["cells"]
+        for k in span(self.size, parallel=True):
+            reads = [self.a[k], self.b[k], self.hold[k], self.given["limits"], cells[k], self.most[k]]
+            straight(self._left_at_rest, reads, [self.rise[k], self.cap[k]])
+        self.x[0, 0] = self.x[self.size, 0] = 0.0
+        for k in span(self.size):
+            straight(speed_guess.risen, [self.x[k], self.rise[k], self.cap[k]], [self.x[k + 1]])
+        self.x[self.size, 0] = 0.0
+        for k in span(self.size - 1, -1, -1):
+            straight(speed_guess.fallen, [self.x[k], self.x[k + 1], self.rise[k], cells[k]], [self.x[k]])
+        self.sloping.value = 1.0
+
+    def _left_at_rest(
+        self, a: Any, b: Any, hold: Any, limits: Any, cell: Any, most: Any
+    ) -> list[list[Scalar]]:
+        low, high, _, _ = self._split(limits)
+        rooms = [(high[k % self.count] - c, c - low[k % self.count]) for k, c in enumerate(hold)]
+        return speed_guess.left_at_rest(a, b, rooms, cell, most)
 
     # -- the passes
 

@@ -27,6 +27,7 @@ from linkwise.optimal.walking.feet import feet_of
 from linkwise.optimal.walking.follower import Follower
 from linkwise.optimal.walking.gait import Gait
 from linkwise.optimal.walking.planner import STEPS, guess_of, plan_kernel, table_of, walking_problem
+from linkwise.optimal.walking.rehearsal import Rehearsal, rehearsed
 from linkwise.optimal.walking.stages import Stages, moved
 from linkwise.robot.robot import Robot
 
@@ -120,7 +121,7 @@ class Walking(Summarised):
             arguments.number("step", step, above=0.0), lift, self.feet.radius, FOOT_WEIGHT / long**2, robot.dof,
             None if self.feet.corners is None else SOLE_WEIGHT,
         )  # fmt: skip
-        friction = arguments.number("friction", friction, above=0.0)
+        friction = self.friction = arguments.number("friction", friction, above=0.0)
         self.problem = walking_problem(
             self.robot, self.stages, horizon=horizon, friction=friction,
             torque_limits=_limits_of_motors(self.robot, torque_limits),
@@ -165,6 +166,17 @@ class Walking(Summarised):
         now = self.begin if self._time is None else max(self._time + self.delay, self.begin)
         turn = self.gait.swing + self.gait.stance
         self.end = self.begin + math.ceil((now - self.begin) / turn - 1e-9) * turn
+
+    def rehearse(self, seconds: float = 3.0, *, friction: float | None = None) -> Rehearsal:
+        """Walk in the contact simulation before the robot does: whether it can follow this gait, or falls.
+
+        Plans do not say that: friction is a penalty in them. The controller is reset.
+
+        Args:
+            seconds: duration of the walk [s].
+            friction: coefficient of the ground; None: that of the robot's contacts, or the one that is counted on.
+        """
+        return rehearsed(self, seconds, friction)
 
     # -- one sample ---------------------------------------------------------------------------------------------------
 
