@@ -76,8 +76,8 @@ IN_THE_COPY = (
         'identity.package_digest() if "MUTATION_FRESH" in os.environ else "")',
     ),
     (
-        "compiler/runtime/cache.py", "SIZE_LIMIT = 64 << 20",
-        'SIZE_LIMIT = (64 if "MUTATION_FRESH" in os.environ else 4096) << 20',
+        "compiler/runtime/cache.py", "SIZE_LIMIT = 256 << 20",
+        'SIZE_LIMIT = (256 if "MUTATION_FRESH" in os.environ else 4096) << 20',
     ),
     (
         "compiler/runtime/dispatch.py", 'f"entry {layout.VECTORCALL}"', 'f"entry {layout.VECTORCALL} {entry_text()}"',
