@@ -30,7 +30,6 @@ ALL = bool(
     os.environ.get("LINKWISE_ALL_ROBOTS")
 )  # else every fifth robot on a floating base, and large functions on arrays, for the time it takes
 FILES = example_robots() + shared_robots()
-COMPILED = FILES[::4]
 ROBOTS = [pytest.param(path, id=title(path)) for path in FILES] or [
     pytest.param(
         None, marks=pytest.mark.skip(reason="neither example-robot-data nor the shared robot files are here")
@@ -69,11 +68,7 @@ def short_programs(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::linkwise.SlowWarning")
 @pytest.mark.parametrize("path", ROBOTS)
-def test_agreement(path, record_property, monkeypatch):
-    """Every fourth robot as compiled code, the others on arrays: files and algorithms are compared here, and code with
-    arrays in ``tests/algorithms/test_kernels.py``."""
-    if not ALL and path not in COMPILED:
-        monkeypatch.setattr(kernels, "compiles", lambda *_: False)
+def test_agreement(path, record_property):
     robot, refusal = load_here(path)
     peer, peer_refusal = load_there(path)
     try:

@@ -19,9 +19,10 @@ COSTLESS = 1e-12
 """Diagonal entry of P, whose mean is 1, below which no task depends on a motor."""
 NOTHING = 1e-16
 """Added for motors that no task depends on."""
-RANK, LENT = 1e-7, 1e-4
-"""A pivot below the first part of its diagonal entry is round-off: no task determines what is left of this unknown. The
-second part is lent to it once the minimum without limits is known, see ``CostFactors.lend``."""
+RANK, LENT = 1e-10, 1e-4
+"""A pivot below the first part of its diagonal entry is round-off: no task determines what is left of this unknown. It
+is far below the weights of real tasks, such as those that share forces out among feet: these still count. The second
+part is lent to it once the minimum without limits is known, see ``CostFactors.lend``."""
 
 
 class CostFactors:
