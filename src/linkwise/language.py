@@ -50,6 +50,9 @@ class Tracer(Protocol):
 
 TILE = 4
 """Sums that are formed side by side: no addition waits for the one before, and every number is read once for them."""
+SIDE_BY_SIDE = 24
+"""Rows above which sums of a matrix are formed so, entries that are not needed among them: smaller ones gain nothing
+on a processor, and a GPU took a fifth longer for the step of a quadruped's plan."""
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
@@ -210,8 +213,16 @@ def tiles(count: int) -> Iterable[list[Any]]:
         yield list(range(TILE * whole, count))
 
 
-def backward_tiles(count: int) -> Iterable[list[Any]]:
+def rows_together(count: int) -> Iterable[list[Any]]:
+    """The numbers from 0 to count − 1 of rows whose sums are computed side by side."""
+    yield from tiles(count) if count > SIDE_BY_SIDE else ([i] for i in span(count))
+
+
+def rows_together_backward(count: int) -> Iterable[list[Any]]:
     """The same from the last number to the first: whole tiles, then the rest; numbers of a tile grow."""
+    if count <= SIDE_BY_SIDE:
+        yield from ([i] for i in span(count - 1, -1, -1))
+        return
     whole, rest = divmod(count, TILE)
     for tile in span(whole - 1, -1, -1):
         yield [rest + TILE * tile + k for k in range(TILE)]
@@ -220,13 +231,13 @@ def backward_tiles(count: int) -> Iterable[list[Any]]:
 
 
 def sums(starts: Sequence[Any], *products: tuple[Any, Any, int]) -> Iterable[tuple[Any, Any]]:
-    """(i, startᵢ + Σ Aᵢₖ bₖ) for all rows i of a matrix, ``TILE`` sums side by side.
+    """(i, startᵢ + Σ Aᵢₖ bₖ) for all rows i of a matrix.
 
     Args:
         starts: vectors that are added to.
         *products: (matrix A, vector b, whether the products are added or subtracted: 1 or −1).
     """
-    for rows in tiles(products[0][0].shape[0]):
+    for rows in rows_together(products[0][0].shape[0]):
         totals = [variable(0.0 if not starts else starts[0][i]) for i in rows]
         for more in starts[1:]:
             for total, i in zip(totals, rows, strict=True):

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.language import array, dot, empty, less, span, sums
+from linkwise.language import SIDE_BY_SIDE, array, dot, empty, less, span, sums
 from linkwise.solve.factors import (
-    SIDE_BY_SIDE,
     back_substituted,
     ldl_from_last,
     ldl_of_any,

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linkwise.language import add_products, backward_tiles, empty, less, span, tiles, variable
-from linkwise.scalar import maximum, minimum, where
-
-SIDE_BY_SIDE = (
-    24  # rows from which entries of a row are computed side by side, those that are not needed, too
+from linkwise.language import (
+    SIDE_BY_SIDE,
+    add_products,
+    empty,
+    less,
+    rows_together,
+    rows_together_backward,
+    span,
+    variable,
 )
+from linkwise.scalar import maximum, minimum, where
 
 
 def ldl(A: Any) -> tuple[Any, Any]:
@@ -98,13 +103,13 @@ def back_substituted(L: Any, b: Any) -> Any:
 
 
 def solve_lower(L: Any, x: Any) -> None:
-    """x = L⁻¹ x in place, ``TILE`` rows side by side over what is known already.
+    """x = L⁻¹ x in place, rows of large ones side by side over what is known already.
 
     Args:
         L: ones on the diagonal, which are not stored.
         x: (n,), which is read and written.
     """
-    for rows in tiles(L.shape[0]):
+    for rows in rows_together(L.shape[0]):
         first = rows[0]
         totals = [variable(x[i]) for i in rows]
         add_products(totals, [L[i, :first] for i in rows], x[:first], -1)
@@ -115,13 +120,13 @@ def solve_lower(L: Any, x: Any) -> None:
 
 
 def solve_upper(L: Any, x: Any) -> None:
-    """x = L⁻ᵀ x in place, ``TILE`` rows side by side over what is known already.
+    """x = L⁻ᵀ x in place, rows of large ones side by side over what is known already.
 
     Args:
         L: ones on the diagonal, which are not stored.
         x: (n,), which is read and written.
     """
-    for rows in backward_tiles(L.shape[0]):
+    for rows in rows_together_backward(L.shape[0]):
         after = rows[-1] + 1
         totals = [variable(x[i]) for i in rows]
         add_products(totals, [L[after:, i] for i in rows], x[after:], -1)
