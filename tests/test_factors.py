@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from linkwise.language import empty, sums
+from linkwise.language import SIDE_BY_SIDE, empty, sums
 from linkwise.solve import factors
 
 SMALLEST = 1e-9
@@ -69,13 +69,13 @@ def test_soundness_of_any_matrix():
 def test_systems_of_triangles_in_place_are_those_of_single_rows():
     """Sizes around whole tiles; large mass matrices are eliminated row by row at once."""
     rng = np.random.default_rng(1)
-    for n in (1, 3, 4, 9, factors.SIDE_BY_SIDE + 2):
+    for n in (1, 9, *range(SIDE_BY_SIDE, SIDE_BY_SIDE + 5)):
         lower, b = np.tril(0.3 * rng.normal(size=(n, n)), -1) + np.eye(n), rng.normal(size=n)
         for solved, A in ((factors.solve_lower, lower), (factors.solve_upper, lower.T)):
             L, x = arrays(lower, b)
             solved(L, x)
             np.testing.assert_allclose(A @ x.astype(float), b, atol=1e-9)
-    n = factors.SIDE_BY_SIDE + 2
+    n = SIDE_BY_SIDE + 2
     W = rng.normal(size=(n, n + 1))
     A = W @ W.T + np.eye(n)
     L, inverse = factors.ldl_from_last(arrays(A)[0])
@@ -85,7 +85,7 @@ def test_systems_of_triangles_in_place_are_those_of_single_rows():
 
 def test_sums_of_rows_side_by_side_are_products_of_matrices():
     rng = np.random.default_rng(2)
-    for rows, inner in ((1, 1), (6, 3), (9, 5), (8, 4)):
+    for rows, inner in ((1, 1), (6, 3), *((SIDE_BY_SIDE + more, 3 + more) for more in range(5))):
         A, C = rng.normal(size=(rows, inner)), rng.normal(size=(rows, 2))
         b, d, start = rng.normal(size=inner), rng.normal(size=2), rng.normal(size=rows)
         a, c, x, y, first = arrays(A, C, b, d, start)
