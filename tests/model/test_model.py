@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+import linkwise as lw
 from linkwise.errors import ModelError, UnknownNameError
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
 
@@ -116,6 +117,16 @@ def test_lock():
     for position in (math.nan, math.inf):
         with pytest.raises(ModelError, match=r"lock: position of joint 'wrist': expected a .*number"):
             hand().lock({"wrist": position})
+
+
+def test_a_joint_follows_one_other():
+    arm = lw.load("panda")
+    first, second, third, *_ = arm.joint_names
+    twice = [lw.Coupling(third, first, 0.5), lw.Coupling(third, second, 0.5)]
+    with pytest.raises(ModelError, match=f"'{third}' would follow both '{first}' and '{second}'"):
+        arm.with_constraints(twice)
+    coupled = arm.with_constraints(twice[:1])
+    assert coupled.with_constraints(()).joint_names == coupled.joint_names  # followers go on following
 
 
 def test_motion_of_a_joint():

@@ -7,13 +7,13 @@ instead of adding a force. Frames are named; the world is the base frame of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError, suggest
-from linkwise.model.joint import bodies_behind
+from linkwise.model.joint import Joint, Mimic, bodies_behind
 from linkwise.model.quantity import finite
 from linkwise.model.transform import Transform
 
@@ -94,6 +94,33 @@ class Coupling:
 
 
 Constraint = Weld | Point
+
+
+def with_couplings(model: Model, given: Sequence[Any]) -> list[Joint]:
+    """The joints of a model, of which those that follow another by a ``Coupling`` do so.
+
+    Args:
+        model: the robot.
+        given: constraints of all kinds.
+    """
+    relations: dict[str, Coupling] = {}
+    names = [joint.name for joint in model.moving_joints]
+    for coupling in (c for c in given if isinstance(c, Coupling)):
+        for name in (coupling.follower, coupling.leader):
+            if name not in names:
+                raise UnknownNameError(f"coupling: no moving joint {name!r}; {suggest(name, names)}")
+        other = relations.setdefault(coupling.follower, coupling)
+        if other != coupling:
+            raise ModelError(
+                f"coupling: {coupling.follower!r} would follow both {other.leader!r} and {coupling.leader!r}; give one "
+                "Coupling for each follower"
+            )
+    return [
+        replace(joint, mimic=Mimic(c.leader, float(c.ratio), float(c.offset), True))
+        if (c := relations.get(joint.name)) is not None
+        else joint
+        for joint in model.joints
+    ]
 
 
 def check_constraints(model: Model) -> None:

@@ -15,7 +15,7 @@ from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest,
 from linkwise.model import contacts as touching
 from linkwise.model import motors, variants
 from linkwise.model.checks import check_numbers, check_tree
-from linkwise.model.constraints import Constraint, Coupling, check_constraints
+from linkwise.model.constraints import Constraint, Coupling, check_constraints, with_couplings
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.fluid import Fluid, around
 from linkwise.model.inertia import LABELS, Inertia
@@ -496,28 +496,16 @@ class Model:
     def with_constraints(
         self, constraints: Sequence[Constraint | Coupling], *, passive: Sequence[str] | None = None
     ) -> Self:
-        """A new robot that is held by these constraints, in place of those it had.
+        """A new robot that is held by these points and poses, in place of those it had; followers go on following.
 
         Args:
             constraints: points, poses and couplings; a ``Coupling`` makes a joint follow another and takes its
                 coordinate away.
             passive: names of joints without a motor; by default as before.
         """
-        relations = {c.follower: c for c in constraints if isinstance(c, Coupling)}
-        names = [joint.name for joint in self.moving_joints]
-        for coupling in relations.values():
-            for name in (coupling.follower, coupling.leader):
-                if name not in names:
-                    raise UnknownNameError(f"coupling: no moving joint {name!r}; {suggest(name, names)}")
-        joints = [
-            replace(joint, mimic=Mimic(c.leader, float(c.ratio), float(c.offset), True))
-            if (c := relations.get(joint.name)) is not None
-            else joint
-            for joint in self.joints
-        ]
         held = tuple(c for c in constraints if not isinstance(c, Coupling))
         kept = self.passive if passive is None else tuple(passive)
-        return self._with(joints=joints, constraints=held, passive=kept)
+        return self._with(joints=with_couplings(self, constraints), constraints=held, passive=kept)
 
     def with_motors(self, given: Iterable[Motor]) -> Self:
         """A new robot with motors that move several joints each, in place of those it had; none: ``with_motors(())``.
