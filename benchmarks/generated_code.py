@@ -24,7 +24,7 @@ import numpy as np
 import linkwise as lw
 from linkwise import motion
 from linkwise.control import CONTROLLERS
-from linkwise.embedded import ENTRIES, Options, entries, header, selftest
+from linkwise.embedded import ENTRIES, Options, entries, header, online_move, selftest
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entry import EntryError
 from linkwise.embedded.package import support_file
@@ -80,6 +80,8 @@ def write(folder: Path, robot: Robot, functions: Sequence[Coded], count: int, sp
     checked = [(f, states(robot, f.entry, count, f.fma, special)) for f in functions]
     files = {f"{f.name}.c": f.text for f in functions}
     files |= {f"{f.name}_tables.c": header.tables(f, PREFIX) for f in functions if f.entry.tables}
+    if moves := online_move.functions_of(functions):
+        files[f"{online_move.NAME}.c"] = online_move.source(PREFIX, moves)
     files |= {"lw_fma.h": support_file("lw_fma.h"), "check.c": selftest.program(PREFIX, checked)}
     files[f"{PREFIX}.h"] = header.header(robot, PREFIX, functions, {}, "", "a check")
     if robot.dof:
