@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from linkwise.robot.robot import Robot
 
 SAMPLE, EVERY = 0.001, 10  # of the whole-body law [s]; samples from one position that is judged to the next
-TILTED, LOW = (
-    math.radians(60.0),
-    0.5,
-)  # tilt of the trunk, part of its standing height, beyond which it has fallen
+TILTED = math.radians(60.0)
+LOW = 0.5
+"""Tilt of the trunk, and part of its standing height, beyond which it has fallen."""
 
 
 @dataclass(frozen=True)
