@@ -115,6 +115,14 @@ def test_torques_without_weight_are_named(arms):
             assert "compensated for gravity" in words[0], (name, words)
 
 
+def test_torques_from_which_too_much_weight_was_taken_are_named(arms):
+    """By a model that is heavier than the robot: what is left points upwards, which gravity does not."""
+    for (name, (robot, log)), factor in zip(arms.items(), (1.4, 1.5), strict=True):
+        words = said(robot, replace(log, tau=log.tau - factor * robot.gravity_torques(log.q)))
+        assert len(words) == 1, (name, words)
+        assert "compensated for gravity" in words[0], (name, words)
+
+
 def test_weight_is_missing_only_beyond_its_margins():
     """Inertia three standard errors above nothing and within twice and half of the file's; weight below half by two."""
     down = np.array([0.0, 0.0, -1.0])

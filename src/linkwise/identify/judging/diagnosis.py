@@ -221,7 +221,7 @@ class Search:
         """The best hypothesis on top of others, None where none explains the recording much better, and the others
         that would be accepted."""
         tried = [self._fit(h, Y) for h, Y in self._shortlist(now)]
-        good = [each for each in tried if self._is_accepted(now, each)]
+        good = [each for each in tried if self._is_accepted(now, each) and not self._leaves_weightless(each)]
         best = max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
         return best, [each for each in good if each is not best]
 
@@ -242,6 +242,12 @@ class Search:
     def _takes_weight_away(self, fitted: Fitted) -> bool:
         """Whether a hypothesis takes gravity away from torques that have none."""
         return self.weightless and not fitted.hypothesis.corrected.gravity.any()
+
+    def _leaves_weightless(self, fitted: Fitted) -> bool:
+        """Whether torques without weight stay so under a hypothesis: it explains what a wrong compensation left."""
+        if not self.weightless or self._takes_weight_away(fitted):
+            return False
+        return self.screen.weighed(fitted.hypothesis.corrected).weightless
 
     def _falls(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """How many times each residual falls; less for torques that are so small that anything may disturb them."""
