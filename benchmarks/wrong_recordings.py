@@ -32,6 +32,7 @@ from linkwise.identify.judging.diagnosis import diagnose
 
 SAMPLES = 6000  # of a recording that are used
 CUTOFF = 8.0
+ALIKE = 40  # characters by which a sentence is recognised that is said of the correct recording as well
 NUMBER = re.compile(r"(?<!\w)[-−]?\d[\d.]*(e[+-]\d+)?")
 
 
@@ -223,7 +224,9 @@ def same_stamps(log: Log) -> Log:
 
 def late_torques(log: Log) -> Log:
     late = round(0.1 * log.rate)
-    return with_rows(replace(log, tau=np.roll(log.tau, late, axis=0)), np.arange(late, len(log)), log.t[late:])
+    return with_rows(
+        replace(log, tau=np.roll(log.tau, late, axis=0)), np.arange(late, len(log)), log.t[late:]
+    )
 
 
 def dropped(log: Log) -> Log:
@@ -374,12 +377,18 @@ def load_torques(robot: lw.Robot, log: Log) -> np.ndarray:
 
 
 def without_numbers(sentence: str) -> str:
-    """By which a sentence is recognised that is said of the correct recording too; of other joints it is another."""
     return NUMBER.sub("", sentence)
 
 
-def unusual(words: list[str], usual: set[str]) -> list[str]:
-    return [each for each in words if without_numbers(each) not in usual]
+def unusual(words: list[str], usual: list[str], wanted: tuple[str, ...] = ()) -> list[str]:
+    """What is not said of the correct recording as well; of other joints it is the same, but where it is ``wanted``."""
+    begins, whole = {each[:ALIKE] for each in usual}, {without_numbers(each) for each in usual}
+    return [
+        each
+        for each in words
+        if each[:ALIKE] not in begins
+        or (any(x in each for x in wanted) and without_numbers(each) not in whole)
+    ]
 
 
 def judged(words: list[str], wanted: tuple[str, ...]) -> str:
@@ -417,12 +426,12 @@ def main() -> int:
         begin = time.process_time()
         words = said(robot, log)
         print(f"{arm}, {len(log)} samples, as recorded: {'; '.join(words) or 'nothing is said'}")
-        usual = {without_numbers(each) for each in words}
+        usual = words
         short = unusual(said(robot, log.between(3.0, 8.0)), usual)
         print(f"  five seconds of it: {'; '.join(short) or 'nothing else is said'}")
         for name, (_, wanted, reason) in faults.items():
             try:
-                words = unusual(said(*changed(name, robot, log)), usual)
+                words = unusual(said(*changed(name, robot, log)), usual, wanted)
             except LinkwiseError as error:  # such a recording cannot be made
                 words = [str(error)]
             kind = judged(words, wanted)

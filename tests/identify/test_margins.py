@@ -139,6 +139,10 @@ def test_weight_is_missing_only_beyond_its_margins():
     assert weightless(inertial=0.8, gravity=0.79 * half - 0.2)
     assert not weightless(inertial=0.8, gravity=0.81 * half - 0.2)
     assert not weightless(gravity=9.8)
+    # a joint that carries its weight as the file says: the others are disturbed
+    assert Weighing(1.0, down, 0.1, 0.1, np.array([0.0, -2.0, 0.49])).weightless
+    assert not Weighing(1.0, down, 0.1, 0.1, np.array([0.0, 0.51, 0.0])).weightless
+    assert not Weighing(0.6, down, 0.1, 0.1, np.array([0.0, 0.31, 0.0])).weightless
 
 
 def test_gravity_is_weighed(arms):
@@ -153,6 +157,9 @@ def test_gravity_is_weighed(arms):
             assert not weighing.weightless
             assert np.linalg.norm(weighing.gravity - gravity) < 0.35 * 9.81
             assert 0.7 < weighing.inertial < 1.6
+            if gravity[2]:
+                assert weighing.by_joint[0] == 0.0
+                assert ((weighing.by_joint[1:] > 0.95) & (weighing.by_joint[1:] < 1.25)).all()
 
 
 def identify_quietly(robot: lw.Robot, log: Log, **options):
