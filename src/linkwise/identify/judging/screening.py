@@ -34,6 +34,7 @@ BLUR = 0.02  # [rad/s or m/s] over which friction changes its direction
 SLANTING = (3.1, 4.3, -8.2)  # [m/s²] along no axis
 FEWEST = 4.0  # independent samples for every parameter: of fewer, any hypothesis may explain much by chance
 PARTS = 8  # of a recording, each left out once to find how sure a figure is
+MUCH = 0.3  # of the largest weight of a joint: others carry little
 TINY = 1e-10  # of unit columns: directions of gravity that a robot does not feel
 TERMS = (Term("rotor_inertia"), Term("viscous"), Term("coulomb", blur=BLUR), Term("offset"))
 
@@ -73,7 +74,7 @@ class Agreement:
 class Weighing:
     """The file's bodies put on the scale: factor of their torques of inertia, gravity [m/s²] that explains the rest of
     the measured torques with these bodies (3,), standard errors of both, and by joint the factor of the weight that the
-    file says where most of its torque is weight, else 0, (n,)."""
+    file says, (n,): of joints that carry much, where most of the torque is weight, else 0."""
 
     inertial: float
     gravity: np.ndarray
@@ -251,7 +252,8 @@ class Screen:
         return Weighing(float(x[0]), x[1:], *deviations, self._weights_of_joints(recording, columns))
 
     def _weights_of_joints(self, recording: Recording, columns: np.ndarray) -> np.ndarray:
-        """Of each joint alone the factor of the weight that the file says, 0 where it explains less than half, (n,).
+        """Of each joint alone the factor of the weight that the file says, 0 where it carries little or where that
+        explains less than half, (n,). Masses of a wrist may be guesses, by a factor of ten.
 
         Args:
             recording: the samples.
@@ -259,8 +261,9 @@ class Screen:
         """
         weight = product(columns[..., 1:], np.asarray(self.robot.gravity, dtype=float))
         G = self.squares(recording, np.stack([columns[..., 0], weight], axis=-1))
-        found = np.zeros(len(G))
-        for j, (inertia, own, tau) in enumerate(G):
+        found, size = np.zeros(len(G)), np.sqrt((weight**2).mean(axis=0))
+        for j in np.flatnonzero(size > MUCH * size.max()):
+            inertia, own, tau = G[j]
             # what inertia explains is taken away from both
             free = own[1] - own[0] ** 2 / max(inertia[0], 1e-300)
             both = own[2] - own[0] * inertia[2] / max(inertia[0], 1e-300)
