@@ -4,7 +4,8 @@ Seven problems (a Panda reaches a pose, a pendulum swings up under a limit of it
 quadruped turns in flight, a quadruped trots, Talos squats and reaches to the side) are stated once and given to
 Crocoddyl, which has its own dynamics and costs, and to IPOPT through CasADi, with exact Hessians of our functions. All
 begin with the same guess. Then iterations of those of them that are in ``TIMED`` are timed beside Crocoddyl's FDDP: one
-thread, one process, interleaved, the best of many. Talos needs example-robot-data. A peer that is not installed is named and left out (pip install crocoddyl==3.2.1 pin==4.0.0 casadi).
+thread, one process, interleaved, the best of many. A peer that is not installed is named and left out, and so is Talos
+without its file (pip install crocoddyl==3.2.1 pin==4.0.0 casadi example-robot-data).
 
     python benchmarks/optimal_peers.py [--problems reach throw] [--repeats 20] [--no-times] [--json FILE]
 """
@@ -12,6 +13,7 @@ thread, one process, interleaved, the best of many. Talos needs example-robot-da
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import sys
 import time
@@ -117,11 +119,21 @@ def timed(problem: optimal.Problem, repeats: int, peers: dict[str, bool]) -> dic
     return best
 
 
+def available() -> list[str]:
+    """Problems of robots whose files are there."""
+    try:
+        importlib.metadata.distribution("example-robot-data")
+    except importlib.metadata.PackageNotFoundError:
+        print("example-robot-data is not installed: no comparison of Talos")
+        return list(OF_OUR_ROBOTS)
+    return list(PROBLEMS)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=available())
     parser.add_argument("--repeats", type=int, default=20, help="of the timing")
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--short", action="store_true", help="horizons of 5 steps, to try the script")

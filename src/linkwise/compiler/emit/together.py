@@ -30,19 +30,26 @@ class Together(Step):
     copies: Sequence[Step] = ()
 
 
-def blocks(loop: For) -> list[Statement] | None:
-    """The same turns of a parallel loop in blocks; None where it has no loop over sums inside.
+def can_be_taken_apart(loop: For) -> bool:
+    """Whether a parallel loop has a loop over sums inside and each of its statements may have a loop of its own: each
+    turn writes to places of its own."""
+    if (
+        bounds(loop) is None
+        or not loop.side_by_side
+        or not any(sums_in(statement) for statement in loop.body)
+    ):
+        return False
+    return all(_stands_alone(statement) and _has_own_places(statement, loop.name) for statement in loop.body)
 
-    A loop of several statements becomes one for each of them, where each turn writes to places of its own.
-    """
-    ends = _bounds(loop)
-    if ends is None or not loop.side_by_side or not any(_sums_in(statement) for statement in loop.body):
-        return None
-    if not all(_stands_alone(statement) and _has_own_places(statement, loop.name) for statement in loop.body):
+
+def blocks(loop: For) -> list[Statement] | None:
+    """The same turns of a parallel loop in blocks; None where it has no loop over sums inside."""
+    ends = bounds(loop)
+    if ends is None or not can_be_taken_apart(loop):
         return None
     found: list[Statement] = []
     for statement in loop.body:
-        step = _sums_in(statement)
+        step = sums_in(statement)
         if isinstance(statement, For) and step is not None:
             found += _product(loop.name, ends, statement, step)
         elif isinstance(statement, Step) and statement.apart and len(statement.body) <= LONGEST:
@@ -61,7 +68,7 @@ def _pairs(turn: str, ends: tuple[int, int], step: Step) -> Iterator[Statement]:
 
 def _product(turn: str, ends: tuple[int, int], inner: For, step: Step) -> Iterator[Statement]:
     """Blocks of rows and columns; ``turn`` goes over columns, from ``ends``, and ``inner`` over rows."""
-    top, bottom = _bounds(inner) or (0, 0)
+    top, bottom = bounds(inner) or (0, 0)
     most = min(SUMS[16 if host.vector_registers() < 32 else 32], max(1, MOST // len(step.body)))
     columns = COLUMNS if (ends[1] - ends[0]) % COLUMNS == 0 else 2
     rows = max(1, most // columns)
@@ -92,9 +99,9 @@ def _copy(step: Step, shifts: Mapping[str, int]) -> Step:
     return replace(step, reads=reads, writes=writes)
 
 
-def _sums_in(statement: Statement) -> Step | None:
+def sums_in(statement: Statement) -> Step | None:
     """The step of a loop over sums, none of which reads what another one gives; None where it is something else."""
-    if not isinstance(statement, For) or len(statement.body) != 1 or _bounds(statement) is None:
+    if not isinstance(statement, For) or len(statement.body) != 1 or bounds(statement) is None:
         return None
     (step,) = statement.body
     if not isinstance(step, Step) or not step.apart or step.adds or not _stands_alone(step):
@@ -142,7 +149,7 @@ def _moves(place: Place, turn: str) -> bool:
     return None not in slopes and any(slopes)
 
 
-def _bounds(loop: For) -> tuple[int, int] | None:
+def bounds(loop: For) -> tuple[int, int] | None:
     """(first, stop) where both are known and every number between is taken; else None."""
     first, stop = loop.first.number, loop.stop.number
     if first is None or stop is None or loop.step.number != 1 or first >= stop:
