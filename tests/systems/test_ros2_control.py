@@ -129,6 +129,7 @@ def test_a_node_does_what_its_law_does_in_python(tmp_path):
     node.settings.pop("unknown")
     node.set("torque_limits", [0.0, 2.5])
     node.update(*rng.uniform(-1, 1, (2, 2)))
+    node.set("torque_limits", [50.0, 50.0])
     node.update([np.nan, 0.1], [0.2, 0.3])
     node.update(*rng.uniform(-1, 1, (2, 2)))
     node.deactivate()
