@@ -155,3 +155,9 @@ def bounds(loop: For) -> tuple[int, int] | None:
     if first is None or stop is None or loop.step.number != 1 or first >= stop:
         return None
     return first, stop
+
+
+def count(loop: For) -> int:
+    """How many turns a loop has whose bounds are known."""
+    first, stop = bounds(loop) or (0, 0)
+    return stop - first

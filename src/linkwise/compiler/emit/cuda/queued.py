@@ -13,16 +13,18 @@ instructions of which the compiler knows nothing: it would look for what each of
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 
 from linkwise.compiler.emit.clike import operands
 from linkwise.compiler.emit.cuda.frame import WarpFrame
 from linkwise.compiler.emit.cuda.layout import IN_STEP, WARP, WarpLayout, item_size
 from linkwise.compiler.ir.graph import CONDITIONS, WORDS, Node
-from linkwise.compiler.ir.loops import Place, Step
+from linkwise.compiler.ir.loops import Array, Element, Let, Nest, Step, Whole, whole
 from linkwise.compiler.ir.program import Program, alive
 from linkwise.compiler.ir.schedule import Body, LoopRegion
-from linkwise.compiler.shapes import nest
+from linkwise.compiler.rollout import RolloutProgram
+from linkwise.compiler.shapes import DUE, Repetition, nest
 
 STATES = 256
 """Of a warp at a time: the last of them leave lanes idle, and more need more memory."""
@@ -31,35 +33,30 @@ STATES = 256
 _FROM = 1000  # registers that a state would need from which what is kept in memory lies there anyway
 
 
-def queued(program: Program) -> WarpLayout | None:
-    """The layout of a program with one loop, of which states need different numbers of turns; None where a thread for
-    each state does better, or where the loop shares more than numbers with what is outside."""
-    regions = [item for item in program.body if isinstance(item, LoopRegion)]
-    large = alive(program) * item_size(program.dtype) // 4 > _FROM
+def queued(program: Program | RolloutProgram) -> WarpLayout | None:
+    """The layout of a program, or of a rollout's step, with one loop, of which states need different numbers of turns;
+    None where a thread for each state does better, or where the loop shares bits with what is outside."""
+    step = program.step if isinstance(program, RolloutProgram) else program
+    regions = [item for item in step.body if isinstance(item, LoopRegion)]
+    large = alive(step) * item_size(step.dtype) // 4 > _FROM
     if not large or len(regions) != 1 or not regions[0].loop.uneven:
         return None
-    before, region, after = _divided(program.body)
-    writes = [node for nodes in program.values for node in nodes]
-    if any(node.op in CONDITIONS or node.op in WORDS for node in _crossing(before, region, after, writes)):
+    outputs = [node for nodes in step.values for node in nodes]
+    if any(node.op in WORDS or node.op == "bit" for node in _crossing(*_divided(step.body), outputs)):
         return None
-    return WarpLayout(IN_STEP, 1, (False,) * len(program.outputs), queued=True)
+    return WarpLayout(IN_STEP, 1, (False,) * len(step.outputs), queued=True)
 
 
-class QueuedFrame(WarpFrame):
+class _Queue(WarpFrame):
     """The three parts of a program with one loop, each for all states of a warp."""
 
-    form = "A thread takes a state, and the next one of its warp where the loop of that has ended."
-
-    def __init__(self, program: Program, name: str, layout: WarpLayout):
-        super().__init__(nest(program), name, f"{program.operations}")
-        (step,) = self.nest.body
-        assert isinstance(step, Step)
+    def __init__(self, made: Nest, name: str, cost: str, layout: WarpLayout, step: Step):
+        super().__init__(made, name, cost)
         self._given = step
         self.before, self.region, self.after = _divided(step.body)
-        self._names: dict[Node, str] = {}  # of values that were computed in another part
+        self._names: dict[Node, str] = {}  # of inputs in the loop
         crossing = _crossing(self.before, self.region, self.after, [node for _, node in step.writes])
-        carried = [phi for phi in self.region.loop.phi if phi.op == "phi"]
-        self._columns = {node: k for k, node in enumerate((*carried, *crossing))}
+        self._columns = {node: k for k, node in enumerate((*self.region.loop.phi, *crossing))}
         loop = set(_read_in(self.region))
         self._in_loop = [node for node in crossing if node in loop]
         self.lay_out(layout)
@@ -81,14 +78,22 @@ class QueuedFrame(WarpFrame):
         ]
         self._open("for (long long first = warp * most; first < count; first += warps * most)")
         self._line("const int number = count - first < most ? (int)(count - first) : most;")
+        self.states_of_warp()
+        self._close()
+        return self.lines
+
+    def states_of_warp(self) -> None:
+        """What a warp does for its states: the three parts."""
         self._tiles(self._before_loop)
         self._line("__syncwarp();")
         self._turns()
         self._line("__syncwarp();")
         self._tiles(self._after_loop)
         self._line("__syncwarp();")
-        self._close()
-        return self.lines
+
+    @abstractmethod
+    def row(self, array: Array) -> str:
+        """Where the row of the state ``own`` begins."""
 
     def helpers(self) -> str:
         width, letter = ("64", "d") if self.nest.dtype == "float64" else ("32", "f")
@@ -101,18 +106,13 @@ class QueuedFrame(WarpFrame):
 
     def _tiles(self, part: Callable[[], None]) -> None:
         self.lines.append("#pragma unroll 1")
-        self._open("for (int tile = 0; tile < number; tile += 32)")
-        self._line("/* lanes beyond the last state repeat it: they compute and write the same numbers */")
-        self._line("const int own = tile + lane < number ? tile + lane : number - 1;")
+        self._open("for (int own = lane; own < number; own += 32)")
         self._line(f"real *const kept = {self._kept_of('own')};")
         for array in (*self.ins, *self.outs):
-            name = self.spelled[array.name]
-            if not array.columns:
-                continue
-            if array.kind == "input":
-                self._line(f"const real *const {name} = {name}_rows + (first + own) * {name}_stride;")
-            else:
-                self._line(f"real *const {name} = {name}_rows + (first + own) * {array.columns};")
+            if array.columns:
+                const = "const " if array.kind == "input" else ""
+                self._line(f"{const}real *const {self.spelled[array.name]} = {self.row(array)};")
+        self._step, self._held, self._stores, self._results = self._given, {}, {}, {}
         part()
         self._close()
 
@@ -121,39 +121,40 @@ class QueuedFrame(WarpFrame):
         return f"room + ({state} & ~31) * {len(self._columns)} + ({state} & 31)"
 
     def _column(self, node: Node) -> str:
-        return f"fetched(kept + {WARP * self._columns[node]})"
+        value = f"fetched(kept + {WARP * self._columns[node]})"
+        return f"{value} != 0" if node.op in CONDITIONS else value
 
     def _keep(self, node: Node, value: str) -> None:
+        value = f"{value} ? 1 : 0" if node.op in CONDITIONS else value
         self._line(f"keep(kept + {WARP * self._columns[node]}, {value});")
 
+    def _kind(self, node: Node) -> str:
+        return self.dialect.condition if node.op in CONDITIONS else self.dialect.real
+
     def _before_loop(self) -> None:
-        known = set(self.before)
-        writes = [(place, node) for place, node in self._given.writes if _without_sign(node) in known]
-        self._part(self.before, writes)
-        for phi, initial in zip(self.region.loop.phi, self.region.loop.initial, strict=True):
-            self._keep(phi, self.value(initial))
+        self._body(self.before)
+        loop = self.region.loop
+        firsts = dict(zip(loop.phi, loop.initial, strict=True))
         for node in self._columns:
-            if node.op != "phi":
-                self._keep(node, self.value(node))
+            self._keep(node, self.value(firsts.get(node, node)))
 
     def _after_loop(self) -> None:
-        known = set(self.before)
-        writes = [(place, node) for place, node in self._given.writes if _without_sign(node) not in known]
+        writes = self._given.writes
         ends = {phi.value[1]: phi for phi in self.region.loop.phi}
         for node in _read(self.after, [node for _, node in writes]):
             kept = ends[node.value[1]] if node.op == "result" else node
             if kept in self._columns and node.op != "input":
-                self._line(f"const real {self.value(node)} = {self._column(kept)};")
-        self._part(self.after, writes)
-
-    def _part(self, body: Body, writes: list[tuple[Place, Node]]) -> None:
-        self._step, self._held, self._results = self._given, {}, {}
-        self._stores = {}
+                self._line(f"const {self._kind(node)} {self.value(node)} = {self._column(kept)};")
+        self._body(self.after)
+        # what a rollout carries lies where it is read: all of that is read before any is written
+        aside = {
+            node: self._variable("r", self.value(node))
+            for _, node in writes
+            if _without_sign(node).op == "input"
+        }
         for place, node in writes:
-            self._stores.setdefault(node, []).append(self.target(place))  # type: ignore[arg-type]
-        self._body(body)
-        for node in list(self._stores):
-            self._store(node)
+            target = self.target(place) if isinstance(place, Element) else self.place(place)
+            self._line(f"{target} = {aside.get(node) or self.value(node)};")
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class QueuedFrame(WarpFrame):
         self._names = {node: f"n{k}" for k, node in enumerate(inputs)}
         fetched = [*loop.phi, *self._in_loop]
         for node in fetched:
-            self._line(f"real {self.value(node)} = 0;")
+            self._line(f"{self._kind(node)} {self.value(node)} = 0;")
         self.lines.append("#pragma unroll 1")
         self._open("for (;;)")
         first, rest = self._tested()
@@ -214,10 +215,66 @@ class QueuedFrame(WarpFrame):
         aside: dict[int, str] = {}
         for k, (_, new) in enumerate(moves):
             if _without_sign(new).op == "phi":
-                aside[k] = f"m{k}"
+                aside[k] = f"s{k}"
                 self._line(f"const real {aside[k]} = {self.value(new)};")
         for k, (phi, new) in enumerate(moves):
             self._line(f"{self.value(phi)} = {aside.get(k) or self.value(new)};")
+
+
+class QueuedFrame(_Queue):
+    """A program, once for each state."""
+
+    form = "A thread takes a state, and the next one of its warp where the loop of that has ended."
+
+    def __init__(self, program: Program, name: str, layout: WarpLayout):
+        made = nest(program)
+        (step,) = made.body
+        assert isinstance(step, Step)
+        super().__init__(made, name, f"{program.operations}", layout, step)
+
+    def row(self, array: Array) -> str:
+        name = self.spelled[array.name]
+        return f"{name}_rows + (first + own) * {f'{name}_stride' if array.kind == 'input' else array.columns}"
+
+
+class QueuedRolloutFrame(_Queue):
+    """All steps of a warp's robots, each of them for all robots. What is carried lies in its rows in global memory."""
+
+    whole_type = "long long"
+    form = "A thread takes a robot's step, and the next one's of its warp where the loop of that has ended."
+
+    def __init__(self, program: RolloutProgram, name: str, layout: WarpLayout):
+        made = Repetition(program)
+        step = Step(made.reads, [*made.once, *made.repeated], [*made.samples, *made.following])
+        super().__init__(nest(program), name, f"{program.step.operations} in a step", layout, step)
+        self._repetition = made
+        for (key, k), register in made.registers.items():
+            self._registers[register] = self.element(Element(key, whole(k)))
+
+    def states_of_warp(self) -> None:
+        if self._repetition.samples:
+            self.write([Let("sample", whole(0)), Let("left", whole(0))])
+        self.lines.append("#pragma unroll 1")
+        self._open("for (long long step_number = 0; step_number < steps; ++step_number)")
+        super().states_of_warp()
+        self.write(self._repetition.sampling([]))
+        self._close()
+
+    def row(self, array: Array) -> str:
+        name, size = self.spelled[array.name], array.columns
+        if array.kind == "both":
+            return f"{name}_rows + (first + own) * {size}"
+        if array.kind == "output":
+            return f"{name}_rows + ((first + own) * samples + sample) * {size}"
+        now = f" + step_number * {array.pitch}" if array.rows == "steps" else ""
+        return f"{name}_rows" + ("" if array.shared else f" + (first + own) * {name}_stride") + now
+
+    def target(self, place: Element) -> str:
+        return f"if ({self.whole(DUE)}) {self.element(place)}"
+
+    def offset(self, array: Array, place: Element) -> Whole:
+        """Rows of feeds and samples are those of the step."""
+        return place.column
 
 
 def _divided(body: Body) -> tuple[Body, LoopRegion, Body]:
@@ -233,8 +290,7 @@ def _crossing(before: Body, region: LoopRegion, after: Body, outputs: Iterable[N
     it."""
     known = set(before)
     loop = [node for node in _read_in(region) if node in known or node.op == "input"]
-    later = _read(after, [node for node in outputs if _without_sign(node) not in known])
-    return list(dict.fromkeys((*loop, *(node for node in later if node in known))))
+    return list(dict.fromkeys((*loop, *(node for node in _read(after, outputs) if node in known))))
 
 
 def _read_in(region: LoopRegion) -> list[Node]:

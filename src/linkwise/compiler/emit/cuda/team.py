@@ -69,41 +69,31 @@ class TeamFrame(ProcedureFrame):
     def loop(self, loop: For) -> None:
         if self._shared_out is not None or not loop.parallel:
             return super().loop(loop)
-        if together.can_be_taken_apart(loop):
-            for statement in loop.body:
-                self._share_out(replace(loop, body=[statement]))
-            return None
-        return self._share_out(loop)
-
-    def _share_out(self, loop: For) -> None:
-        (inner, *others) = loop.body
-        if not others and isinstance(inner, For) and together.sums_in(inner):
-            return self._share_out_elements(loop, inner)
-        self._shared_out = loop
-        self._line("__syncwarp();")
-        super().loop(loop)
-        self._line("__syncwarp();")
-        self._shared_out = None
+        apart = together.can_be_taken_apart(loop)
+        for part in [replace(loop, body=[statement]) for statement in loop.body] if apart else [loop]:
+            self._shared_out, inner = part, part.body[0]
+            self._line("__syncwarp();")
+            if apart and isinstance(inner, For) and together.sums_in(inner):
+                self._share_out_elements(part, inner)
+            else:
+                super().loop(part)
+            self._line("__syncwarp();")
+            self._shared_out = None
         return None
 
     def _share_out_elements(self, loop: For, inner: For) -> None:
         """Rows and columns of a product together: 18 columns alone would leave 14 lanes without work."""
-        ends = together.bounds(loop), together.bounds(inner)
-        (first, stop), (top, bottom) = (pair or (0, 0) for pair in ends)
-        kind, name, columns = self.dialect.whole, f"{loop.name}_{inner.name}", stop - first
-        self._line("__syncwarp();")
+        kind, name, columns = self.dialect.whole, f"{loop.name}_{inner.name}", together.count(loop)
         self._line("#pragma unroll 1")
-        count = columns * (bottom - top)
-        self._open(f"for ({kind} {name} = lane; {name} < {count}; {name} += {WARP})")
-        self._line(f"const {kind} {loop.name} = {first} + {name} % {columns};")
-        self._line(f"const {kind} {inner.name} = {top} + {name} / {columns};")
-        self._shared_out = loop
+        self._open(
+            f"for ({kind} {name} = lane; {name} < {columns * together.count(inner)}; {name} += {WARP})"
+        )
+        self._line(f"const {kind} {loop.name} = {self.whole(loop.first)} + {name} % {columns};")
+        self._line(f"const {kind} {inner.name} = {self.whole(inner.first)} + {name} / {columns};")
         self._loops += [loop.name, inner.name]
         self.write(inner.body)
         del self._loops[-2:]
-        self._shared_out = None
         self._close()
-        self._line("__syncwarp();")
 
     def range(self, loop: For) -> str:
         if loop is not self._shared_out:
