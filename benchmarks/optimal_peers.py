@@ -1,10 +1,11 @@
 """Optimal motion beside Crocoddyl and IPOPT: the same optimum, and the time of an iteration.
 
-Five problems (a Panda reaches a pose, a pendulum swings up under a limit of its torque, a Panda throws a payload, a
-quadruped turns in flight, a quadruped trots) are stated once and given to Crocoddyl, which has its own dynamics and
-costs, and to IPOPT through CasADi, with exact Hessians of our functions. All begin with the same guess. Then iterations
-of two problems (reach, trot) are timed beside Crocoddyl's FDDP: one thread, one process, interleaved, the best of many.
-A peer that is not installed is named and left out (pip install crocoddyl==3.2.1 pin==4.0.0 casadi).
+Seven problems (a Panda reaches a pose, a pendulum swings up under a limit of its torque, a Panda throws a payload, a
+quadruped turns in flight, a quadruped trots, Talos squats and reaches to the side) are stated once and given to
+Crocoddyl, which has its own dynamics and costs, and to IPOPT through CasADi, with exact Hessians of our functions. All
+begin with the same guess. Then iterations of those of them that are in ``TIMED`` are timed beside Crocoddyl's FDDP: one
+thread, one process, interleaved, the best of many. A peer that is not installed is named and left out, and so is Talos
+without its file (pip install crocoddyl==3.2.1 pin==4.0.0 casadi example-robot-data).
 
     python benchmarks/optimal_peers.py [--problems reach throw] [--repeats 20] [--no-times] [--json FILE]
 """
@@ -12,6 +13,7 @@ A peer that is not installed is named and left out (pip install crocoddyl==3.2.1
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import sys
 import time
@@ -24,13 +26,19 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from optimal_parts.problems import PROBLEMS
+from optimal_parts.problems import PROBLEMS as OF_OUR_ROBOTS
+from optimal_parts.start_problems import humanoid
 
 from linkwise import optimal
 from linkwise.compiler.runtime import host
 from linkwise.optimal.descent import LENGTHS, kernel_of
 from linkwise.optimal.solver import first_guess
 
+PROBLEMS: dict[str, Any] = OF_OUR_ROBOTS | {
+    f"talos_{motion}": lambda horizon=30, motion=motion: humanoid(motion, horizon).problem
+    for motion in ("squat", "reach")
+}
+TIMED = ("reach", "trot", "talos_squat", "talos_reach")
 STOP = 1e-9  # |Qu|² at which Crocoddyl's iterations are timed no further
 CLOSE = 1e-6  # relative difference of costs up to which two optima are the same
 
@@ -111,11 +119,21 @@ def timed(problem: optimal.Problem, repeats: int, peers: dict[str, bool]) -> dic
     return best
 
 
+def available() -> list[str]:
+    """Problems of robots whose files are there."""
+    try:
+        importlib.metadata.distribution("example-robot-data")
+    except importlib.metadata.PackageNotFoundError:
+        print("example-robot-data is not installed: no comparison of Talos")
+        return list(OF_OUR_ROBOTS)
+    return list(PROBLEMS)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=available())
     parser.add_argument("--repeats", type=int, default=20, help="of the timing")
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--short", action="store_true", help="horizons of 5 steps, to try the script")
@@ -127,7 +145,7 @@ def main() -> None:
             print(f"{name} is not installed: no comparison with it")
     found: dict[str, Any] = {"problems": [compared(name, peers, options.short) for name in options.problems]}
     if not options.no_times:
-        for name in ("reach", "trot"):
+        for name in (name for name in options.problems if name in TIMED):
             problem = PROBLEMS[name]()
             found[f"milliseconds of {name}"] = best = timed(problem, options.repeats, peers)
             print(

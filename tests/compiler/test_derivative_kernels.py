@@ -87,3 +87,14 @@ def test_names_of_derivatives_of_derivatives_stay_apart():
         assert len(dict(kernel.inputs)) == len(kernel.inputs)
         assert len(dict(kernel.outputs)) == len(kernel.outputs)
         assert len(kernel.program().inputs) == len(kernel.inputs)
+
+
+def test_derivatives_by_other_inputs_are_other_entries_of_the_cache():
+    """Code on disk is found by the key: which inputs, in which order, and which kind of derivative."""
+    kernel = lw.load("two_link").kernel("inverse_dynamics")
+    made = [kernel.jacobian(by) for by in ("q", "qd", "qdd")]
+    for some in (("q",), ("qd",), ("q", "qd"), ("qd", "q"), ("q", "qdd"), ("q", "qd", "qdd")):
+        made += [kernel.vjp(*some), kernel.jvp(*some)]
+    keys = [each.key for each in (kernel, *made, kernel.jacobian("q").jacobian("qd"))]
+    assert len(set(keys)) == len(keys)
+    assert None not in keys

@@ -245,6 +245,52 @@ def test_every_kind_of_call_gives_the_same_bits(calls, states, call, dtype):
     assert same_bits(found, wanted)
 
 
+def laid_out(rng, values):
+    """The same numbers somewhere else in memory: axes in another order, backwards, with gaps, repeated, converted."""
+    order = rng.permutation(values.ndim)
+    steps = rng.choice([1, 1, -1, 2, -2], values.ndim)
+    shape = [abs(step) * length for step, length in zip(steps, values.shape, strict=True)]
+    memory = np.full([shape[k] for k in order], np.nan)
+    view = memory.transpose(np.argsort(order))[tuple(slice(None, None, step) for step in steps)]
+    view[...] = values
+    if rng.random() < 0.2 and values.ndim > 1 and values.shape[0] > 1:
+        view = np.broadcast_to(view[:1], values.shape)
+    return view.astype(np.float32) if rng.random() < 0.2 else view
+
+
+def test_random_layouts_and_leading_axes(kernel, calls):
+    """By machine code and by Python: what dense rows give, which NumPy's own broadcasting makes. Shapes that do not fit
+    are refused by both."""
+    rng = np.random.default_rng(8)
+    refused = taken = 0
+    for _ in range(300):
+        lengths = rng.integers(1, 4, rng.integers(0, 4))
+        given = []
+        for _ in range(3):
+            own = [n if rng.random() < 0.7 else 1 for n in lengths[rng.integers(0, len(lengths) + 1) :]]
+            if own and rng.random() < 0.06:
+                own[rng.integers(len(own))] += 1
+            given.append(laid_out(rng, rng.normal(size=(*own, 4))))
+        calls.clear()
+        try:
+            shape = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+        except ValueError:
+            refused += 1
+            for call in (kernel, functools.partial(python, kernel)):
+                with pytest.raises(lw.ShapeError, match="do not broadcast"):
+                    call(*given)
+            continue
+        dense = [np.ascontiguousarray(np.broadcast_to(x, (*shape, 4)), float).reshape(-1, 4) for x in given]
+        expected = kernel(*dense).reshape(*shape, 4)
+        if all(x.dtype == np.float32 for x in given):
+            expected = kernel(*[x.astype(np.float32) for x in dense]).reshape(*shape, 4)
+        for found in (kernel(*given), python(kernel, *given)):
+            assert same_bits(found, expected)
+        taken += not calls
+    assert refused > 5
+    assert taken > 250
+
+
 LEFT_TO_PYTHON = {
     "unknown keyword": lambda a: (a, {"thread": 1}),
     "booleans": lambda a: ([a[0] > 0, *a[1:]], {}),

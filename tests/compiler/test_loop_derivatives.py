@@ -31,7 +31,9 @@ def drawn(seed, n, turns=4):
             kind = rng.integers(8)
             for i in lw.span(n) if rng.integers(2) else lw.span(n - 1, -1, -1):
                 if kind == 0:
-                    C[i, :] = A[:, i] * c[0] + b * 0.5
+                    C[n - 1 - i, :] = A[:, i] * c[0] + b * 0.5
+                    for j in lw.span(n - 1 - i, n):
+                        v[j] = v[j] * C[n - 1 - i, j] * 0.5 + A[i, n - 1 - j]
                 elif kind == 1:
                     for j in lw.span(i):
                         C[i, j] = lw.sin(C[j, i]) - v[j] * A[i, j]
@@ -59,6 +61,8 @@ def drawn(seed, n, turns=4):
             if kind == 7:
                 v[:], r = lw.loop(turns, lambda k, x, r: ((C @ x) / (4.0 * n) + b * r, r * c[1]), v, c[0])
                 s += r
+            v[0] = v[0] * v[n - 1] * 0.5 + s * s * 0.25  # overwritten outside of loops
+            s.value = 0.5 * s * s + 0.1 * v[0]
         return {"C": C, "v": v, "s": s}
 
     return function

@@ -240,7 +240,8 @@ def test_constants_vanish_from_conditions_on_either_side(op, kept):
 def test_labels_of_formulas_have_indices_where_there_are_several():
     from linkwise.compiler.emit.formulas import _label
 
-    assert _label("tau", (), 0) == "\\tau"
+    symbols = {"tau": "\\tau", "qdd": "\\ddot q", "mass_matrix": "M", "inverse_mass_matrix": "W"}
+    assert {name: _label(name, (), 0) for name in symbols} == symbols
     assert _label("tau", (2,), 0) != _label("tau", (2,), 1) != "\\tau"
 
 

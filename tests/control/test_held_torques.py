@@ -138,19 +138,22 @@ def test_robots_on_feet_and_soles_are_told_by_how_much_a_joint_passes_its_limit(
 
 
 def test_limits_of_a_weak_arm_that_contradict_each_other_are_missed_as_little_as_possible():
-    """The sum of squares of what accelerations are beyond their bounds, beside the least one by scipy."""
-    robot, rng = lw.load("ur10e"), np.random.default_rng(2)
+    """The sum of squares of what accelerations are beyond their bounds, beside the least one by scipy. With 24 steps it
+    was up to 67 % more."""
+    robot, rng = lw.load("iiwa14"), np.random.default_rng(2)
     weight = np.abs(robot.gravity_torques(robot.random(rng, 200))).max(axis=0)
-    limits = control.MotionLimits(torque=np.maximum(0.3 * weight, 0.5), period=PERIOD, ahead=False)
+    limits = control.MotionLimits(
+        torque=np.maximum(0.3 * weight, 0.5), velocity=6.0, period=PERIOD, ahead=False
+    )
     law = control.WholeBody(robot, [control.PostureTask(frequency=6.0)], limits)
     q, torque = robot.random(rng, 60), np.asarray(law.bounds.torque)
-    qd = 0.9 * robot.limits.velocity * rng.uniform(-1.0, 1.0, q.shape)
+    qd = 5.4 * rng.uniform(-1.0, 1.0, q.shape)
     solution, _ = law.solve(q, qd, law.targets(q))
     compared = 0
     for k in range(len(q)):
-        low, high = np.array([law.bounds.accelerations(j, q[k, j], qd[k, j]) for j in range(6)]).T
+        low, high = np.array([law.bounds.accelerations(j, q[k, j], qd[k, j]) for j in range(7)]).T
         A = np.linalg.inv(robot.mass_matrix(q[k])) * torque
-        free = robot.forward_dynamics(q[k], qd[k], np.zeros(6), friction=False)
+        free = robot.forward_dynamics(q[k], qd[k], np.zeros(7), friction=False)
 
         def missed(share, A=A, free=free, low=low, high=high):
             a = A @ share + free
@@ -159,7 +162,7 @@ def test_limits_of_a_weak_arm_that_contradict_each_other_are_missed_as_little_as
 
         ours = missed(solution.tau[k] / torque)[0]
         if ours > 1.0:
-            least = minimize(missed, np.zeros(6), jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * 6).fun
+            least = minimize(missed, np.zeros(7), jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * 7).fun
             assert ours < 1.02 * least + 1e-3, k
             compared += 1
     assert compared > 20

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import linkwise as lw
 from c_functions import call_c
@@ -18,6 +19,7 @@ from linkwise.functions.table import mechanism_of
 from linkwise.scalar import sign
 from linkwise.simulate import Moves, Plant, Push, simulate
 from linkwise.simulate.loop import step_kernel
+from strategies import robots, states_of
 
 GAIN, PERIOD = 50.0, 1e-3
 
@@ -396,3 +398,53 @@ def test_reactions_by_their_formulas():
         gains = {name: values.tolist() for name, values in made.gains.items()}
         tau = made._reacted(links, gains, q.tolist(), qd.tolist(), external.tolist())
         np.testing.assert_allclose(tau, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_a_guarded_law_holds_the_position_of_the_collision(base):
+    """Sample by sample: the torques are those of the law, after a collision those of the law at rest before it."""
+    robot, rng = lw.load("two_link", base=base), np.random.default_rng(6)
+    if base == "floating":
+        robot = robot.with_payload(1.0, inertia=(1.0, 1.0, 1.0), frame="base")
+    law = control.named("computed_torque", robot, frequency=5.0)
+    observer = control.MomentumObserver(robot, threshold=np.inf, confirm=0.0)
+    guarded = control.Guarded(law, observer)
+    links, n = law.links(), robot.dof
+    gains = {name: values.tolist() for name, values in guarded.gains.items()}
+    memory, held, last = [0.0] * guarded.memory_size, None, None
+    for k in range(6):
+        q = robot.integrate(robot.neutral, 0.3 * rng.normal(size=n)).tolist()
+        qd = (0.5 * rng.normal(size=n)).tolist()
+        wanted = robot.integrate(robot.neutral, 0.3 * rng.normal(size=n)).tolist()
+        reference = Reference(wanted, rng.normal(size=n).tolist(), rng.normal(size=n).tolist())
+        if k == 3:
+            gains["contact_threshold"] = [1e-6] * n
+            held = last
+        found = guarded.commanded(links, gains, q, qd, reference, memory, PERIOD)
+        aim = reference if held is None else Reference(held, [0.0] * n, [0.0] * n)
+        expected = law.commanded(links, gains, q, qd, aim, [], PERIOD)
+        np.testing.assert_allclose(found.tau, expected.tau, rtol=1e-12, atol=1e-9)
+        memory, last = found.memory, q
+        seen = guarded.observed(np.array(memory, float))
+        assert seen.contact.tolist() == [float(held is not None)] * n
+        assert seen.collision.tolist() == [float(held is not None)]
+
+
+@given(robots(min_dof=1, max_dof=6, friction=True, tree=False))
+@settings(max_examples=8, deadline=None)
+def test_the_external_torque_of_joints_in_motion_is_what_friction_leaves(robot):
+    """Dry friction and friction by load, in either direction."""
+    rng = np.random.default_rng(robot.dof)
+    robot = robot.with_parameters({f"{name}.load_friction": 0.2 for name in robot.joint_names})
+    observer = control.MomentumObserver(robot, threshold=1.0)
+    links, state = mechanism_of(robot), states_of(robot, 2)
+    q, qd = state.q.tolist(), (rng.choice([-1.0, 1.0], robot.dof) * rng.uniform(0.5, 2.0, robot.dof)).tolist()
+    external = 10.0 * rng.normal(size=robot.dof)
+    M = np.array(coordinates.coefficients(links, q)[0], dtype=float)
+    tau = coordinates.inverse_dynamics(links, q, qd, state.qdd.tolist())
+    qdd = state.qdd + np.linalg.solve(M, external)
+    smooth = coordinates.smooth_friction(links, q, qd)
+    free = coordinates.inverse_dynamics(links, q, qd, qdd.tolist(), friction=False)
+    balance = np.add(free, smooth, dtype=float).tolist()
+    found = observer._external(links, balance, tau, smooth, q, qd, qd)
+    np.testing.assert_allclose(np.array(found, float), external, atol=1e-8 * (1.0 + np.abs(balance).max()))

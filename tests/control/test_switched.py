@@ -1,7 +1,9 @@
 """Switching a law, a target, a gain: torques are continuous, and those of the chosen law after the transition."""
 
 import os
+from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -148,6 +150,11 @@ def test_smooth_targets_are_no_jumps_and_bad_choices_are_faults():
         Switched({})
     with pytest.raises(lw.UnknownNameError, match="no 'dp'"):
         law.selecting("dp")
+    for nq, dof in ((3, 2), (2, 3)):  # as many joints or positions are not enough
+        other = copy(law.laws["pd"])
+        other.robot = SimpleNamespace(nq=nq, dof=dof)
+        with pytest.raises(ValueError, match="other is for another robot"):
+            Switched({"pd": law.laws["pd"], "other": other})
 
 
 def test_an_arm_that_is_switched_settles():

@@ -17,7 +17,7 @@ from linkwise.algorithms import centroidal, coordinates, coupling, kinematics
 from linkwise.control.controller import Reference
 from linkwise.control.task_space import law as laws
 from linkwise.control.task_space.admittance import rotation_of, turned_further
-from linkwise.control.task_space.avoidance import manipulability_gradient
+from linkwise.control.task_space.avoidance import limit_torques, limited_coordinates, manipulability_gradient
 from linkwise.control.task_space.hand_guiding import compensation
 from linkwise.control.task_space.impedance import spring_wrench
 from linkwise.control.task_space.matrices import critical_damping, inverse_square_root
@@ -453,3 +453,113 @@ def test_a_wall_is_where_its_numbers_say():
     away = points @ numbers[:, :3].T - numbers[:, 3]
     expected = (points @ walls[:, :3].T - walls[:, 3]) / np.linalg.norm(walls[:, :3], axis=1)
     np.testing.assert_allclose(away, expected)
+
+
+# -- by formulas ------------------------------------------------------------------------------------------------------
+
+
+def called(law, q, qd, reference=None, memory=None, **gains):
+    """(torques, memory) of a law on plain numbers."""
+    values = {name: np.ravel(x).tolist() for name, x in law.gains.items()} | gains
+    still = [0.0] * law.robot.dof
+    target = Reference(list(map(float, q)), still, still) if reference is None else reference
+    kept = [0.0] * law.memory_size if memory is None else list(memory)
+    return law.control(law.links(), values, list(map(float, q)), list(map(float, qd)), target, kept, PERIOD)
+
+
+def blocks(R):
+    return np.kron(np.eye(2), R)
+
+
+@given(robots(min_dof=2, max_dof=7, friction=False))
+@FEW
+def test_hybrid_control_pushes_by_its_formula_along_task_axes(robot):
+    """f_d + k e + ∫ − d ẋ in the selected directions, e = f_d − what the tool exerts; the integral is at most f_d."""
+    rng = np.random.default_rng(robot.dof)
+    state, A = states_of(robot, 3), Rotation.random(random_state=robot.dof).as_matrix()
+    selection = rng.choice([0.0, 0.4, 1.0], 6)
+    wanted, gain, rate, damping = rng.normal(size=(4, 6)) * np.array([[5.0], [1.0], [300.0], [4.0]])
+    gain, rate, damping = np.abs(gain), np.abs(rate), np.abs(damping)
+    law = control.HybridForceMotion(
+        robot, "tool", selection, wanted, task_axes=A, force_gain=gain, force_rate=rate, force_damping=damping,
+        force="input", torque_limits=False,
+    )  # fmt: skip
+    wrench, sums = rng.normal(size=6) * 3.0, rng.normal(size=6)
+    tau, memory = called(law, state.q, state.qd, memory=sums, wrench=wrench.tolist())
+    nothing = [0.0] * 6
+    motion, _ = called(
+        law,
+        state.q,
+        state.qd,
+        force_target=nothing,
+        force_gain=nothing,
+        force_rate=nothing,
+        force_damping=nothing,
+    )
+    tool = State(robot, state.q)
+    J = tool.J
+    exerted = -blocks(A.T) @ blocks(tool.pose[:3, :3]) @ wrench
+    error = wanted - exerted
+    integral = np.clip(sums + PERIOD * rate * selection * error, -np.abs(wanted), np.abs(wanted))
+    chosen = selection > 0.0
+    np.testing.assert_allclose(memory[:6], np.where(chosen, integral, 0.0), rtol=1e-9, atol=1e-9)
+    force = selection * (wanted + gain * error + integral - damping * (blocks(A.T) @ J @ state.qd))
+    expected = J.T @ blocks(A) @ force
+    np.testing.assert_allclose(np.subtract(tau, motion), expected, atol=1e-8 * (1.0 + np.abs(tau).max()))
+
+
+def test_springs_before_joint_limits_push_inward_and_dampers_take_energy():
+    """Ranges that are wide, narrow or open at one end; the damper acts on the way out alone."""
+    rng = np.random.default_rng(1)
+    for name in ("panda", "stanford", "puma560"):
+        robot = lw.load(name)
+        ends = [
+            (-2.0, 1.0),
+            (0.1, 0.2),
+            (-np.inf, 0.5),
+            (-0.5, np.inf),
+            (-0.3, 0.9),
+            (-np.inf, np.inf),
+            (-1.0, 2.0),
+        ]
+        moving = iter(ends)
+        joints = []
+        for joint in robot.joints:
+            lower, upper = next(moving) if joint.moves else (joint.limits.lower, joint.limits.upper)
+            joints.append(replace(joint, limits=replace(joint.limits, lower=lower, upper=upper)))
+        robot = lw.Robot(name, robot.links, joints, gravity=robot.gravity)
+        n, margin = robot.dof, 0.15
+        stiffness, damping = rng.uniform(5.0, 50.0, (2, n))
+        places = limited_coordinates(robot, margin)
+        for _ in range(20):
+            q, qd = rng.uniform(-2.5, 2.5, n), rng.normal(size=n)
+            expected = np.zeros(n)
+            for k in range(n):
+                lower, upper = ends[k]
+                inward = min(margin, 0.25 * (upper - lower))
+                beyond = min(q[k] - lower - inward, 0.0) + max(q[k] - upper + inward, 0.0)
+                expected[k] = -stiffness[k] * beyond
+                if beyond * qd[k] > 0.0:
+                    expected[k] -= damping[k] * qd[k] * min(1.0, 100.0 * abs(beyond))
+            found = limit_torques(places, stiffness.tolist(), damping.tolist(), q.tolist(), qd.tolist())
+            np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_guiding_eases_friction_up_to_its_kinetic_energy_and_its_budget():
+    """Above ½ q̇ᵀMq̇ = guiding_energy, and without energy left, nothing but gravity and damping is left."""
+    robot, rng = lw.load("puma560"), np.random.default_rng(2)
+    law = control.HandGuiding(robot, guiding_energy=3.0, friction_energy=2.0, margin=0.0, torque_limits=False)
+    for _ in range(5):
+        q, qd = robot.random(rng), rng.normal(size=6)
+        qd *= np.sqrt(3.0 / (0.5 * qd @ robot.mass_matrix(q) @ qd))
+        bare = robot.gravity_torques(q) - law.gains["guiding_damping"] * qd
+        eased = {}
+        for part in (0.8, 0.999, 1.001):
+            for used in (0.0, 2.0):
+                tau, _ = called(law, q, np.sqrt(part) * qd, memory=[used])
+                eased[part, used] = np.abs(
+                    tau - (bare + (1.0 - np.sqrt(part)) * law.gains["guiding_damping"] * qd)
+                ).max()
+        assert eased[0.8, 0.0] > 0.1
+        assert eased[0.999, 0.0] > 1e-4
+        assert max(eased[1.001, 0.0], eased[0.8, 2.0]) < 1e-9

@@ -60,6 +60,20 @@ static inline void barrier() { swapcontext(&running->context, &scheduler); }
 static inline void __syncwarp() { barrier(); }
 static inline void __syncthreads() { barrier(); }
 
+static inline int __popc(unsigned int x) { return __builtin_popcount(x); }
+
+/* A bit for each thread of the warp. All of them must ask. */
+static inline unsigned int __ballot_sync(unsigned int, bool own)
+{
+    static unsigned int votes[32];
+    const unsigned int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    votes[warp] = (votes[warp] & ~(1u << lane)) | ((unsigned int)own << lane);
+    barrier();
+    const unsigned int all = votes[warp];
+    barrier(); /* before one of them votes again */
+    return all;
+}
+
 static void fiber_main()
 {
     work();

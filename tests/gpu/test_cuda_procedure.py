@@ -10,6 +10,7 @@ from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.compiler.emit.cuda.team import TeamFrame
 from linkwise.compiler.trace import rolled
 from linkwise.gpu import DeviceError, nvrtc
+from linkwise.language import span, sums
 from linkwise.optimal import Effort, JointTracking, Problem, iteration
 from linkwise.solve.factors import ldl, solve
 
@@ -66,6 +67,35 @@ def test_a_warp_for_each_problem_has_the_cpus_bits(tmp_path, kernel, reverse):
     outputs = [np.full_like(value, np.inf) for value in wanted]
     sizes = [array.shape[1] for array in inputs] + [count]
     compiled(outputs, inputs, sizes, count, reverse=reverse, blocks=2)
+    for mine, value in zip(outputs, wanted, strict=True):
+        assert mine.tobytes() == value.tobytes()
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_elements_of_products_are_shared_out_among_lanes(tmp_path, monkeypatch, reverse):
+    """Rows and columns of products together, and what follows in the same loop after all of them."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    rows, inner, columns = 13, 24, 11
+
+    def products(A, B):
+        C, z = lw.empty(rows, columns), lw.empty(rows, columns)
+        for j in span(columns, parallel=True):
+            for i, total in sums([], (A, B[:, j], 1)):
+                C[i, j] = total
+            for i in span(rows):
+                z[i, j] = C[i, j] + C[rows - 1 - i, j]
+        return C, z
+
+    kernel = lw.kernel(A=(rows, inner), B=(inner, columns))(products)
+    rng = np.random.default_rng(2)
+    inputs = [rng.normal(size=(3, rows * inner)), rng.normal(size=(3, inner * columns))]
+    wanted = [np.asarray(value).reshape(3, -1) for value in kernel(*inputs)]
+    made = TeamFrame(kernel.program("float64"), "team").module("")
+    assert f"< {rows * columns}; " in made.text
+    compiled = OnCpu(made, tmp_path, 4, 3)
+    outputs = [np.full_like(value, np.inf) for value in wanted]
+    compiled(outputs, inputs, [array.shape[1] for array in inputs] + [3], 3, reverse=reverse, blocks=2)
     for mine, value in zip(outputs, wanted, strict=True):
         assert mine.tobytes() == value.tobytes()
 

@@ -5,7 +5,7 @@ import pytest
 from pretended import Pretended
 
 import linkwise as lw
-from linkwise.compiler.emit.cuda import layout, rollout
+from linkwise.compiler.emit.cuda import layout, queued, rollout
 from linkwise.compiler.emit.cuda import source as cuda
 from linkwise.control import Gains, GravityPD
 from linkwise.gpu import DeviceError
@@ -70,6 +70,27 @@ def test_warps_of_long_code_begin_every_step_together(pretended, monkeypatch, ro
     assert "__syncthreads();" in module.text
     assert ("kp_rows + (first + row) * kp_stride;" in module.text) == (room == 0)
     assert ("* samples + sample) * 2;" in module.text) == (room == 0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_robots_that_touch_take_turns(pretended, monkeypatch, dtype):
+    """A thread whose robot needs no further turn of the solver takes the next one of its warp, in every step; with
+    gains of each robot, references, and samples in between."""
+    monkeypatch.setattr(queued, "_FROM", 0)
+    monkeypatch.setattr(queued, "STATES", 64)
+    links = [lw.Link("base"), *(lw.Link(n, lw.Inertia.from_com(1.0, (0.1, 0, 0), (0.01,) * 3)) for n in "ab")]
+    joints = [
+        lw.Joint("slide", "prismatic", "base", "a", axis=(0, 0, 1)),
+        lw.Joint("turn", "revolute", "a", "b", axis=(0, 1, 0)),
+    ]
+    points = [(0.3, 0.05, 0.0), (0.3, -0.05, 0.0), (-0.2, 0.0, 0.0)]
+    robot = lw.Robot("stick", links, joints).with_contacts([lw.Contact("b", points=points, friction=0.7)])
+    count = 600
+    kp = np.linspace([2.0, 1.0], [40.0, 30.0], count)
+    moves = [quintic(np.zeros(2), np.array([0.001 * k, -0.2]), 0.1) for k in range(count)]
+    assert_same(*both(robot, count, dtype, moves, duration=0.06, every=4, warn=False, vary={"kp": kp}))
+    (kernel,) = vars(robot)["_rollouts"].values()
+    assert "__ballot_sync" in cuda.module(kernel.program(dtype)).text
 
 
 def test_a_reference_for_all_and_one_for_each(pretended):

@@ -4,8 +4,19 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.optimal import Effort, JointTracking, Mppi, Own, Problem, SphereAvoidance, StateLimits
+from linkwise.optimal import (
+    Effort,
+    JointTracking,
+    KeepOut,
+    Mppi,
+    Own,
+    Problem,
+    SphereAvoidance,
+    StateLimits,
+    TipLimits,
+)
 from linkwise.optimal.path_integral.mppi import BLOCK
+from linkwise.optimal.path_integral.sampling import PENALTY, Sampling
 from linkwise.optimal.path_integral.weights import exponential
 from linkwise.simulate.noise import normal, streams
 
@@ -176,6 +187,25 @@ def test_a_users_own_cost_decides_the_code(robot):
 
     assert key(2.0) == key(2.0)
     assert key(2.0) != key(1.0)
+
+
+def test_limits_beside_a_users_own_cost_decide_the_code(robot):
+    """Spheres on other links, a limit of another frame: costs of a motion are those of the problem itself."""
+    own = Own(lambda q, qd, tau: q @ q, name="own")
+    places = [[(link, (0.1, 0.0, 0.0), 0.1)] for link in robot.link_names[1:]]
+    limits = [KeepOut(robot.pose(robot.neutral)[:3, 3], 0.3, on=on) for on in places]
+    limits += [TipLimits(upper=0.0, frame=frame) for frame in robot.link_names[-2:]]
+    problems = [Problem(robot, horizon=4, step=0.01, costs=[own], limits=[limit]) for limit in limits]
+    x, found = np.concatenate([robot.neutral + 0.1, np.zeros(robot.dof)]), []
+    for problem in problems:
+        sampling, p = Sampling(problem, "float64"), problem.p[-1]
+        found.append(float(sampling.ending(x, [0.0], p)[0]))
+        expected = problem.terminal_cost(x.tolist(), p.tolist())
+        expected += (
+            0.5 * PENALTY * sum(max(0.0, g) ** 2 for g in problem.stage_limits(x.tolist(), p.tolist()))
+        )
+        assert found[-1] == pytest.approx(expected)
+    assert len(set(found)) == 3
 
 
 @pytest.mark.parametrize(

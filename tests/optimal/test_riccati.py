@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 from linkwise.robot.user import kernel_of
-from linkwise.solve.riccati import Riccati, Shape, by_columns, by_rows
+from linkwise.solve.riccati import Riccati, Shape, turn_columns, turn_rows
 
 SMALLEST = 1e-12
 
@@ -95,8 +95,8 @@ def test_products_with_blocks_on_a_diagonal():
     S = np.eye(7)
     for at, block in zip(places, blocks, strict=True):
         S[at.start : at.stop, at.start : at.stop] = block
-    for make, A in ((by_rows, rng.normal(size=(7, 4))), (by_columns, rng.normal(size=(4, 7)))):
-        out = np.zeros(A.shape, object)
-        make(out, places, [np.array(b.tolist(), object) for b in blocks], np.array(A.tolist(), object))
-        expected = S.T @ A if make is by_rows else A @ S
+    for turn, A in ((turn_rows, rng.normal(size=(7, 4))), (turn_columns, rng.normal(size=(4, 7)))):
+        out = np.array(A.tolist(), object)
+        turn(out, places, [np.array(b.tolist(), object) for b in blocks])
+        expected = S.T @ A if turn is turn_rows else A @ S
         np.testing.assert_allclose(out.astype(float), expected, atol=1e-14)

@@ -392,3 +392,14 @@ def test_the_regularisation_follows_the_steps():
             *((step, a.DECAY * mu if a.DECAY * mu >= 0.5 * a.SMALLEST else 0.0) for step in (0.21, 1.0)),
         ):
             assert a.regularised(mu, taken) == pytest.approx(expected, rel=1e-15), (mu, taken)
+
+
+def test_the_code_of_a_problem_is_looked_up_once(slider, monkeypatch):
+    """To find it a robot is described as a whole, which took as long as half an iteration of a quadruped."""
+    calls, key = [], optimal.Problem.key
+    monkeypatch.setattr(optimal.Problem, "key", lambda self: calls.append(1) or key(self))
+    problem = regulator(slider, torque_limits=0.4)
+    few = optimal.solve(problem, iterations=1), len(calls)
+    many = optimal.solve(problem, iterations=30), len(calls) - few[1]
+    assert many[0].iterations > few[0].iterations
+    assert many[1] <= few[1]

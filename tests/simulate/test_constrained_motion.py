@@ -101,6 +101,9 @@ def test_each_loop_and_robot_that_is_not_kept_is_told_with_its_worst_row():
     held = arm.with_constraints(points)
     t, q = np.arange(5.0), np.tile([0.3, 0.5, 0.7], (3, 5, 1))
     assert unmet(held, t, q) == []
+    # off from the start on by as much, or by less than counts, is not told
+    assert unmet(held, t, q + np.array([0.1, 0.0, 0.0])) == []
+    assert unmet(held, t, q + np.linspace(0.0, 1e-9, 5)[:, np.newaxis]) == []
     q[1, 3, 2] += 0.2  # the last joint: the end alone
     q[2, 2, 0] += 0.1
     q[2, 4, 0] += 0.3
@@ -145,6 +148,21 @@ def test_starts_that_break_a_constraint_are_refused_by_its_name(linkage, start):
     decayed = simulate(linkage, law, duration=2.0, q=[0.32, 0.42, 1.41], stabilization=20.0, every=100)
     assert np.abs(decayed.constraint_errors()[0]).max() > 1e-3
     assert np.abs(linkage.constraint_errors(decayed.final_q)).max() < 1e-8
+    with pytest.raises(ConstraintError, match="initial position does not meet"):
+        simulate(linkage, law, duration=0.01, q=[0.32, 0.42, 1.41], stabilization=0.0)
+    ends = {
+        rate: simulate_adaptive(
+            linkage, duration=0.3, q=[0.32, 0.42, 1.41], rows=2, rtol=1e-6, atol=1e-8, **given
+        )
+        for rate, given in (
+            ("none", {"stabilization": 0.0}),
+            ("default", {}),
+            ("slow", {"stabilization": 5.0}),
+        )
+    }
+    off = {rate: np.abs(linkage.constraint_errors(found.final_q)).max() for rate, found in ends.items()}
+    first = np.abs(linkage.constraint_errors(ends["none"].q[0])).max()
+    assert off["none"] > 0.9 * first > off["slow"] > 10.0 * off["default"]
     with pytest.raises(SimulationError, match="stabilization: expected 'projection' or a rate"):
         simulate(linkage, law, duration=0.01, q=start, stabilization="often")
     with pytest.raises(SimulationError, match="stabilization: expected finite numbers from 0 on"):

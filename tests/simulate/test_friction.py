@@ -17,7 +17,7 @@ from linkwise.formats.toml.reader import read_toml
 from linkwise.functions.table import mechanism_of
 from linkwise.model.joint import Mimic
 from linkwise.simulate import Plant, simulate, simulate_adaptive
-from linkwise.simulate.friction import dry_friction, dry_friction_impulses
+from linkwise.simulate.friction import Limits, _corrected, _threshold, dry_friction, dry_friction_impulses
 
 Q = np.array([0.1, 0.3, -0.2, 0.1, 0.4, 0.2])
 
@@ -191,6 +191,35 @@ def test_the_rule_for_one_joint(slider, v, free, breakaway, torque, sliding):
     found = dry_friction(links, [[2.0]], [v], [free], 1e-3, breakaway)
     assert found.torques == pytest.approx([torque])
     assert found.sliding == [sliding]
+
+
+def test_corrections_by_the_limits_of_both_directions():
+    """A joint that sticks slides where it needs more than its limit in that direction; one that its friction would
+    drive sticks."""
+    for forward, backward, most in ((3.0, 5.0, 1.0), (5.0, 3.0, 1.0), (2.0, 7.0, 1.5)):
+        limit = Limits(forward, backward, None, most)
+        for impulse in np.linspace(-12.0, 12.0, 49):
+            freed = 1.0 if impulse < -most * forward else -1.0 if impulse > most * backward else 0.0
+            assert _corrected(limit, 0.0, 0.3, impulse) == freed
+            left = impulse - np.clip(impulse, -backward, forward)
+            held = -most * backward <= impulse <= most * forward
+            assert _threshold(impulse, limit) == (0.0 if held else left)
+        for direction in (1.0, -1.0):
+            assert _corrected(limit, direction, direction * 0.1, 100.0) == direction
+            assert _corrected(limit, direction, -direction * 0.1, 0.0) == 0.0
+
+
+def test_steps_that_are_too_long_for_explicit_friction_are_found(slider):
+    """Above h F / (m s) = 2 an explicit step would be unstable: friction is then that of the whole step."""
+    links_of = {
+        speed: mechanism_of(slider.with_parameters({"j.friction_speed": speed}), base_parameters=True)
+        for speed in (0.1, 1e-3)
+    }
+    for speed, links in links_of.items():
+        for ratio in (0.5, 0.99, 2.01, 3.0, 30.0):
+            h = ratio * 2.0 * speed / 5.0  # 5 N is the larger limit, 2 kg
+            found = dry_friction(links, [[2.0]], [0.0], [0.5 * speed], h, 1.0)
+            assert bool(found.resolved) == (ratio < 2.0), (speed, ratio)
 
 
 def test_a_joint_slows_down_and_stops_where_it_should(slider):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise import control, motion
+from linkwise.algorithms.coordinates import position_rates
+from linkwise.functions.table import mechanism_of
 from linkwise.simulate import simulate, simulate_adaptive
-from linkwise.simulate.integrators import INTEGRATORS
+from linkwise.simulate.adaptive import _smoothed_friction
+from linkwise.simulate.integrators import INTEGRATORS, Manifold, rk4, rk4_in_a_loop, semi_implicit_euler
 
 HOME = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
 
@@ -202,3 +207,57 @@ def test_with_dry_friction_errors_shrink_with_the_step_whatever_joints_do():
     assert (errors[0][slides] / errors[1][slides] > 16**3.5).all()
     assert errors[0][~slides].max() / errors[1][~slides].max() > 8  # 16 at first order
     assert errors[1].max() < 5e-3
+
+
+def test_measured_order_of_turning_bodies_by_hand():
+    """Positions of a floating robot beside SciPy's integration of their rates; stages in a loop are the same steps."""
+    from scipy.integrate import solve_ivp
+
+    robot = lw.load("two_link", base="floating")
+    links, nq, n = mechanism_of(robot), robot.nq, robot.dof
+    space, mixing = Manifold(links), np.random.default_rng(1).normal(size=(2, n, n))
+    q0, v0 = robot.neutral, np.linspace(-2.0, 3.0, n)
+
+    def acceleration(at, q, qd):
+        v = np.array(qd, dtype=float)
+        return list(mixing[0] @ np.sin(v) + mixing[1] @ np.resize(np.array(q, dtype=float), n))
+
+    def rate(t, y):
+        q, v = y[:nq].tolist(), y[nq:].tolist()
+        return np.concatenate([position_rates(links, q, v), acceleration(0.0, q, v)])
+
+    end = solve_ivp(rate, (0.0, 0.2), np.concatenate([q0, v0]), method="DOP853", rtol=1e-11, atol=1e-11).y[
+        :, -1
+    ]
+    steps = np.array([0.02, 0.01, 0.005])
+    for method, order in ((rk4, 4), (semi_implicit_euler, 1)):
+        errors = []
+        for h in steps:
+            q, qd = q0.tolist(), v0.tolist()
+            for _ in range(round(0.2 / h)):
+                q, qd = method(acceleration, q, qd, h, space)
+            errors.append(np.abs(np.concatenate([q, qd]) - end).max())
+        assert orders(errors, steps) == pytest.approx(order, abs=0.3), method.__name__
+    plain, looped = (
+        each(acceleration, q0.tolist(), v0.tolist(), 0.1, space) for each in (rk4, rk4_in_a_loop)
+    )
+    np.testing.assert_allclose(np.concatenate(looped), np.concatenate(plain), rtol=1e-14, atol=1e-14)
+
+
+def test_smoothed_friction_of_fast_joints_is_that_of_the_dynamics():
+    """Friction that differs by direction, friction by load and viscous friction, in all directions of motion."""
+    arm, rng = lw.load("two_link"), np.random.default_rng(3)
+    joints = [
+        replace(joint, coulomb_friction=(1.5, 4.0), viscous_friction=0.6) if joint.moves else joint
+        for joint in arm.joints
+    ]
+    robot = lw.Robot("rubbing", arm.links, joints, gravity=arm.gravity)
+    robot = robot.with_parameters({f"{name}.load_friction": 0.2 for name in robot.joint_names})
+    links = mechanism_of(robot)
+    for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        q, tau, qd = rng.normal(size=2), 10.0 * rng.normal(size=2), np.array(signs) * rng.uniform(0.5, 2.0, 2)
+        rubbed = _smoothed_friction(links, q, qd, tau, 1e-3)
+        found = robot.forward_dynamics(q, qd, tau - rubbed, friction=False)
+        np.testing.assert_allclose(found, robot.forward_dynamics(q, qd, tau), rtol=1e-9)
+        slow = _smoothed_friction(links, q, 1e-9 * qd, tau, 1e-3)
+        assert np.abs(slow).max() < 1e-3

@@ -7,6 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import control, motion
+from linkwise.functions.table import mechanism_of
 from linkwise.simulate import Drives, Plant, Push, Sensors, simulate
 
 HOME = np.array([0.2, -0.3, 0.4])
@@ -395,3 +396,9 @@ def test_pushes_come_at_their_time_under_controllers_in_python():
     begun = round(0.05 / 0.002)
     assert (apart[: begun + 1] == 0.0).all()
     assert apart[begun + 10] > 1e-4
+    # a period that begins at the end of a push has none: the last one is as long as the others
+    links = mechanism_of(arm)
+    push, values = plant.push, {name: x.tolist() for name, x in plant.push.numbers(3).items()}
+    for time, factor in ((0.0499, 0.0), (0.05, 1.0), (0.1099, 1.0), (0.11, 0.0), (0.2, 0.0)):
+        found = push.torques(links, arm, values, [0.0] * 3, time)
+        assert found == [factor * x for x in (3.0, -2.0, 1.0)]

@@ -192,6 +192,35 @@ def test_every_robot_and_joint_of_a_batch_is_looked_at(arm):
     ]
 
 
+def test_excursions_beside_lost_states_and_open_ranges():
+    """Beside a definition in plain Python: floating robots, ranges that are open at one end, states that are lost."""
+    rng = np.random.default_rng(4)
+    for name, base in (("two_link", None), ("panda", "floating")):
+        given = lw.load(name) if base is None else lw.load(name, base=base)
+        for ends in ((-1.0, 1.0), (-np.inf, 1.0), (-1.0, np.inf)):
+            robot = limited(given, *ends)
+            t, q = np.arange(6.0), rng.normal(0.0, 0.8, (20, 6, robot.nq))
+            lost = rng.random(q.shape) < 0.2
+            q[lost] = rng.choice([np.nan, np.inf, -np.inf], np.count_nonzero(lost))
+            found = {(e.robot[0], e.joint): e for e in watch.excursions(robot, t, q)}
+            expected = {}
+            place = 0
+            for joint in robot.coordinate_joints:
+                for number, column in enumerate(q[:, :, place]):
+                    off = [(x - 1.0 if x > 0.0 else -1.0 - x, at) for x, at in zip(column, t, strict=True)]
+                    inside = (joint.free or not np.isfinite(x) or ends[0] <= x <= ends[1] for x in column)
+                    off = [pair for pair, is_inside in zip(off, inside, strict=True) if not is_inside]
+                    if off:
+                        first = off[0][1]
+                        passed = 1.0 if column[int(first)] > 0.0 else -1.0
+                        expected[number, joint.name] = (first, passed, max(off)[0])
+                place += joint.nq
+            assert found.keys() == expected.keys()
+            for key, (time, limit, by) in expected.items():
+                assert (found[key].time, found[key].limit) == (time, limit)
+                assert found[key].by == pytest.approx(by, abs=1e-8)
+
+
 def test_only_the_end_is_beyond(arm):
     robot = limited(arm, -1.0, 1.0)
     with pytest.warns(

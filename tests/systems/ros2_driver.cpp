@@ -1,12 +1,35 @@
-// Runs a generated controller: reads "q… qd…" for each sample from standard input after a line with the reference, and
-// prints torques with all digits.
+// Runs a generated controller by the commands of standard input, a line of output for each:
+//   activate, deactivate                          what it returned, and the torques
+//   reference COUNT positions COUNT velocities COUNT accelerations
+//   parameter NAME COUNT numbers                  whether it is taken
+//   update q… qd…                                 what it returned, and the torques with all digits
 
-#include <cmath>
 #include <iostream>
+#include <string>
 
 #include "ros2_mock.hpp"
 
 extern "C" controller_interface::ControllerInterface * make_controller();
+
+namespace
+{
+// A number, also nan and inf, which streams do not read.
+double number()
+{
+  std::string word;
+  std::cin >> word;
+  return std::stod(word);
+}
+
+std::vector<double> counted()
+{
+  std::size_t count = 0;
+  std::cin >> count;
+  std::vector<double> values(count);
+  for (auto & value : values) {value = number();}
+  return values;
+}
+}  // namespace
 
 int main(int, char ** arguments)
 {
@@ -25,27 +48,29 @@ int main(int, char ** arguments)
   for (auto & value : states) {law->state_interfaces_.push_back({&value});}
   for (auto & value : commands) {law->command_interfaces_.push_back({&value});}
   const std::size_t n = commands.size();
-  trajectory_msgs::msg::JointTrajectoryPoint wanted;
-  for (auto * part : {&wanted.positions, &wanted.velocities, &wanted.accelerations}) {
-    part->resize(n);
-    for (auto & value : *part) {std::cin >> value;}
-  }
-  (void)law->on_activate({});
-  law->node_->publish(wanted);
-  wanted.positions[0] = std::nan("");
-  law->node_->publish(wanted);  // refused: not finite
   std::cout.precision(17);
-  for (;;) {
-    for (std::size_t k = 0; k < 2 * n; ++k) {std::cin >> states[k < n ? 2 * k : 2 * (k - n) + 1];}
-    if (!std::cin) {break;}
-    (void)law->update({}, {});
-    for (const double value : commands) {std::cout << value << ' ';}
+  for (std::string command; std::cin >> command; ) {
+    bool good = true;
+    if (command == "reference") {
+      trajectory_msgs::msg::JointTrajectoryPoint wanted;
+      wanted.positions = counted();
+      wanted.velocities = counted();
+      wanted.accelerations = counted();
+      law->node_->publish(wanted);
+    } else if (command == "parameter") {
+      std::string name;
+      std::cin >> name;
+      good = law->node_->on_set({{name, {}, counted()}}).successful;
+    } else if (command == "update") {
+      for (std::size_t k = 0; k < 2 * n; ++k) {states[k < n ? 2 * k : 2 * (k - n) + 1] = number();}
+      good = law->update({}, {}) == controller_interface::return_type::OK;
+    } else {
+      const bool on = command == "activate";
+      good = (on ? law->on_activate({}) : law->on_deactivate({})) == CallbackReturn::SUCCESS;
+    }
+    std::cout << good;
+    for (const double value : commands) {std::cout << ' ' << value;}
     std::cout << '\n';
   }
-  states[0] = std::nan("");
-  const bool refused = law->update({}, {}) == controller_interface::return_type::ERROR;
-  std::cout << (refused && commands[0] == 0.0 ? "stopped" : "went on") << '\n';
-  commands[0] = 1.0;
-  (void)law->on_deactivate({});
-  return commands[0] == 0.0 ? 0 : 4;
+  return 0;
 }

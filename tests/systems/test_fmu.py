@@ -1,18 +1,22 @@
 """Functional mock-up units: valid, with the bits of Linkwise's own simulation, controllers and derivatives."""
 
+import itertools
 import re
 import shutil
 import subprocess
 import zipfile
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.control import named
+from linkwise.control import CONTROLLERS, named
 from linkwise.embedded import Options
+from linkwise.embedded.entries import controller_of
 from linkwise.simulate import simulate
-from linkwise.systems import VERSIONS, Fmu, SystemExportError, fmu
+from linkwise.systems import VERSIONS, Fmu, SystemExportError, fmu, fmu_description
+from linkwise.systems.fmu_model import fmu_model
 from linkwise.systems.variables import scalars
 
 fmpy = pytest.importorskip("fmpy")
@@ -248,6 +252,87 @@ def test_numbers_of_an_argument_are_named_by_joint_or_counted_from_one():
     units = [unit for _, unit, _ in scalars(robot, "payload", 10)]
     assert units == ["kg"] + ["kg.m"] * 3 + ["kg.m2"] * 6
     assert [name for name, *_ in scalars(robot, "time", 1)] == ["time"]
+
+
+def described(model, version):
+    """(variables by reference, the lists of ModelStructure as {reference: dependencies}) of an FMU's description."""
+    root = ET.fromstring(fmu_description.model_description(model, version, "", []))
+    second = version == "2.0"
+    variables = {}
+    for each in root.find("ModelVariables"):
+        value = each.find("Real") if second else each
+        variables[int(each.get("valueReference"))] = {**value.attrib, **each.attrib}
+    groups = ("Outputs", "Derivatives", "InitialUnknowns")
+    tags = ("Output", "ContinuousStateDerivative", "InitialUnknown")
+    lists = []
+    for group, tag in zip(groups, tags, strict=True):
+        found = root.find("ModelStructure")
+        rows = found.iterfind(f"{group}/Unknown" if second else tag)
+        key, shift = ("index", 1) if second else ("valueReference", 0)
+        lists.append(
+            {
+                int(row.get(key)) - shift: {int(x) - shift for x in row.get("dependencies").split()}
+                for row in rows
+            }
+        )
+    return variables, lists
+
+
+def test_descriptions_have_starts_units_and_dependencies_of_what_is_computed():
+    """Robots with a prismatic joint or a floating base, functions that remember, settings of either sign."""
+    sliding, floating = lw.load("stanford"), lw.load("two_link", base="floating")
+    push = {"force_target": [0.0, 0.0, 0.0, 0.0, 0.0, -5.0], "selection": [0, 0, 0, 0, 0, 1]}
+    cases = [
+        (sliding, "forward_dynamics", Options()),
+        (floating, "forward_dynamics", Options()),
+        (sliding, "hybrid_force_motion", Options(gains=push)),
+        (sliding, "integral_tracking", Options()),
+        (sliding, "state_observer", Options()),
+        (sliding, "trajectory", Options()),
+    ]
+    models = [(robot, name, options, fmu_model(robot, name, options)) for robot, name, options in cases]
+    for (robot, name, options, model), version in itertools.product(models, VERSIONS):
+        variables, (outputs, derivatives, unknowns) = described(model, version)
+        by_title = {}
+        for reference, each in variables.items():
+            by_title.setdefault(re.split(r"[.\[]", each["name"])[0], []).append(reference)
+        inputs = {k for k, each in variables.items() if each["causality"] == "input"}
+        results = {k for k, each in variables.items() if each["causality"] == "output"}
+        exact = {k for k in results if each_start(variables[k]) is not None}
+        states = {k for k in exact if name == "forward_dynamics" and robot is sliding}
+        assert outputs.keys() == results
+        assert derivatives.keys() == (
+            {k for title in ("qd", "qdd") for k in by_title[title]} if states else set()
+        )
+        assert unknowns.keys() == results - exact
+        assert all(dependencies == inputs | exact for dependencies in unknowns.values())
+        assert all(
+            dependencies == (({k} & states) if k in exact else inputs | states)
+            for k, dependencies in outputs.items()
+        )
+        # starts: rest at the neutral position, settings of the law
+        expected = {title: robot.neutral for title in ("q", "q_d", "estimated_q", "start", "end")}
+        expected |= {"duration": [1.0], "step": [options.period]}
+        if name in CONTROLLERS:
+            expected |= {
+                key: np.ravel(v) for key, v in controller_of(robot, name, options).settings().items()
+            }
+        for title, references in by_title.items():
+            starts = [each_start(variables[k]) for k in references]
+            if references[0] in results - exact or title == "time":
+                assert starts == [None] * len(starts)
+            else:
+                wanted = np.clip(expected.get(title, np.zeros(len(starts))), -1e30, 1e30)
+                assert starts == wanted.tolist(), (name, title)
+        if robot is sliding:
+            kinds = [joint.revolute for joint in robot.coordinate_joints]
+            for title, turning, moving in (("q", "rad", "m"), ("qd", "rad/s", "m/s"), ("tau", "N.m", "N")):
+                units = [variables[k].get("unit") for k in by_title.get(title, ())]
+                assert units in ([], [turning if revolute else moving for revolute in kinds])
+
+
+def each_start(variable):
+    return float(variable["start"]) if "start" in variable else None
 
 
 def test_names_that_fmi_does_not_allow_stay_different():

@@ -45,30 +45,107 @@ def built(package, tmp_path):
     return tmp_path / "driver"
 
 
+class Node:
+    """A controller beside its kernel in Python: lines for the driver, and what each must answer."""
+
+    def __init__(self, law, period):
+        self.law, self.period, n = law, period, law.robot.dof
+        self.lines, self.answers, self.tau = [], [], np.ones(n)
+        self.settings = dict(law.settings())
+        self.reference, self.memory, self.at = None, None, np.zeros(n)
+
+    def say(self, command, *values, good=True):
+        listed = [len(v) for v in values] if command != "update" else []
+        rows = [
+            f"{listed[k] if listed else ''} {' '.join(map(repr, map(float, v)))}"
+            for k, v in enumerate(values)
+        ]
+        self.lines.append(" ".join([command, *rows]))
+        self.answers.append([float(good), *self.tau])
+
+    def activate(self):
+        """The reference is where the arm is, and the memory is empty."""
+        n = self.law.robot.dof
+        self.reference, self.memory = (self.at, np.zeros(n), np.zeros(n)), np.zeros(self.law.memory_size)
+        self.say("activate")
+
+    def deactivate(self):
+        self.tau = np.zeros_like(self.tau)
+        self.say("deactivate")
+
+    def follow(self, q, *more, good=True):
+        if good:
+            rest = [np.zeros(len(q)) if not len(part) else part for part in more]
+            self.reference = (np.asarray(q), *rest)
+        self.say("reference", q, *more)
+
+    def set(self, name, values, good=True):
+        if good:
+            self.settings[name] = np.asarray(values, dtype=float)
+        self.say(f"parameter {name}", values, good=good)
+
+    def update(self, q, qd):
+        kernel = self.law.kernel(self.period, tunable=True, fault=True)
+        given = {"q": q, "qd": qd, "memory": self.memory, **self.settings}
+        given |= dict(zip(("q_d", "qd_d", "qdd_d"), self.reference, strict=True))
+        found = kernel(*(given[name] for name, _ in kernel.inputs))
+        by_name = dict(zip((name for name, _ in kernel.outputs), found, strict=True))
+        self.tau, self.memory = by_name["tau"], by_name.get("next_memory", self.memory)
+        self.at = np.asarray(q)
+        self.say("update", q, qd, good=not np.any(by_name["fault"]))
+
+
 @pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("g++")), reason="no gcc")
-def test_update_gives_the_torques_of_the_controller_in_python(tmp_path):
-    """A law with memory: its integral moves once in every update."""
-    robot = lw.load("two_link")
-    package = Ros2Controller(robot, "integral_tracking", Options(period=0.002))
-    driver = built(package, tmp_path)
-    rng = np.random.default_rng(3)
-    reference, samples = rng.uniform(-1, 1, (3, 2)), rng.uniform(-1, 1, (5, 2, 2))
-    given = "\n".join(" ".join(repr(float(x)) for x in np.ravel(row)) for row in (reference, *samples))
-    done = subprocess.run([driver, "500"], input=given, capture_output=True, text=True, check=False)
+def test_a_node_does_what_its_law_does_in_python(tmp_path):
+    """A law with memory, gains and limits that are set while they run, messages that are refused, a second start."""
+    robot, period, nothing = lw.load("two_link"), 0.002, []
+    package = Ros2Controller(robot, "integral_tracking", Options(period=period))
+    law = named("integral_tracking", robot, frequency=10.0)
+    driver, node, rng = built(package, tmp_path), Node(law, period), np.random.default_rng(3)
+    assert {key: values.tolist() for key, values in package.functions[0].entry.settings.items()} == {
+        key: np.ravel(values).tolist() for key, values in law.settings().items()
+    }
+    node.activate()
+    node.update(*rng.uniform(-1, 1, (2, 2)))
+    node.follow(*rng.uniform(-1, 1, (3, 2)))
+    for _ in range(3):
+        node.update(*rng.uniform(-1, 1, (2, 2)))
+    for bad in ([np.nan, 0.0], [0.0], [0.0, 0.0, 0.0], [0.0, -np.inf]):
+        node.follow(bad, nothing, nothing, good=False)
+        node.follow([0.0, 0.0], bad, nothing, good=False)
+        node.follow([0.0, 0.0], nothing, bad, good=False)
+    node.update(*rng.uniform(-1, 1, (2, 2)))
+    node.follow(rng.uniform(-1, 1, 2), nothing, nothing)  # velocities and accelerations are zero
+    node.update(*rng.uniform(-1, 1, (2, 2)))
+    for key, values in law.settings().items():
+        size = np.size(values)
+        for bad in (np.ones(size + 1), np.ones(size - 1), [*np.ones(size - 1), np.nan], [np.inf] * size):
+            if len(bad):
+                node.set(key, bad, good=False)
+        node.set(key, -np.ones(size), good=key != "torque_limits")
+        node.set(key, rng.uniform(3.0, 40.0, size))
+        node.update(*rng.uniform(-1, 1, (2, 2)))
+    node.set("unknown", [1.0])  # other parameters of the node are none of the law's
+    node.settings.pop("unknown")
+    node.set("torque_limits", [0.0, 2.5])
+    node.update(*rng.uniform(-1, 1, (2, 2)))
+    node.set("torque_limits", [50.0, 50.0])
+    node.update([np.nan, 0.1], [0.2, 0.3])
+    node.update(*rng.uniform(-1, 1, (2, 2)))
+    node.deactivate()
+    node.activate()
+    node.update(*rng.uniform(-1, 1, (2, 2)))
+    done = subprocess.run(
+        [driver, "500"], input="\n".join(node.lines), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    names, *rows, last = done.stdout.splitlines()
+    names, *rows = done.stdout.splitlines()
     assert names.split() == [
         "joint1/position", "joint1/velocity", "joint2/position", "joint2/velocity", "joint1/effort", "joint2/effort",
     ]  # fmt: skip
-    assert last == "stopped"
-    assert "~/reference: expected 2 finite numbers" in done.stderr
-    law = named("integral_tracking", robot, frequency=10.0).kernel(0.002)
-    memory, expected = np.zeros(2), []
-    for q, qd in samples:
-        tau, memory = law(q, qd, *reference, memory)
-        expected.append(tau)
-    np.testing.assert_array_equal([list(map(float, row.split())) for row in rows], expected)
-    refused = subprocess.run([driver, "1000"], input=given, capture_output=True, text=True, check=False)
+    np.testing.assert_array_equal([list(map(float, row.split())) for row in rows], node.answers)
+    assert done.stderr.count("~/reference: expected 2 finite numbers") == 12
+    refused = subprocess.run([driver, "1000"], input="", capture_output=True, text=True, check=False)
     assert refused.returncode == 3
     assert "generated for 500 Hz, got 1000 Hz" in refused.stderr
 
@@ -94,9 +171,10 @@ def test_the_files_that_ros_reads_name_the_same_things():
     assert "update_rate: 1000" in files["config/controller.yaml"]
     system = ET.fromstring(files["urdf/ros2_control.urdf"])
     assert [joint.get("name") for joint in system.iter("joint")] == package.joints
-    assert [float(each.text) for each in system.iter("param") if each.get("name") == "max"] == list(
-        robot.effort_limits[np.isfinite(robot.effort_limits)]
-    )
+    limits = robot.effort_limits[np.isfinite(robot.effort_limits)]
+    for end, expected in (("min", -limits), ("max", limits)):
+        found = [float(each.text) for each in system.iter("param") if each.get("name") == end]
+        assert found == expected.tolist()
     for path in files:
         if path.startswith("src/") and path.endswith(".c"):
             assert path in files["CMakeLists.txt"]

@@ -81,13 +81,16 @@ class Descent:
         self.stationary[active] = self.stuck[active] = False
         self.mu[active], self.gap[active] = 0.0, np.inf
         going = active & (self.iterations < most) & ~self.failed
+        kernels: dict[bool, Kernel] = {}  # by ``curved``; finding one describes the whole robot, so once
         while going.any():
             at = np.flatnonzero(going)
             before, used = self.gap[at], self.mu[at]
             for bent in (False, True):
                 some = at[curved[at] == bent]
                 if some.size:
-                    self._iterate(kernel_of(problem, 1, self.steps, bent), some)
+                    if bent not in kernels:
+                        kernels[bent] = kernel_of(problem, 1, self.steps, bent)
+                    self._iterate(kernels[bent], some)
             self.history.append(self.cost.copy())
             taken[at] += 1
             enough = np.maximum(tolerance[at], FEW[self.dtype])

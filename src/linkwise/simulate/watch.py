@@ -120,8 +120,8 @@ def excursions(robot: Robot, t: np.ndarray, q: np.ndarray) -> Iterator[Excursion
     for *place, number in np.argwhere(beyond_range(robot, q)).tolist():
         k = int(columns[number])
         column = q[(*place, slice(None), k)]
-        column = np.where(np.isfinite(column), column, upper[k])  # a state that is lost is no excursion
-        rows = np.maximum(lower[k] - column, column - upper[k])
+        column = np.where(np.isfinite(column), column, np.nan)  # a state that is lost is no excursion
+        rows = np.nan_to_num(np.fmax(lower[k] - column, column - upper[k]), nan=0.0)
         first = int(np.argmax(rows > 0.0))
         joint = robot.coordinate_joints[number]
         passed = joint.limits.upper if column[first] > upper[k] else joint.limits.lower

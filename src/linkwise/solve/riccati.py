@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.core.once import once
-from linkwise.language import dot, empty, less, span, sums, variable, zeros
+from linkwise.language import dot, empty, less, span, straight, sums, variable, zeros
 from linkwise.scalar import where
 from linkwise.solve.factors import ldl_of_any, solve, solve_lower, solve_upper
 
@@ -116,8 +116,6 @@ class Riccati:
         self.ahead = empty(v) if q else self.moved  # by q and v'
         self.Pqq, self.Pvq = empty(q, q), empty(v, q)
         self.Pvv = empty(v, v) if q else self.Vvv
-        self.leaned = empty(q, q) if s.turned else self.Vqq  # Sᵀ Vqq
-        self.crossed = empty(q, v) if s.turned else self.Vqv  # Sᵀ Vqv
         self.Y, self.Z = empty(v, s.width), empty(v, q)
         self.Quu, self.qu = empty(m, m), empty(m)
         self.Qux, self.z, self.scaled = empty(m, n), empty(m, n), empty(m, n)
@@ -178,19 +176,22 @@ class Riccati:
                 held[i] = dot(turn[:, i], moved[at.start : at.stop])
             for i in span(size):
                 moved[at.start + i] = held[i]
-        by_rows(self.leaned, s.turned, S, self.Vqq)
-        by_rows(self.crossed, s.turned, S, self.Vqv)
-        # h² Sᵀ Vqq S + h (Sᵀ Vqv + Vvq S) + Vvv, with Sᵀ Vqq S in place of Pqq for a while
-        by_columns(Pqq, s.turned, S, self.leaned)
+        Vqq, Vqv = self.Vqq, self.Vqv  # used up: those of this stage take their place
         for i in span(n):
             for j in span(n, parallel=True):
-                Pvv[i, j] = self.Vvv[i, j] + h * (h * Pqq[i, j] + (self.crossed[i, j] + self.crossed[j, i]))
+                Pqq[i, j] = Vqq[i, j]
+        turn_rows(Pqq, s.turned, T)
+        turn_columns(Pqq, s.turned, T)
+        turn_rows(Vqq, s.turned, S)
         for i in span(n):
             for j in span(n, parallel=True):
-                self.leaned[i, j] = h * self.leaned[i, j] + self.Vqv[j, i]
-        by_columns(Pvq, s.turned, T, self.leaned)
-        by_rows(self.leaned, s.turned, T, self.Vqq)
-        by_columns(Pqq, s.turned, T, self.leaned)
+                Pvq[i, j] = h * Vqq[i, j] + Vqv[j, i]
+        turn_columns(Pvq, s.turned, T)
+        turn_columns(Vqq, s.turned, S)
+        turn_rows(Vqv, s.turned, S)
+        for i in span(n):
+            for j in span(n, parallel=True):
+                Pvv[i, j] = self.Vvv[i, j] + h * (h * Vqq[i, j] + (Vqv[i, j] + Vqv[j, i]))
 
     def stage(self, G: Any, gradient: Any, H: Mapping[str, Any], room: Any, mu: Any, k: Any, K: Any) -> None:
         """k and K of δu = k + K δx, and the value function of this stage.
@@ -265,26 +266,31 @@ class Riccati:
         symmetric(self.Vvv, H.get("vv"), of_velocities)
 
 
-def by_rows(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any) -> None:
-    """out = Sᵀ A, where S is an identity but for these blocks on its diagonal."""
-    for i in span(A.shape[0]):
-        for j in span(A.shape[1], parallel=True):
-            out[i, j] = A[i, j]
+def turn_rows(A: Any, places: Sequence[range], blocks: Sequence[Any]) -> None:
+    """A ← Sᵀ A, where S is an identity but for these blocks on its diagonal."""
     for at, S in zip(places, blocks, strict=True):
-        for i in span(len(at)):
-            for j in span(A.shape[1], parallel=True):
-                out[at.start + i, j] = dot(S[:, i], A[at.start : at.stop, j])
+        for j in span(A.shape[1], parallel=True):
+            column = A[at.start : at.stop, j]
+            straight(_turned, [S, column], [column])
 
 
-def by_columns(out: Any, places: Sequence[range], blocks: Sequence[Any], A: Any) -> None:
-    """out = A S, where S is an identity but for these blocks on its diagonal."""
-    for i in span(A.shape[0]):
-        for j in span(A.shape[1], parallel=True):
-            out[i, j] = A[i, j]
+def turn_columns(A: Any, places: Sequence[range], blocks: Sequence[Any]) -> None:
+    """A ← A S, where S is an identity but for these blocks on its diagonal."""
     for at, S in zip(places, blocks, strict=True):
-        for i in span(A.shape[0]):
-            for j in span(len(at)):
-                out[i, at.start + j] = dot(A[i, at.start : at.stop], S[:, j])
+        for i in span(A.shape[0], parallel=True):
+            row = A[i, at.start : at.stop]
+            straight(_turned, [S, row], [row])
+
+
+def _turned(S: Sequence[Any], a: Sequence[Any]) -> list[list[Any]]:
+    """Sᵀ a; S row by row."""
+    size, found = len(a), []
+    for i in range(size):
+        total = S[i] * a[0]
+        for k in range(1, size):
+            total = total + S[k * size + i] * a[k]
+        found.append(total)
+    return [found]
 
 
 def symmetric(S: Any, cost: Any, products: Callable[[Any], list[Any]], part: Any = None) -> None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from linkwise.compiler.emit import alike
+from linkwise.compiler.emit import alike, together
 from linkwise.compiler.emit.arithmetic import REGION, Arithmetic, holder
 from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
@@ -134,6 +134,9 @@ class Renderer(Arithmetic):
         """A loop that is known to have a turn is tested at its end, another one at its head."""
         if loop.side_by_side and self.lanes.width == 1 and side_by_side(self, loop):
             return
+        if self.lanes.width > 1 and (blocks := together.blocks(loop)):
+            self.write(blocks)
+            return
         writer, number = self.writer, self.loops
         self.loops += 1
         self._load_before(loop)
@@ -237,6 +240,9 @@ class Renderer(Arithmetic):
 
     def step(self, step: Step) -> None:
         """Outputs of fixed columns are stored as soon as they are known, everything else at the end."""
+        if isinstance(step, together.Together):
+            self._together(step)
+            return
         self._step, self._here = step, {}
         late = self._expect(step)
         self._store_ready()
@@ -269,6 +275,24 @@ class Renderer(Arithmetic):
                 held = memory.load(self, place)[place]
                 value = self.writer.value(f"{memory.sum.format(R=self.lanes.real)} {held}, {value}")
             memory.store(self, place, value)
+
+    def _together(self, step: together.Together) -> None:
+        """All copies, operation by operation; what several of them read is loaded once."""
+        self._here, around = {}, self.names
+        names = [dict(around) for _ in step.copies]
+        for item in step.copies[0].body:
+            for copy, self.names in zip(step.copies, names, strict=True):
+                self._step = copy
+                self.item(item)
+        stores: list[tuple[Element, str]] = []
+        for copy, self.names in zip(step.copies, names, strict=True):
+            self._step = copy
+            stores += [
+                (place, self.operand(node)) for place, node in copy.writes if isinstance(place, Element)
+            ]
+        self.names = around
+        for place, value in stores:
+            self.memory[place.array].store(self, place, value)
 
     def _side_by_side(self, step: Step) -> Body:
         """Compute functions of single inputs in vectors, where there is one state; the operations that are left."""

@@ -126,6 +126,16 @@ def slope(value: Whole, name: str) -> int | None:
     return None
 
 
+def shifted(value: Whole, shifts: Mapping[str, int]) -> Whole:
+    """The same number where names are larger by so much."""
+    if value.op == "number":
+        return value
+    if value.op == "name":
+        return value + shifts.get(value.args[0], 0)
+    args = [shifted(a, shifts) if isinstance(a, Whole) else a for a in value.args]
+    return Whole("entry", tuple(args)) if value.op == "entry" else _made(value.op, *args)
+
+
 def whole(value: Whole | int) -> Whole:
     return value if isinstance(value, Whole) else Whole("number", (value,))
 

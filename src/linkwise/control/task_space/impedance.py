@@ -16,21 +16,22 @@ import numpy as np
 from linkwise.algorithms import coordinates, dense
 from linkwise.arguments.flags import flag
 from linkwise.arguments.numbers import Numbers
+from linkwise.control.controller import Reference, errors
 from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import with_friction
 from linkwise.control.task_space import law
-from linkwise.control.task_space.avoidance import usual_joint_inertia
-from linkwise.control.task_space.law import BUDGET, FrequencyGains, TaskSpaceLaw
+from linkwise.control.task_space.law import AVOIDANCE, BUDGET, POSTURE_GAIN, FrequencyGains, TaskSpaceLaw
 from linkwise.control.task_space.matrices import critical_damping, matrix_given, rows_of, times
+from linkwise.control.task_space.posture_account import PostureAccount
 from linkwise.control.task_space.rotation_error import RotationError
-from linkwise.control.task_space.tool import Target, Tool, spring_inertia, turned
+from linkwise.control.task_space.tool import Target, Tool, null_inertia, spring_inertia, turned
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
 Rows = list[list[Scalar]]
 AXES = ("tool", "base")
 CORIOLIS = ("passive", "cancelled")
-POSTURE_REACH = 0.2
+POSTURE_REACH = 0.1
 """Distance of all joints from the posture whose energy may be given out [rad or m]."""
 STIFFNESS, DAMPING, RATIO = "stiffness", "damping", "damping_ratio"
 
@@ -40,8 +41,8 @@ class CartesianImpedance(TaskSpaceLaw):
 
     It is defined in every position: nothing but the posture needs the task inertia Λ, which is limited (``heaviest``).
     With a target at rest, ``coriolis="passive"`` and an exact model the energy ½ q̇ᵀMq̇ + V grows by no more than
-    the work of those who push, plus ``posture_energy`` for the posture in the null space, whose spring is no
-    potential.
+    the work of those who push, plus ``posture_energy`` and twice what the spring of the posture has stored at the
+    start: in the null space it is no potential (``posture_account``).
 
     Args:
         robot: the model that the law uses.
@@ -55,8 +56,8 @@ class CartesianImpedance(TaskSpaceLaw):
         target: pose (4, 4) that does not move (gain ``target_pose``); None: from the joint reference.
         posture: natural frequency [rad/s] with which the null space keeps the joint reference; 0: only damped.
         posture_damping: of motions in the null space [1/s]; None: critical, at least 2.
-        posture_energy: that the posture may give out beyond what its damper takes back [J]; None: that of its spring
-            with every joint 0.2 rad or 0.2 m away.
+        posture_energy: that the spring of the posture may give out beyond what it has stored [J], until the reference
+            moves; None: that of the null space with every joint 0.1 rad or 0.1 m away.
         singularities: how strongly the null space keeps away from singular positions [rad/s²].
         coriolis: "passive", or "cancelled": all velocity torques are compensated, the closed loop is Λ ẍ + D ẋ + K
             x = w without μ, and passivity is lost.
@@ -108,10 +109,10 @@ class CartesianImpedance(TaskSpaceLaw):
         has_spring = check.number("posture", posture, least=0.0) > 0.0 or singularities > 0.0
         if has_spring:
             if posture_energy is None:
-                stored = 0.5 * (POSTURE_REACH * posture) ** 2 * float(usual_joint_inertia(robot).sum())
+                stored = 0.5 * (POSTURE_REACH * posture) ** 2 * null_inertia(robot, frame)
                 posture_energy = stored if np.isfinite(stored) and stored > 0.0 else 1.0
             gains[BUDGET] = np.array([check.number(BUDGET, posture_energy, least=0.0)])
-        self.memory_size = int(has_spring)
+        self.memory_size = 0 if not has_spring else 1 if singularities > 0.0 else PostureAccount.size(robot)
         super().__init__(
             robot,
             frame,
@@ -189,11 +190,21 @@ class CartesianImpedance(TaskSpaceLaw):
         inertia = self.inertia(tool)
         if not self.memory_size:
             return law.null_torques(tool, inertia, damper), []
-        share = law.fading(memory[0], gains[BUDGET][0])
-        spring = [share * a for a in spring]
-        both = [a + b for a, b in zip(spring, damper, strict=True)]
-        tau = law.null_torques(tool, inertia, both)
-        return tau, [law.energy_used(memory[0], period * law.power(tau, qd), gains[BUDGET][0])]
+        budget = gains[BUDGET][0]
+        if AVOIDANCE in gains:
+            share = law.fading(memory[0], budget)
+            both = [share * a + b for a, b in zip(spring, damper, strict=True)]
+            tau = law.null_torques(tool, inertia, both)
+            return tau, [law.energy_used(memory[0], period * law.power(tau, qd), budget)]
+        pull, slow = (law.null_torques(tool, inertia, each) for each in (spring, damper))
+        e, _ = errors(links, q, qd, reference)
+        account = PostureAccount.of(memory, len(q), len(qd))
+        e_last, _ = errors(links, q, qd, Reference(account.reference, reference.qd, reference.qdd))
+        spring_last = [-(gains[POSTURE_GAIN][0] * x) for x in e_last]
+        used = account.used_now(e_last, law.null_torques(tool, inertia, spring_last), e, pull, budget)
+        share = law.fading(used, budget)
+        tau = [share * a + b for a, b in zip(pull, slow, strict=True)]
+        return tau, [used, 1.0, *reference.q, *e, *pull]
 
 
 def spring_wrench(K: Rows, R: Rows, p: Sequence[Scalar], R_d: Rows, p_d: Sequence[Scalar], in_tool: bool):

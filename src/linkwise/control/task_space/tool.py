@@ -25,6 +25,11 @@ CANNOT_MOVE = 1e-6  # of the largest mobility
 NEARLY_SINGULAR = 1e-4  # eigenvalues of a mobility with a unit diagonal that do not count
 MOST_UNEQUAL, LIFTED = 100.0, 16.0
 """Ratio of the stiffnesses of a spring about two axes, at most; how many times the lesser one is raised, at most."""
+MUCH_STIFFER = 30.0
+"""Axes so much stiffer than the lightest get one stiffness: their difference pulls at that one where the tool is turned
+away about them, by up to a half of it.
+"""
+SMALL_NULL = 0.02
 FASTEST = 5.0
 """No mode of a spring is so many times as fast as meant: critical damping takes away twice its natural frequency, and
 delays of d make that unstable from about 2ωd = 1 on: 10 ms at 50 rad/s. (Of 45 arms the UR10e comes nearest, 4.8.)
@@ -168,10 +173,11 @@ def usual_inertia(robot: Robot, frame: str | None = None, axes: str = "tool") ->
 def spring_inertia(robot: Robot, frame: str | None = None, axes: str = "tool") -> np.ndarray:
     """Inertias [kg·m²] and masses [kg] that ω² turns into the stiffness of a spring at the tool, six numbers.
 
-    The usual ones, with two changes for tools that turn far more easily about one axis, such as that of the last joint
-    of a slender wrist. A spring that is turned away about another axis pulls at that one, too, with up to a seventh of
-    its stiffness; so the least stiffness is raised, and the others are at most ``MOST_UNEQUAL`` times as large. And no
-    mode is more than ``FASTEST`` times as fast as meant in any position.
+    The usual ones, with three changes for tools that turn far more easily about one axis, such as that of the last
+    joint of a slender wrist. A spring that is turned away about another axis pulls at that one, too, with up to a
+    seventh of its stiffness; so the least stiffness is raised, and the others are at most ``MOST_UNEQUAL`` times as
+    large, and equal where they are much larger (``MUCH_STIFFER``). And no mode is more than ``FASTEST`` times as fast
+    as meant in any position.
 
     Args:
         robot: the robot.
@@ -181,15 +187,48 @@ def spring_inertia(robot: Robot, frame: str | None = None, axes: str = "tool") -
     inertia = usual_inertia(robot, frame, axes)
     turns = inertia[:3]
     least = np.clip(turns.max() / MOST_UNEQUAL, turns, LIFTED * turns)
-    inertia[:3] = np.minimum(least, MOST_UNEQUAL * least.min())
+    least = np.minimum(least, MOST_UNEQUAL * least.min())
+    lightest, middle, _ = np.sort(least)
+    inertia[:3] = np.where(middle > MUCH_STIFFER * lightest, np.minimum(least, middle), least)
     return not_too_fast(inertia, mobilities(robot, frame, axes), FASTEST**2)
+
+
+def null_inertia(robot: Robot, frame: str | None = None) -> float:
+    """Sum of the inertias that joints have in the null space of a tool [kg·m² or kg]: the trace of M − JᵀΛJ, median
+    over random positions, ``SMALL_NULL`` of M's at least: arms without a null space have one in singular positions.
+
+    Args:
+        robot: the robot.
+        frame: the tool; None: the only leaf.
+    """
+    tool = _in_random_positions(robot, frame)
+    M, J = _by_lane(tool.M), _by_lane(tool.J)
+    known = np.isfinite(M).all((-2, -1)) & np.isfinite(J).all((-2, -1))
+    totals = np.trace(M[known], axis1=-2, axis2=-1)
+    held = [_held_inertia(*each) for each in zip(M[known], J[known], strict=True)]
+    return float(np.median(np.maximum(totals - held, SMALL_NULL * totals))) if len(totals) else 0.0
+
+
+def _held_inertia(M: np.ndarray, J: np.ndarray) -> float:
+    """Trace of JᵀΛJ, with Λ over directions in which the tool can move."""
+    half = np.linalg.cholesky(M)
+    J = np.linalg.solve(half, J.T)  # L⁻¹ Jᵀ
+    size = np.sqrt(np.einsum("ij,ij->j", J, J))
+    directions, values, _ = np.linalg.svd(J / np.where(size > 0.0, size, 1.0), full_matrices=False)
+    held = half @ directions[:, values**2 > NEARLY_SINGULAR]
+    return float(np.einsum("ij,ij->", held, held))
+
+
+def _in_random_positions(robot: Robot, frame: str | None) -> Tool:
+    """The tool at rest, with one lane per position."""
+    lanes: Any = list(robot.random(np.random.default_rng(0), POSITIONS).T)
+    links = mechanism_of(robot, base_parameters=True)
+    return Tool.at(links, lanes, [0.0] * robot.dof, robot.locate(frame))
 
 
 def mobilities(robot: Robot, frame: str | None, axes: str) -> np.ndarray:
     """J M⁻¹ Jᵀ of a tool in random positions, those that are finite, in its own axes or those of the base."""
-    lanes: Any = list(robot.random(np.random.default_rng(0), POSITIONS).T)  # one lane per position
-    links = mechanism_of(robot, base_parameters=True)
-    tool = Tool.at(links, lanes, [0.0] * robot.dof, robot.locate(frame))
+    tool = _in_random_positions(robot, frame)
     G, T = _by_lane(tool.mobility), np.zeros((POSITIONS, 6, 6))
     T[:, :3, :3] = T[:, 3:, 3:] = _by_lane(tool.R) if axes == "tool" else np.eye(3)
     G = np.swapaxes(T, -1, -2) @ G @ T

@@ -166,10 +166,10 @@ class Sampling:
             sizes = {"x": problem.ns, "u": problem.nu, "p": problem.np}
 
             def functions(x, u, p):
-                costs = [problem.stage_cost(x, u, p), problem.terminal_cost(x, p)]
+                costs = [problem.stage_cost(x, u, p), problem.terminal_cost(x, p), self._beyond(x, p)]
                 return {"costs": costs, "next": problem.next_state(x, u, p)}
 
-            shapes = {"costs": (2,), "next": (problem.ns,)}
+            shapes = {"costs": (3,), "next": (problem.ns,)}
             program = trace(functions, sizes, shapes, name="problem", dtype="float64")
             known = hashlib.sha256(c.source(program).encode()).digest()
         return known + self.dtype.encode()

@@ -20,7 +20,7 @@ _SHARED_OF_BLOCK = 1 << 10  # of each block, the system's
 _MOST_WARPS = 12  # per scheduler; more never helped
 _SPILLING = 400  # registers from which spills cost more than it saves to fetch inputs ahead
 _LONG = 8192  # instructions of 16 bytes: more than a multiprocessor keeps
-_IN_STEP = 2 * SCHEDULERS  # warps of a block that fetch the same code
+IN_STEP = 2 * SCHEDULERS  # warps of a block that fetch the same code
 SHARED_IN_STEP = 120 << 10
 """Bytes up to which such a block keeps rows there that could stay in global memory: what is left is the cache of values
 for which registers have no room."""
@@ -46,6 +46,8 @@ class WarpLayout:
     in_step: bool = False
     """Whether all warps of a block, not those of the same states alone, wait for each other between stages; in
     rollouts, between steps."""
+    queued: bool = False
+    """Whether a thread whose state has left the loop takes the next one; see ``queued``."""
 
     @property
     def threads(self) -> int:
@@ -92,8 +94,8 @@ def in_step(step: Program, shared: int) -> list[WarpLayout]:
     ``shared``: bytes that a warp needs. In a loop warps that do not wait for each other drift apart, until each fetches
     its own part of the code. 100 steps of a quadruped with contact, H200, float32: 451 instead of 248 million a second.
     """
-    fits = _IN_STEP * shared <= MOST_SHARED
-    return [WarpLayout(_IN_STEP, 1, (), in_step=True)] if _is_long(step) and fits else []
+    fits = IN_STEP * shared <= MOST_SHARED
+    return [WarpLayout(IN_STEP, 1, (), in_step=True)] if _is_long(step) and fits else []
 
 
 def _is_long(program: Program) -> bool:
@@ -103,8 +105,8 @@ def _is_long(program: Program) -> bool:
 def _together(layout: WarpLayout) -> WarpLayout:
     """Blocks of eight warps, which start together and fetch the same code. Contact steps of a quadruped, H200: 440
     instead of 403 million a second in float32; in float64, which waits for arithmetic, 138 instead of 152."""
-    resident, rest = divmod(layout.warps * layout.resident, _IN_STEP)
-    return layout if rest else replace(layout, warps=_IN_STEP, resident=resident)
+    resident, rest = divmod(layout.warps * layout.resident, IN_STEP)
+    return layout if rest else replace(layout, warps=IN_STEP, resident=resident)
 
 
 def bold_and_safe(

@@ -16,6 +16,7 @@ from linkwise.compiler.emit.cuda import layout as cuda_layout
 from linkwise.compiler.emit.cuda.frame import IEEE, KEYWORDS, Module, WarpFrame
 from linkwise.compiler.emit.cuda.layout import WarpLayout
 from linkwise.compiler.emit.cuda.parts import PartsFrame, together
+from linkwise.compiler.emit.cuda.queued import QueuedFrame, QueuedRolloutFrame, queued
 from linkwise.compiler.emit.cuda.rollout import RolloutFrame
 from linkwise.compiler.emit.cuda.sweeps import ScannedFrame, SerialFrame
 from linkwise.compiler.emit.cuda.team import frame_of
@@ -72,7 +73,10 @@ def module(
     layout = layout or layouts(program)[-1]
     program = ordered(program)
     if isinstance(program, RolloutProgram):
-        return RolloutFrame(program, name, layout).module(description)
+        frame = QueuedRolloutFrame if layout.queued else RolloutFrame
+        return frame(program, name, layout).module(description)
+    if layout.queued:
+        return QueuedFrame(program, name, layout).module(description)
     if layout.parts > 1:
         frame = PartsFrame(program, name, layout, shared)
         if layout.warps or frame.shared <= shared:
@@ -98,10 +102,11 @@ def chosen_layout(program: Program | RolloutProgram) -> WarpLayout:
 
 
 def layouts(program: Program | RolloutProgram) -> list[WarpLayout]:
-    """Layouts to try: that of warps which compute a large program together; else ``candidates``."""
+    """Layouts to try: that of warps which compute a large program together, or whose threads take one state after the
+    other; else ``candidates``."""
     made = ordered(program)
-    shared = together(made) if isinstance(made, Program) else None
-    return [shared] if shared is not None else candidates(program)
+    large = (together(made) if isinstance(made, Program) else None) or queued(made)
+    return [large] if large is not None else candidates(program)
 
 
 def variants(

@@ -1,6 +1,7 @@
 """CUDA: a program that is written as loops of its own, and large: a warp takes a state.
 
-The turns of parallel loops (stages of a horizon, columns of matrices, step sizes) are shared out among the 32 lanes.
+The turns of parallel loops (stages of a horizon, columns of matrices, step sizes) are shared out among the 32 lanes, of
+products of matrices rows and columns.
 Everything between these loops is computed by all lanes alike: they read the same places, do the same operations and
 write the same values. So that no lane overwrites what another one has still to read, lanes wait for each other before
 each step that writes memory, and before and after parallel loops. What the loops keep lies in global memory, that of
@@ -10,7 +11,9 @@ one state together. Operations of every element and their order are those of eve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from linkwise.compiler.emit import together
 from linkwise.compiler.emit.cuda.layout import WARP, item_size
 from linkwise.compiler.emit.cuda.procedure import ProcedureFrame
 from linkwise.compiler.ir.graph import Node
@@ -66,12 +69,31 @@ class TeamFrame(ProcedureFrame):
     def loop(self, loop: For) -> None:
         if self._shared_out is not None or not loop.parallel:
             return super().loop(loop)
-        self._shared_out = loop
-        self._line("__syncwarp();")
-        super().loop(loop)
-        self._line("__syncwarp();")
-        self._shared_out = None
+        apart = together.can_be_taken_apart(loop)
+        for part in [replace(loop, body=[statement]) for statement in loop.body] if apart else [loop]:
+            self._shared_out, inner = part, part.body[0]
+            self._line("__syncwarp();")
+            if apart and isinstance(inner, For) and together.sums_in(inner):
+                self._share_out_elements(part, inner)
+            else:
+                super().loop(part)
+            self._line("__syncwarp();")
+            self._shared_out = None
         return None
+
+    def _share_out_elements(self, loop: For, inner: For) -> None:
+        """Rows and columns of a product together: 18 columns alone would leave 14 lanes without work."""
+        kind, name, columns = self.dialect.whole, f"{loop.name}_{inner.name}", together.count(loop)
+        self._line("#pragma unroll 1")
+        self._open(
+            f"for ({kind} {name} = lane; {name} < {columns * together.count(inner)}; {name} += {WARP})"
+        )
+        self._line(f"const {kind} {loop.name} = {self.whole(loop.first)} + {name} % {columns};")
+        self._line(f"const {kind} {inner.name} = {self.whole(inner.first)} + {name} / {columns};")
+        self._loops += [loop.name, inner.name]
+        self.write(inner.body)
+        del self._loops[-2:]
+        self._close()
 
     def range(self, loop: For) -> str:
         if loop is not self._shared_out:
