@@ -234,3 +234,22 @@ def test_identification_warns_of_the_cause(robot, log):
 def test_a_lag_is_no_other_cause(robot, log):
     late = Log(log.t[10:], log.q[10:], log.tau[:-10], name="late")  # 50 ms
     assert said(robot, late) == ""
+
+
+def test_another_clock_must_not_cost_a_joint_anything():
+    """It is that of all joints: two joints that it helps do not outvote one that it hurts."""
+    search = Search.__new__(Search)
+    search.weights, search.weightless = np.ones(4), False
+    search.screen = SimpleNamespace(trusted=False)
+    recording = SimpleNamespace(gravity=np.ones(3))
+    before = np.array([0.15, 0.30, 0.14, 0.10])
+
+    def accepted(clock: bool, hurt: float) -> bool:
+        after = np.array([hurt * 0.15, 0.07, 0.07, 0.10])
+        hypothesis = Hypothesis("", "", recording, clock=clock)
+        now, other = (Fitted(hypothesis, np.zeros(0), x, 0.0) for x in (before, after))
+        return search._is_accepted(now, other)
+
+    assert accepted(False, 1.12)
+    assert accepted(True, 1.04)
+    assert not accepted(True, 1.06)

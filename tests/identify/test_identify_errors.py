@@ -258,3 +258,9 @@ def test_a_recording_of_another_number_of_joints(tmp_path, there, joints):
     if there == 6:
         with pytest.raises(LogError, match="stamp"):  # named, so they are taken; the stamps are next
             read_log(path, robot, layout)
+
+
+def test_stamps_that_do_not_increase_are_named_by_row():
+    t, zeros = np.array([0.0, 0.1, 0.1, 0.2, 0.15]), np.zeros((5, 1))
+    with pytest.raises(LogError, match=r"0\.1 s of row 3 comes after 0\.1 s, 2 times in 5 rows"):
+        Log(t, zeros, zeros)

@@ -115,6 +115,14 @@ def test_torques_without_weight_are_named(arms):
             assert "compensated for gravity" in words[0], (name, words)
 
 
+def test_torques_from_which_too_much_weight_was_taken_are_named(arms):
+    """By a model that is heavier than the robot: what is left points upwards, which gravity does not."""
+    for (name, (robot, log)), factor in zip(arms.items(), (1.4, 1.5), strict=True):
+        words = said(robot, replace(log, tau=log.tau - factor * robot.gravity_torques(log.q)))
+        assert len(words) == 1, (name, words)
+        assert "compensated for gravity" in words[0], (name, words)
+
+
 def test_weight_is_missing_only_beyond_its_margins():
     """Inertia three standard errors above nothing and within twice and half of the file's; weight below half by two."""
     down = np.array([0.0, 0.0, -1.0])
@@ -131,6 +139,10 @@ def test_weight_is_missing_only_beyond_its_margins():
     assert weightless(inertial=0.8, gravity=0.79 * half - 0.2)
     assert not weightless(inertial=0.8, gravity=0.81 * half - 0.2)
     assert not weightless(gravity=9.8)
+    # a joint that carries its weight as the file says: the others are disturbed
+    assert Weighing(1.0, down, 0.1, 0.1, np.array([0.0, -2.0, 0.49])).weightless
+    assert not Weighing(1.0, down, 0.1, 0.1, np.array([0.0, 0.51, 0.0])).weightless
+    assert not Weighing(0.6, down, 0.1, 0.1, np.array([0.0, 0.31, 0.0])).weightless
 
 
 def test_gravity_is_weighed(arms):
@@ -145,6 +157,22 @@ def test_gravity_is_weighed(arms):
             assert not weighing.weightless
             assert np.linalg.norm(weighing.gravity - gravity) < 0.35 * 9.81
             assert 0.7 < weighing.inertial < 1.6
+            if gravity[2]:
+                assert weighing.by_joint[0] == 0.0
+                assert 0.95 < weighing.by_joint[1] < 1.25
+
+
+def test_light_joints_do_not_say_that_torques_have_weight(arms):
+    """The wrist of a file may be a guess: there, ten times its weight may be left by a compensation."""
+    robot, log = arms["puma560"]
+    screen = Screen(robot)
+    recording = thinned([condition(log, cutoff=10.0)], np.asarray(robot.gravity, dtype=float))
+    inertia = np.zeros_like(recording.tau)
+    sizes = np.array([0.0, 1.0, 0.29]) * np.sqrt(2.0)
+    weight = np.sin(recording.q) * sizes / 9.81
+    columns = np.stack([inertia + 1e-9 * recording.qdd, inertia, inertia, -weight], axis=-1)
+    heavy = replace(recording, tau=9.81 * weight * np.array([1.0, 0.1, 10.0]))
+    assert screen._weights_of_joints(heavy, columns) == pytest.approx([0.0, 0.1, 0.0], abs=0.02)
 
 
 def identify_quietly(robot: lw.Robot, log: Log, **options):

@@ -149,3 +149,22 @@ def test_a_torque_that_comes_near_zero_once_has_a_sign(arm, log):
     assert not [words for words in sample_faults(arm, replace(log, tau=tau)) if "change their sign" in words]
     tau[:, 0] = np.abs(5.0 * np.sin(20.0 * t) + noise)
     assert [words for words in sample_faults(arm, replace(log, tau=tau)) if "change their sign" in words]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_rows_that_are_missing_are_named(arm, log, share):
+    """Anywhere, under stamps that go on as if none were; stamps with the gaps explain them, and every third row is
+    a lower rate."""
+
+    def part(rows, t):
+        return Log(t, log.q[rows], log.tau[rows])
+
+    kept = np.flatnonzero(np.random.default_rng(1).random(len(log)) > share)
+    (said,) = sample_faults(arm, part(kept, log.t[: len(kept)]))
+    assert "rows are missing though the stamps go on" in said
+    assert sample_faults(arm, part(kept, log.t[kept])) == []
+    assert sample_faults(arm, part(slice(None, None, 3), log.t[:500])) == []
+    noisy = log.q + 0.5 * np.abs(np.diff(log.q, axis=0)).max() * np.random.default_rng(2).normal(
+        size=log.q.shape
+    )
+    assert sample_faults(arm, Log(log.t, noisy, log.tau)) == []

@@ -57,6 +57,7 @@ FAR_LOWER = 2.0  # times that the residual of a joint falls whose torque alone i
 AS_GOOD = 0.95  # the same where the file's masses decide
 SMALL = 0.05  # torques under this part of the largest but one count less
 RISE = 0.85  # the same for a joint whose residual rises: more is only accepted where others fall far
+NO_RISE = 0.95  # the same for another clock, which is that of all joints
 CONVINCED = 0.5  # rise of the agreement with the file's masses from which it decides
 TRIED = 5  # hypotheses that are fitted by possible bodies, for each of the reasons to do so
 CAUSES = 3  # at most so many together
@@ -221,13 +222,15 @@ class Search:
         """The best hypothesis on top of others, None where none explains the recording much better, and the others
         that would be accepted."""
         tried = [self._fit(h, Y) for h, Y in self._shortlist(now)]
-        good = [each for each in tried if self._is_accepted(now, each)]
+        good = [each for each in tried if self._is_accepted(now, each) and not self._leaves_weightless(each)]
         best = max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
         return best, [each for each in good if each is not best]
 
     def _is_accepted(self, now: Fitted, other: Fitted) -> bool:
         fall = self._falls(now.residuals, other.residuals)
         if fall.min() * np.sqrt(max(self._fall(now, other), 1.0)) < RISE:
+            return False
+        if other.hypothesis.clock and fall.min() < NO_RISE:
             return False
         if self._fall(now, other) >= LOWER and fall.max() >= MUCH_LOWER:
             return True
@@ -242,6 +245,12 @@ class Search:
     def _takes_weight_away(self, fitted: Fitted) -> bool:
         """Whether a hypothesis takes gravity away from torques that have none."""
         return self.weightless and not fitted.hypothesis.corrected.gravity.any()
+
+    def _leaves_weightless(self, fitted: Fitted) -> bool:
+        """Whether torques without weight stay so under a hypothesis: it explains what a wrong compensation left."""
+        if not self.weightless or self._takes_weight_away(fitted):
+            return False
+        return self.screen.weighed(fitted.hypothesis.corrected).weightless
 
     def _falls(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """How many times each residual falls; less for torques that are so small that anything may disturb them."""

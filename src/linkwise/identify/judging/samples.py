@@ -31,6 +31,11 @@ LONGER = 20.0  # times as long as 95 % of its other stretches, from which its re
 ACCELERATES = 0.1  # of the usual bend of positions: a joint at constant speed may have a constant torque
 JUMP = 5.0  # times the largest step of a joint around it, and
 FAR = 0.05  # part of the joint's range, from which a step of positions is a jump
+AROUND = 5  # steps before and after, with which one is compared
+LIKE_OTHERS = 0.2  # part of a step by which it differs from a multiple of those around it, in any joint
+NEAR_MULTIPLE = 0.25  # of a step: so near to one, two or three times those around it
+LOST = 0.02  # share of such steps that are two or three times as large, from which rows are missing
+REGULAR = 0.9  # share of steps that are one, two or three times as large: else positions are noise
 SPIKE = 10.0  # times the bend that 95 % of the samples have, and
 TALL = 0.5  # part of the range of 98 % of the torques, from which a single sample is a spike
 OFTEN = 1e-3  # share of the samples from which spikes matter
@@ -54,7 +59,7 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
         return faults
     moving = _moving_rows(log)
     faults = _repetitions(log, moving) or _columns_on_hold(robot, log, moving) or _stopped(robot, log, moving)
-    faults = faults or _jumps(robot, log)
+    faults = faults or _jumps(robot, log) or _lost_rows(log)
     faults = faults or _velocities(robot, log) or _delay_of_velocities(log)
     if faults:
         return faults
@@ -234,6 +239,34 @@ def _jumps(robot: Robot, log: Log) -> list[str]:
     return [
         f"positions jump ({'; '.join(said)}): rows are missing though the stamps go on, recordings were joined, an "
         "encoder counts from zero again after a turn, or single samples are wrong; cut the recording there"
+    ]
+
+
+def _lost_rows(log: Log) -> list[str]:
+    """Steps of all joints together that are two or three times those around them, under stamps that say nothing of it.
+    Of noise, or where the clock is irregular, steps are no multiples of each other."""
+    gaps = np.diff(log.t)
+    steps = np.diff(log.q, axis=0) * (float(np.median(gaps)) / gaps)[:, None]
+    steps /= np.maximum(np.sqrt((steps**2).mean(axis=0)), 1e-300)
+    if len(steps) < CHANGES:
+        return []
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(steps, ((AROUND, AROUND), (0, 0)), mode="edge"), 2 * AROUND + 1, axis=0
+    )
+    around = np.median(np.delete(windows, AROUND, axis=-1), axis=-1)
+    size = (around**2).sum(axis=1)
+    times = (steps * around).sum(axis=1) / np.maximum(size, 1e-300)
+    apart = ((steps - times[:, None] * around) ** 2).sum(axis=1)
+    fast = (size > float(np.median(size))) & (apart < LIKE_OTHERS**2 * (steps**2).sum(axis=1))
+    near = np.abs(times - np.round(times)) < NEAR_MULTIPLE
+    once, more = (
+        (fast & near & here).sum() for here in (np.round(times) == 1, np.isin(np.round(times), (2, 3)))
+    )
+    if fast.sum() < CHANGES or more < LOST * fast.sum() or once + more < REGULAR * fast.sum():
+        return []
+    return [
+        f"{100 * more / fast.sum():.2g} % of the steps of positions are two or three times those before and after, of "
+        "all joints at once: rows are missing though the stamps go on; record the stamps, or use a part without gaps"
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +34,7 @@ BLUR = 0.02  # [rad/s or m/s] over which friction changes its direction
 SLANTING = (3.1, 4.3, -8.2)  # [m/s²] along no axis
 FEWEST = 4.0  # independent samples for every parameter: of fewer, any hypothesis may explain much by chance
 PARTS = 8  # of a recording, each left out once to find how sure a figure is
+MUCH = 0.3  # of the largest weight of a joint: others carry little
 TINY = 1e-10  # of unit columns: directions of gravity that a robot does not feel
 TERMS = (Term("rotor_inertia"), Term("viscous"), Term("coulomb", blur=BLUR), Term("offset"))
 
@@ -72,20 +73,24 @@ class Agreement:
 @dataclass(frozen=True)
 class Weighing:
     """The file's bodies put on the scale: factor of their torques of inertia, gravity [m/s²] that explains the rest of
-    the measured torques with these bodies (3,), and standard errors of both."""
+    the measured torques with these bodies (3,), standard errors of both, and by joint the factor of the weight that the
+    file says, (n,): of joints that carry much, where most of the torque is weight, else 0."""
 
     inertial: float
     gravity: np.ndarray
     inertial_deviation: float
     gravity_deviation: float
+    by_joint: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def weightless(self) -> bool:
         """Whether inertia is there as the file says, and weight is not, in whatever direction: less than half of it and
-        less than half of what belongs to that inertia, with a margin of two standard errors."""
+        less than half of what belongs to that inertia, with a margin of two standard errors. No joint has it: of one
+        that is disturbed the others tell."""
         inside = INERTIA < self.inertial < 1.0 / INERTIA and self.inertial > 3.0 * self.inertial_deviation
         most = vector_length(self.gravity) + 2.0 * self.gravity_deviation
-        return inside and most < 0.5 * EARTH * min(self.inertial, 1.0)
+        half = 0.5 * min(self.inertial, 1.0)
+        return inside and most < half * EARTH and not (self.by_joint > half).any()
 
 
 class Screen:
@@ -243,7 +248,28 @@ class Screen:
 
         x = solution(recording, columns)
         others = np.array([solution(part, columns[rows]) for part, rows in _without_parts(recording)])
-        return Weighing(float(x[0]), x[1:], _jackknife(others[:, :1]), _jackknife(others[:, 1:]))
+        deviations = _jackknife(others[:, :1]), _jackknife(others[:, 1:])
+        return Weighing(float(x[0]), x[1:], *deviations, self._weights_of_joints(recording, columns))
+
+    def _weights_of_joints(self, recording: Recording, columns: np.ndarray) -> np.ndarray:
+        """Of each joint alone the factor of the weight that the file says, 0 where it carries little or where that
+        explains less than half, (n,). Masses of a wrist may be guesses, by a factor of ten.
+
+        Args:
+            recording: the samples.
+            columns: torques of inertia and of gravity along x, y and z by the file's bodies, (N, n, 4).
+        """
+        weight = product(columns[..., 1:], np.asarray(self.robot.gravity, dtype=float))
+        G = self.squares(recording, np.stack([columns[..., 0], weight], axis=-1))
+        found, size = np.zeros(len(G)), np.sqrt((weight**2).mean(axis=0))
+        for j in np.flatnonzero(size > MUCH * size.max()):
+            inertia, own, tau = G[j]
+            # what inertia explains is taken away from both
+            free = own[1] - own[0] ** 2 / max(inertia[0], 1e-300)
+            both = own[2] - own[0] * inertia[2] / max(inertia[0], 1e-300)
+            if free > TINY * max(own[1], 1e-300) and both**2 > 0.5 * free * tau[2]:
+                found[j] = both / free
+        return found
 
 
 def _without_parts(recording: Recording) -> Iterator[tuple[Recording, np.ndarray]]:

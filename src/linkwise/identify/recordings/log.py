@@ -59,8 +59,13 @@ class Log(Summarised):
             value = getattr(self, key)
             if value is not None and not np.isfinite(value).all():
                 raise LogError(f"{self.name}: {key} contains numbers that are not finite")
-        if len(self.t) > 1 and not (np.diff(self.t) > 0).all():
-            raise LogError(f"{self.name}: time stamps do not increase")
+        late = np.flatnonzero(np.diff(self.t) <= 0)
+        if len(late):
+            row = int(late[0])
+            raise LogError(
+                f"{self.name}: time stamps do not increase: {self.t[row + 1]:.9g} s of row {row + 2} comes after "
+                f"{self.t[row]:.9g} s, {len(late)} times in {len(self.t)} rows; leave out doubled rows, sort the others"
+            )
 
     @property
     def dof(self) -> int:
