@@ -77,7 +77,7 @@ def test_robots_that_touch_take_turns(pretended, monkeypatch, dtype):
     """A thread whose robot needs no further turn of the solver takes the next one of its warp, in every step; with
     gains of each robot, references, and samples in between."""
     monkeypatch.setattr(queued, "_FROM", 0)
-    monkeypatch.setattr(queued, "STATES", 64)
+    monkeypatch.setitem(queued.STATES, dtype, 64)
     links = [lw.Link("base"), *(lw.Link(n, lw.Inertia.from_com(1.0, (0.1, 0, 0), (0.01,) * 3)) for n in "ab")]
     joints = [
         lw.Joint("slide", "prismatic", "base", "a", axis=(0, 0, 1)),
