@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.core.products import times
 from linkwise.model.contacts import Contact, Shape
 from linkwise.model.coordinates import position_coordinates
 from linkwise.model.link import Frame
@@ -132,7 +133,7 @@ def _soles_of(robot: Robot, contacts: Sequence[Contact], q: np.ndarray) -> list[
         sole = np.array([point for point in points if point[2] < min(heights) + STANDING])
         if len(sole) > 2:
             place = np.asarray(robot.pose(q, frame=frame))
-            corners = (sole - place[:3, 3]) @ place[:3, :3]
+            corners = times(sole - place[:3, 3], place[:3, :3])
             soles.append(Contact(frame, points=corners.tolist(), friction=contact.friction, name=frame))
     return soles
 
@@ -145,7 +146,7 @@ def _is_end(robot: Robot, frame: str) -> bool:
 
 def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
     """Corners of the lowest face of a box or a hull, or the lowest points of end spheres, in the world [m]."""
-    place = np.asarray(robot.pose(q, frame=shape.frame)) @ shape.pose.matrix
+    place = times(robot.pose(q, frame=shape.frame), shape.pose.matrix)
     up, radius = place[2, :3], 0.0
     match shape.kind:
         case "box":
@@ -154,7 +155,8 @@ def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
             corners = half * signs[signs[:, axis] * up[axis] < 0.0]
         case "hull":
             points = np.array(shape.points)
-            corners = points[points @ up < (points @ up).min() + LEVEL]
+            heights = times(points, up)
+            corners = points[heights < heights.min() + LEVEL]
         case "capsule":
             radius, length = shape.sizes
             corners = np.array([(0.0, 0.0, -0.5 * length), (0.0, 0.0, 0.5 * length)])
@@ -162,7 +164,7 @@ def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
             (radius,), corners = shape.sizes, np.zeros((1, 3))
         case _:
             return []
-    return [place[:3, :3] @ corner + place[:3, 3] - (0.0, 0.0, radius) for corner in corners]
+    return [times(place[:3, :3], corner) + place[:3, 3] - (0.0, 0.0, radius) for corner in corners]
 
 
 def _upright(robot: Robot, stand: Any) -> np.ndarray:
@@ -202,10 +204,10 @@ def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[
     frames, corners = [], []
     for frame, points in of_link.items():
         level = np.asarray(robot.pose(q, frame=frame))[:3, :3].T  # axes of the world in those of the frame
-        seen = np.asarray(points, dtype=float) @ level
+        seen = times(points, level)
         middle = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
         link, place = _on_link(robot, frame)
-        frames.append(Frame(f"{frame} sole", link, place @ Transform(level, level @ middle)))
+        frames.append(Frame(f"{frame} sole", link, place @ Transform(level, times(level, middle))))
         corners.append(seen - middle)
     return frames, corners
 
