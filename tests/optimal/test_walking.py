@@ -1,5 +1,6 @@
 """Predictive control of walking robots: gaits in world time, targets of stages, plans, and a walk with a push."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -310,11 +311,12 @@ def test_stiff_friction_of_a_floating_robot_is_implicit():
     assert np.abs(speeds).max() <= 5.0
 
 
-def biped():
-    """Two legs of five joints with soles of four points: (robot, joints in which it stands)."""
+def biped(yaw=True):
+    """Two legs of six joints, or five, with soles of four points: (robot, joints in which it stands)."""
     links = [lw.Link("body", lw.Inertia.from_com(20.0, (0, 0, 0.15), (0.5, 0.4, 0.2)))]
     joints, contacts, stand = [], [], []
     parts = (
+        *((("yaw", (0, 0, 1), 0.0, 1.0, 0.0),) if yaw else ()),
         ("roll", (1, 0, 0), 0.0, 1.5, 0.0),
         ("hip", (0, 1, 0), 0.35, 3.0, -0.35),
         ("knee", (0, 1, 0), 0.35, 2.0, 0.7),
@@ -428,13 +430,21 @@ def test_soles_are_level_and_the_law_keeps_the_centre_of_pressure_inside():
 
 
 @pytest.mark.processor
-def test_a_biped_walks_on_its_soles():
-    robot, stand = biped()
+@pytest.mark.parametrize("yaw", [True, False])
+def test_a_biped_walks_on_its_soles(yaw):
+    """With five joints a leg two soles that stand cannot be moved in one direction, which is said."""
+    robot, stand = biped(yaw)
     gait = optimal.Gait([[0], [1]], swing=0.36, stance=0.1)
-    walk = optimal.Walking(robot, gait, (0.15, 0.0, 0.0), stand=stand, begin=0.4, horizon=36)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        walk = optimal.Walking(robot, gait, (0.15, 0.0, 0.0), stand=stand, begin=0.4, horizon=36)
+    rank = "biped: its soles are held in 12 directions while all stand, of which the joints can move 11"
+    assert [rank in str(each.message) for each in said] == ([] if yaw else [True])
     start = walk.feet.stand
+    begin = start.copy()
+    begin[7:] += 1e-3 * yaw * np.random.default_rng(0).normal(size=robot.dof - 6)
     result = simulate(
-        Plant(robot), lambda t, q, qd, _: walk(t, q, qd), start, duration=2.0, step=0.002, every=10, q=start
+        Plant(robot), lambda t, q, qd, _: walk(t, q, qd), start, duration=2.0, step=0.002, every=10, q=begin
     )
     q = result.q
     assert (1.0 - 2.0 * (q[:, 3] ** 2 + q[:, 4] ** 2)).min() > 0.9

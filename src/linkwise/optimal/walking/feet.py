@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.core.products import times
+from linkwise.errors import ModelWarning
 from linkwise.model.contacts import Contact, Shape
 from linkwise.model.coordinates import position_coordinates
 from linkwise.model.link import Frame
@@ -16,6 +18,7 @@ from linkwise.model.transform import Transform
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.robot.robot import Robot
+from linkwise.solve.linear import singular_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +97,24 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     q[2] += radius - places[:, 2].min()
     order = _order(places)
     names = tuple(feet[k] for k in order)
+    if corners:
+        _warn_of_rank(robot, names, q)
     places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names])
     return Feet(robot, names, radius, q, places, np.array([corners[k] for k in order]) if corners else None)
+
+
+def _warn_of_rank(robot: Robot, soles: Sequence[str], q: np.ndarray) -> None:
+    """A warning where soles that all stand are held in more directions than the joints can move."""
+    values = singular_values(np.vstack([np.asarray(robot.jacobian(q, name)) for name in soles]))
+    rank = int((values > FLAT * values[0]).sum())
+    if rank < 6 * len(soles):
+        warnings.warn(
+            f"{robot.name}: its soles are held in {6 * len(soles)} directions while all stand, of which the joints can "
+            f"move {rank} in this position: knees are straight, or legs have fewer than six joints. Plans may fail; "
+            "choose another stand=, and try rehearse()",
+            ModelWarning,
+            stacklevel=4,
+        )
 
 
 def _points_of(contacts: Sequence[Contact]) -> list[Contact]:
@@ -114,6 +133,8 @@ def _points_of(contacts: Sequence[Contact]) -> list[Contact]:
     return found
 
 
+FLAT = 1e-3
+"""Of the largest singular value: soles cannot be moved along directions of smaller ones."""
 LEVEL = 0.005
 """Height [m] above the lowest corner of a hull up to which others belong to its lowest face."""
 STANDING = 0.02
