@@ -317,3 +317,9 @@ def test_a_robot_is_a_model_with_methods_of_one_list():
         "Guesses",
         "object",
     ]  # the third answers misspelt names, for the metaclass
+
+
+def test_a_type_of_joints_stands_in_few_files():
+    """What differs between types is a row of ``model.axes.MOVING_TYPES``; formats have names of their own."""
+    spelled = [path for path in ROOT.rglob("*.py") if '"helical"' in path.read_text(encoding="utf-8")]
+    assert len(spelled) <= 4, spelled

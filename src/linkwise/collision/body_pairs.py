@@ -328,10 +328,7 @@ def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:
         q: positions [rad or m], shape (states, nq).
     """
     base = np.broadcast_to(np.eye(4)[:3], (len(q), 1, 3, 4))
-    if (
-        not all(joint.turns or joint.type == "prismatic" for joint in robot.moving_joints)
-        or robot.nq != robot.dof
-    ):
+    if not all(joint.turns or joint.slides for joint in robot.moving_joints) or robot.nq != robot.dof:
         return np.concatenate([np.asarray(body_poses(robot)(q)), base], axis=1)
     names = list(robot.joint_names)
     found: list[np.ndarray] = []

@@ -87,4 +87,4 @@ class Levers:
 
 def _slide(joint: Joint) -> float:
     """Metres that a joint slides per unit of its position."""
-    return 1.0 if joint.type == "prismatic" else abs(joint.pitch)
+    return 1.0 if joint.slides else abs(joint.pitch)
