@@ -180,7 +180,9 @@ def test_deviations_are_narrowed_only_where_motions_prove_it(monkeypatch):
         regression = Regression(Y, e[:, None], tuple("abcdefgh"), 0, (), observer=observer)
         x = G @ (Y[:, 0].T @ e)
         found = clusters(regression, np.ones(1), x)
-        monkeypatch.setattr(clustered, "clusters", lambda *_, found=found: found)  # both calls below need it again
+        monkeypatch.setattr(
+            clustered, "clusters", lambda *_, found=found: found
+        )  # both calls below need it again
         squares.append(np.mean((found.deviations / real) ** 2))
         free.append(found.freedom(np.ones(p, dtype=bool), real))
         for factor, results in ((1.0, kept), (4.0, narrowed)):
