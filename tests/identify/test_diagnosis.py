@@ -211,6 +211,23 @@ def test_a_robot_of_another_size(robot, log):
     assert "another robot or another size of it" in words
 
 
+def test_friction_alone_says_nothing_of_masses():
+    """Where friction is nearly all of every torque, what is left of it is no contradiction: this is the file's robot."""
+    robot = lw.load("puma560")
+    rng = np.random.default_rng(0)
+    t = np.arange(2500) / 250.0
+    rate = 2 * np.pi * rng.uniform(0.1, 0.6, (3, 6))
+    size, phase = rng.normal(size=(3, 6)) * 0.4, rng.uniform(0.0, 6.0, (3, 6))
+    size[:, 1] = 0.0  # the shoulder stands
+    angle = t[:, None, None] * rate + phase
+    q, qd = (size * np.sin(angle)).sum(axis=1), (size * rate * np.cos(angle)).sum(axis=1)
+    tau = robot.inverse_dynamics(q, qd, -(size * rate**2 * np.sin(angle)).sum(axis=1))
+    tau += 0.01 * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
+    log = Log(t, q + 1e-5 * rng.normal(size=q.shape), tau)
+    found = diagnose(robot, [condition(log, cutoff=8.0)])
+    assert not (found.causes or found.remarks)
+
+
 def test_positions_that_the_robot_cannot_reach(robot, log):
     joints = [replace(joint, limits=replace(joint.limits, lower=-0.2, upper=0.2)) for joint in robot.joints]
     other = lw.Robot(robot.name, robot.links, joints, gravity=robot.gravity)

@@ -41,6 +41,7 @@ from linkwise.solve.linear import product
 
 GOOD = 0.03  # relative residual of every joint under which no other cause is sought
 UNLIKE_ANY = 0.5  # the same where no hypothesis helps: another robot
+VISIBLE = 0.2  # share of a joint's torque that is not friction, of one joint at least, where masses are compared
 UNLIKE = 0.3  # agreement with the file's masses under which they contradict the recording
 PROMISING = (
     1.1  # times that residuals fall by least squares, from which a hypothesis is fitted by possible bodies
@@ -171,11 +172,13 @@ class Search:
 
     def surely_unlike(self, limit: float) -> bool:
         """Whether the agreement with the file's masses is below a limit by two standard errors: some seconds of a
-        motion may show little of them.
+        motion may show little of them. Where friction is nearly all of every torque, what is left of it is not masses.
 
         Args:
             limit: agreement.
         """
+        if not (self.start_agreement.share >= VISIBLE).any():
+            return False
         agreement, deviation = self.screen.agreement_range(self.recording, self.start.Y)
         return agreement + 2.0 * deviation < limit
 
