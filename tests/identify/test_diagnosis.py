@@ -212,7 +212,7 @@ def test_a_robot_of_another_size(robot, log):
 
 
 def test_friction_alone_says_nothing_of_masses():
-    """Where friction is nearly all of every torque, what is left of it contradicts nothing: this is the file's robot."""
+    """Where friction is nearly all of every torque, what is left of it contradicts nothing: the file's robot moves."""
     robot = lw.load("puma560")
     rng = np.random.default_rng(0)
     t = np.arange(2500) / 250.0
