@@ -55,7 +55,9 @@ def _beside(found: Identification) -> list[str]:
             f"{judged.log.name}: saved robot {_parts(judged)}; {best.text}, the best of "
             f"{len(found.competitors)}: {_parts(other)}"
         )
-    return [*lines, f"good for {', '.join(use.text for use in found.uses())} of the torque left"]
+    fitted = all(any(judged.log is s.log for s in found.signals) for judged in found.validations)
+    doubt = "; judged by what was fitted, --split or --validate tell more" if fitted else ""
+    return [*lines, f"good for {', '.join(use.text for use in found.uses())} of the torque left{doubt}"]
 
 
 def _parts(judged: Validation) -> str:

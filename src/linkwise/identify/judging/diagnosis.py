@@ -41,7 +41,9 @@ from linkwise.solve.linear import product
 
 GOOD = 0.03  # relative residual of every joint under which no other cause is sought
 UNLIKE_ANY = 0.5  # the same where no hypothesis helps: another robot
-VISIBLE = 0.2  # share of a joint's torque that is not friction, of one joint at least, where masses are compared
+VISIBLE = (
+    0.2  # share of a joint's torque that is not friction, of one joint at least, where masses are compared
+)
 UNLIKE = 0.3  # agreement with the file's masses under which they contradict the recording
 PROMISING = (
     1.1  # times that residuals fall by least squares, from which a hypothesis is fitted by possible bodies
@@ -86,10 +88,12 @@ class Fitted:
 @dataclass(frozen=True)
 class Diagnosis:
     """Why a robot does not explain recordings: ``causes`` in the recordings, from which further errors follow; and
-    ``remarks`` about sizes and limits, from which none does."""
+    ``remarks`` about sizes and limits, from which none does. ``contradicted``: causes are signs, orders, zeros, units
+    or gravity that differ from the robot's, so whatever is fitted to these recordings is not this robot."""
 
     causes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    contradicted: bool = False
 
 
 def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
@@ -114,9 +118,9 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         found = search.causes() if search.suspicious else []
     sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
     if found and not (sizes and search.of_drives):
-        return Diagnosis(tuple(found))
+        return Diagnosis(tuple(found), contradicted=True)
     if search.weightless and not search.explained:
-        return Diagnosis((_partly_weightless(robot, screen.weighed(search.recording)),))
+        return Diagnosis((_partly_weightless(robot, screen.weighed(search.recording)),), contradicted=True)
     unlike = screen.trusted and search.surely_unlike(UNLIKE_ANY)
     other = search.suspicious and unlike and not search.explained
     limits = _limits(robot, signals) if search.suspicious else []
