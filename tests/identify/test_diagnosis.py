@@ -270,3 +270,20 @@ def test_another_clock_must_not_cost_a_joint_anything():
     assert accepted(False, 1.12)
     assert accepted(True, 1.04)
     assert not accepted(True, 1.06)
+
+
+def test_another_clock_is_no_remedy_for_noise():
+    """Of an Airbot with a load, filtered at 36 Hz: columns of accelerations are noise, and a slower clock has less."""
+    search = Search.__new__(Search)
+    search.weights, search.weightless = np.ones(6), False
+    search.screen = SimpleNamespace(trusted=False)
+    hypothesis = Hypothesis("", "", SimpleNamespace(gravity=np.ones(3)), clock=True)
+
+    def accepted(before: list[float], after: list[float]) -> bool:
+        now, other = (Fitted(hypothesis, np.zeros(0), np.array(x), 0.0) for x in (before, after))
+        return search._is_accepted(now, other)
+
+    noisy = [0.484, 0.373, 0.171, 0.283, 0.393, 0.215], [0.442, 0.276, 0.129, 0.185, 0.226, 0.211]
+    slow = [0.341, 0.132, 0.209, 0.153, 0.097, 0.347], [0.118, 0.025, 0.056, 0.078, 0.092, 0.365]  # a UR10
+    assert not accepted(*noisy)
+    assert accepted(*slow)

@@ -60,7 +60,8 @@ FAR_LOWER = 2.0  # times that the residual of a joint falls whose torque alone i
 AS_GOOD = 0.95  # the same where the file's masses decide
 SMALL = 0.05  # torques under this part of the largest but one count less
 RISE = 0.85  # the same for a joint whose residual rises: more is only accepted where others fall far
-NO_RISE = 0.95  # the same for another clock, which is that of all joints
+NO_RISE = 0.95  # the same for another clock, which is that of all joints,
+CLOCK = 1.6  # and times that residuals fall on average: right ones 2.2 and more, noise of accelerations 1.3
 CONVINCED = 0.5  # rise of the agreement with the file's masses from which it decides
 TRIED = 5  # hypotheses that are fitted by possible bodies, for each of the reasons to do so
 CAUSES = 3  # at most so many together
@@ -237,7 +238,7 @@ class Search:
         fall = self._falls(now.residuals, other.residuals)
         if fall.min() * np.sqrt(max(self._fall(now, other), 1.0)) < RISE:
             return False
-        if other.hypothesis.clock and fall.min() < NO_RISE:
+        if other.hypothesis.clock and (fall.min() < NO_RISE or self._fall(now, other) < CLOCK):
             return False
         if self._fall(now, other) >= LOWER and fall.max() >= MUCH_LOWER:
             return True
