@@ -283,6 +283,8 @@ def test_feet_that_never_lift_do_not_show_the_mass(walker, truth):
         got = identify.identify(walker, log, cutoff=12.0, friction="smooth", lag=0.0)
     assert not got.mass.seen
     assert got.mass.reach > 100.0 * got.mass.value
+    trunk = next(row for row in got.table() if row.label == "trunk.m")
+    assert trunk.upper == trunk.deviation == np.inf
     assert got.summary()["total_mass"]["seen"] is False
 
 

@@ -49,7 +49,8 @@ class BaseRow:
     prior's.
 
     ``lower`` and ``upper`` are an interval around the saved value: noise and motions that disagree (``deviation``), and
-    the distance between the saved value and the estimate, which is an error of the model.
+    the distance between the saved value and the estimate, which is an error of the model. Both are infinite where the
+    recordings say nothing at all.
     """
 
     label: str
@@ -160,7 +161,9 @@ class Identification(Summarised):
 
         lower, upper = self.estimate.interval(level)
         physical = product(self.base.combination, self.fit.x)
-        reach = np.hypot(0.5 * (upper - lower), physical - self.estimate.x)
+        unknown = np.isin(self.base.labels, self.excitation.unknown)
+        deviations = np.where(unknown, np.inf, self.estimate.deviations)
+        reach = np.where(unknown, np.inf, np.hypot(0.5 * (upper - lower), physical - self.estimate.x))
         before = product(self.base.combination, self._prior_parameters())
         caused = contributions(self.fit.regression.pick(self.base.columns), self.estimate.x)
         return [
@@ -168,7 +171,7 @@ class Identification(Summarised):
                 label,
                 self.base.expression(k),
                 float(self.estimate.x[k]),
-                float(self.estimate.deviations[k]),
+                float(deviations[k]),
                 float(physical[k] - reach[k]),
                 float(physical[k] + reach[k]),
                 float(physical[k]),
