@@ -58,7 +58,7 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     named: list[Touching] = []
     for pair in (e for e in sections if e.tag == "pair"):
         named.append(reader.pair(pair, by_name, geoms))
-    if reader.contact_disabled():
+    if reader.flag("contact") == "disable":
         return Findings((), (), ("the file's <flag contact='disable'/> turns all contacts off",))
     pairs: dict[frozenset[int], Touching] = {}
     for i, first in enumerate(geoms):
@@ -72,7 +72,13 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
     tendons = tuple(reader.limited_tendons())
-    return Findings(tuple(geoms), tuple(pairs.values()), tuple(reader.notes), tendons=tendons)
+    return Findings(
+        tuple(geoms),
+        tuple(pairs.values()),
+        tuple(reader.notes),
+        tendons=tendons,
+        neighbours=reader.flag("filterparent") == "disable",
+    )
 
 
 def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
@@ -126,9 +132,10 @@ class _Contacts(GeomReader):
         super().__init__(root, files, "collision")
         self.notes: list[str] = []
 
-    def contact_disabled(self) -> bool:
+    def flag(self, name: str) -> str:
+        """What <flag> says of a name, "enable" where it says nothing."""
         options = [child for section in self.root if section.tag == "option" for child in section]
-        return any(e.tag == "flag" and e.get("contact", "enable") == "disable" for e in options)
+        return next((e.get(name, "") for e in options if e.tag == "flag" and name in e.attrib), "enable")
 
     def limited_tendons(self) -> Iterator[Tendon]:
         """Tendons that end somewhere."""
@@ -176,7 +183,7 @@ class _Contacts(GeomReader):
             )
         softness = _combined_softness(geoms[ends[0]], geoms[ends[1]])
         softness = _softness(pair) if "solref" in pair.attrib else softness
-        return Touching(ends[0], ends[1], _rubbing(condim, friction, softness))
+        return Touching(ends[0], ends[1], _rubbing(condim, friction, softness), named=True)
 
     def _geoms(
         self, parent: Element, link: str, frame: Transform, childclass: str | None
