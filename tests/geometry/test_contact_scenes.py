@@ -252,3 +252,22 @@ def test_pairs_that_a_file_names_go_before_others(tmp_path):
     with pytest.warns(lw.ModelWarning, match="pairs of links or things in the world .* are left out"):
         robot = lw.load(path, contact=True)
     assert [(each.frame, each.other) for each in robot.contacts] == [("a", "b")]
+
+
+def test_switches_of_files_count(tmp_path):
+    text = (
+        '<mujoco><option><flag {}/></option><worldbody><geom type="plane" size="1 1 1"/><body name="a"><freejoint/>'
+        '<geom size="0.1"/><body name="b"><joint name="j" range="-10 10"/><geom size="0.05" pos="0.3 0 0"/></body>'
+        '</body></worldbody><tendon><fixed range="-1 1"><joint joint="j" coef="2"/></fixed></tendon></mujoco>'
+    )
+
+    def kinds(flag: str) -> list[str]:
+        return [type(part).__name__ for part in loaded(tmp_path, text.format(flag)).contact_parts]
+
+    assert kinds('contact="enable"') == ["Ground", "Contact", "Contact", "Tendon", "Stop"]
+    assert kinds('limit="disable"') == ["Ground", "Contact", "Contact"]
+    for flag in ("contact", "constraint"):
+        with pytest.raises(lw.ModelError, match=f"<flag {flag}='disable'/> turns all contacts off"):
+            kinds(f'{flag}="disable"')
+    with pytest.raises(lw.ModelError, match="override"):
+        kinds('override="enable"')

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import Model
-from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves
+from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves, stops_for
 from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
 from linkwise.model.transform import Transform
 
@@ -85,7 +85,7 @@ class NothingTouches(ModelError):
 class Findings:
     """Shapes of a file, pairs of them that may touch, and what is said about them. ``ground``: friction with the plane
     z = 0 of the world for formats that have no floor. ``tendons``: sums of joint positions that stop. ``neighbours``:
-    whether links touch those that carry them."""
+    whether links touch those that carry them. ``stops``: whether joints stop at the ends of their ranges."""
 
     geoms: tuple[Geom, ...]
     pairs: tuple[Touching, ...]
@@ -93,10 +93,11 @@ class Findings:
     ground: float | None = None
     tendons: tuple[Tendon, ...] = ()
     neighbours: bool = False
+    stops: bool = True
 
 
 def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[str]]:
-    """(ground, contacts; notes)."""
+    """(ground, contacts, stops; notes)."""
     geoms, notes = findings.geoms, list(findings.notes)
     body = [robot.carrier(geom.link)[0] for geom in geoms]
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
@@ -137,7 +138,7 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
             + (": " + "; ".join(notes) if notes else "")
         )
     parts += _tendons(robot, findings.tendons, notes)
-    return parts, notes
+    return [*parts, *stops_for(robot, findings.stops)], notes
 
 
 def _tendons(robot: Model, tendons: Sequence[Tendon], notes: list[str]) -> list[Tendon]:

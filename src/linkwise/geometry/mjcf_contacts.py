@@ -58,8 +58,12 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     named: list[Touching] = []
     for pair in (e for e in sections if e.tag == "pair"):
         named.append(reader.pair(pair, by_name, geoms))
-    if reader.flag("contact") == "disable":
-        return Findings((), (), ("the file's <flag contact='disable'/> turns all contacts off",))
+    settings = reader.settings
+    for flag in ("contact", "constraint"):
+        if not settings.on(flag):
+            return Findings((), (), (f"the file's <flag {flag}='disable'/> turns all contacts off",))
+    if settings.flags.get("override", False):
+        raise root.error("<flag override='enable'/>: numbers of <option> for all contacts are not read")
     pairs: dict[frozenset[int], Touching] = {}
     for i, first in enumerate(geoms):
         for k in range(i + 1, len(geoms)):
@@ -71,13 +75,14 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
                 pairs[frozenset((i, k))] = Touching(i, k, law)
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
-    tendons = tuple(reader.limited_tendons())
+    tendons = tuple(reader.limited_tendons()) if settings.on("limit") else ()
     return Findings(
         tuple(geoms),
         tuple(pairs.values()),
         tuple(reader.notes),
         tendons=tendons,
-        neighbours=reader.flag("filterparent") == "disable",
+        neighbours=not settings.on("filterparent"),
+        stops=settings.on("limit"),
     )
 
 
@@ -131,11 +136,6 @@ class _Contacts(GeomReader):
     def __init__(self, root: Element, files: MeshFiles):
         super().__init__(root, files, "collision")
         self.notes: list[str] = []
-
-    def flag(self, name: str) -> str:
-        """What <flag> says of a name, "enable" where it says nothing."""
-        options = [child for section in self.root if section.tag == "option" for child in section]
-        return next((e.get(name, "") for e in options if e.tag == "flag" and name in e.attrib), "enable")
 
     def limited_tendons(self) -> Iterator[Tendon]:
         """Tendons that end somewhere."""
