@@ -336,10 +336,9 @@ def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:
     names = list(robot.joint_names)
     found: list[np.ndarray] = []
     for joint, relation in zip(robot.moving_joints, robot.followed, strict=True):
-        leader = joint.name if relation is None else relation.joint
-        value = q[:, names.index(leader)]
-        if relation is not None:
-            value = relation.multiplier * value + relation.offset
+        value = q[:, names.index(joint.name)] if relation is None else np.full(len(q), relation.offset)
+        for leader, factor in relation.leaders if relation is not None else ():
+            value = value + factor * q[:, names.index(leader)]
         body, pose = robot.carrier(joint.parent)
         origin = pose @ joint.origin
         turn, shift = _moved(np.array(joint.axis), value, joint.turns, joint.pitch)
