@@ -64,6 +64,36 @@ def test_triangle(data, ending):
     assert sorted(map(tuple, part.mesh.vertices[part.mesh.faces[0]])) == sorted(map(tuple, TRIANGLE))
 
 
+WHOLE = """<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1"><asset>UP</asset>
+<library_geometries><geometry id="g" name="g"><mesh><source id="p"><float_array id="a" count="9">0 0 0 1 0 0 0 2 3
+</float_array><technique_common><accessor count="3" source="#a" stride="3"><param name="X" type="float"/><param name="Y"
+type="float"/><param name="Z" type="float"/></accessor></technique_common></source><vertices id="v"><input
+semantic="POSITION" source="#p"/></vertices><triangles count="1"><input offset="0" semantic="VERTEX" source="#v"/>
+<p>0 1 2</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene id="s" name="s">
+<node id="n" name="n"><instance_geometry url="#g"/></node></visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
+
+
+@pytest.mark.parametrize("axis", ["X_UP", "Y_UP", "Z_UP", None])
+def test_the_up_axis_of_collada_is_ignored_as_by_pinocchio(axis, tmp_path):
+    """Programs write Y_UP into files whose links have z up; spheres were a quarter turn beside the links."""
+    pin = pytest.importorskip("pinocchio")
+    up = f"<up_axis>{axis}</up_axis>" if axis else ""
+    text = WHOLE.replace("UP", up)
+    (part,) = read_mesh(text.encode(), ".dae", "file")
+    (tmp_path / "part.dae").write_text(text)
+    (tmp_path / "robot.urdf").write_text(
+        '<robot name="r"><link name="l"><collision><geometry><mesh filename="part.dae"/></geometry></collision></link></robot>'
+    )
+    file = str(tmp_path / "robot.urdf")
+    shapes = pin.buildGeomFromUrdf(
+        pin.buildModelFromUrdf(file), file, pin.GeometryType.COLLISION, package_dirs=[str(tmp_path)]
+    )
+    theirs = {tuple(np.round(x, 6)) for x in shapes.geometryObjects[0].geometry.vertices()}
+    assert theirs == {tuple(np.round(x, 6)) for x in part.mesh.vertices}
+
+
 def test_collada():
     (part,) = read_mesh(COLLADA.encode(), ".dae", "file")
     assert part.colour == (255, 0, 0)

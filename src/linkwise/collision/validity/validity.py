@@ -27,10 +27,7 @@ from linkwise.formats.srdf import read_srdf
 from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
 
-TURNS = (
-    100.0,
-    1e9,
-)  # [rad] angles between these are the same angles within a turn; larger ones have few digits
+TURNS = (100.0, 1e9)  # [rad] between these, angles are the same within a turn; larger ones have few digits
 
 
 class Clearances(NamedTuple):
@@ -71,6 +68,10 @@ class Validity:
         if robot.nq != robot.dof:
             raise ArgumentError(
                 f"robot: {robot.name} has ball or floating joints, which validity checks do not have"
+            )
+        if not robot.nq:
+            raise ArgumentError(
+                f"robot: {robot.name} has no moving joint, so there are no configurations to check"
             )
         self.robot, self.n = robot, robot.nq
         self.spheres = spheres_of(robot) if spheres is None else spheres

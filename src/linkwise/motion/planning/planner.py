@@ -345,8 +345,12 @@ class _Problem:
             alone = [self.validity.clearances(q, World([each])).world[worst] for each in self.world.obstacles]
             k = int(np.argmin(alone))
             words += f" (obstacle {k + 1} of {len(alone)}, a {type(self.world.obstacles[k]).__name__})"
+        pair = worst - (len(self.wanted) - len(self.validity.pairs.compared))
         if least < 0:
-            return f"{words} overlap by {-1000 * least:.2g} mm"
+            words += f" overlap by {-1000 * least:.2g} mm"
+            if pair >= 0 and list(self.validity.pairs.usual.values())[pair] == 0.0:
+                words += ", as they do in most postures; Validity(robot, skip=[…]) leaves out pairs of links by name"
+            return words
         return f"{words} are {1000 * least:.3g} mm apart, wanted more than {1000 * self.wanted[worst]:.3g} mm"
 
     # -- path ---------------------------------------------------------------------------------------------------------
