@@ -84,7 +84,8 @@ def test_the_up_axis_of_collada_is_ignored_as_by_pinocchio(axis, tmp_path):
     (part,) = read_mesh(text.encode(), ".dae", "file")
     (tmp_path / "part.dae").write_text(text)
     (tmp_path / "robot.urdf").write_text(
-        '<robot name="r"><link name="l"><collision><geometry><mesh filename="part.dae"/></geometry></collision></link></robot>'
+        '<robot name="r"><link name="l"><collision><geometry><mesh filename="part.dae"/></geometry></collision>'
+        "</link></robot>"
     )
     file = str(tmp_path / "robot.urdf")
     shapes = pin.buildGeomFromUrdf(
