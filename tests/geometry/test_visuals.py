@@ -232,3 +232,34 @@ def test_only_packages_are_searched_above_the_folder_of_a_file(tmp_path):
                 (home / mark).mkdir()
             roots = folders_of(home / inner / "arm.urdf", [])
             assert roots == [home / inner if mark is None else home]
+
+
+OBJ_FILES = {
+    "plain": b"v 0 0 0\nv 1 0 0\nv 0 2 0\nv 0 0 3\nf 1 2 3\nf 1 3 4\n",
+    "materials": b"o a\nv 0 0 0\nv 1 0 0\nv 0 2 0\nvn 0 0 1\nvt 0 0\nusemtl x\nf 1/1/1 2/1/1 3/1/1\n"
+    b"o b\nv 0 0 3\nusemtl y\nf 1//1 3//1 4//1\n",
+    "quadrangle": b"v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\n",
+    "negative": b"v 0 0 0\nv 1 0 0\nv 0 2 0\nf -3 -2 -1\n",
+    "colours": b"v 0 0 0 1 0 0\nv 1 0 0 1 0 0\nv 0 2 0 1 0 0\nf 1 2 3\n",
+    "comment": b"# v 9 9 9\nv 0 0 0\nv 1 0 0\nv 0 2 0\nf 1 2 3\n",
+    "windows": b"v 0 0 0\r\nv 1 0 0\r\nv 0 2 0\r\nf 1 2 3\r\n",
+}
+
+
+@pytest.mark.parametrize("name", OBJ_FILES)
+def test_meshes_that_are_not_drawn_have_the_same_triangles(name):
+    pytest.importorskip("trimesh")
+
+    def triangles(parts):
+        corners = np.concatenate([part.mesh.vertices[part.mesh.faces] for part in parts])
+        return {frozenset(tuple(x) for x in triangle) for triangle in corners.round(9).tolist()}
+
+    data = OBJ_FILES[name]
+    assert triangles(read_mesh(data, ".obj", "file", shown=False)) == triangles(
+        read_mesh(data, ".obj", "file")
+    )
+
+
+def test_a_face_of_a_corner_that_is_missing_is_no_triangle():
+    with pytest.raises(lw.ModelError):
+        read_mesh(b"v 0 0 0\nv 1 0 0\nv 0 2 0\nf 1 2 9\n", ".obj", "file", shown=False)
