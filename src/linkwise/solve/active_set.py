@@ -35,13 +35,15 @@ from linkwise.solve.cost_factors import COSTLESS, SHARING, CostFactors
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
 
-SOFT, SHARED_SOFT = 1e4, 1e6
+SOFT, SOFT_FACETS, SHARED_SOFT = 1e4, 1e5, 1e6
 """Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
-not contradict. In units of P's mean diagonal. More of it leaves nothing of B's digits where they contradict: with 10⁶
-bounds were missed by up to a percent more than needed. The second number is for unknowns without a box, whose
-refinements with the first one do not converge."""
+not contradict. In units of P's mean diagonal, and of the rows (``_softness``). More of it leaves nothing of B's digits
+where they contradict: with 10⁶ bounds of arms were missed by up to a percent more than needed, those of robots on feet
+by up to six times the least. The second number is for robots on feet: with less, refinements do not converge. The third
+one is for unknowns without a box, the same, and not in units of rows."""
 REFINEMENTS, SHARED_REFINEMENTS = 4, 8
-"""After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, ..."""
+"""After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, more with facets or unknowns without a
+box, ..."""
 REFINED = 1e-12
 """... and none after one that moves unknowns by less than this, of their size, from 1 on."""
 TOLERANCE = 1e-10
@@ -88,7 +90,8 @@ class ActiveSet:
     ):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
-        self.soft, self.stiff = soft or (SHARED_SOFT if rows.others else SOFT), stiff
+        usual = SHARED_SOFT if rows.others else SOFT_FACETS if rows.facets else SOFT
+        self.soft, self.stiff = soft or usual, stiff
         self.facets, self.runs = rows.each_facet(), self._runs()
         self.boxes_alone = not rows.bounds and not self.facets
         self.first_facet = rows.boxes - len(rows.unlimited)
@@ -171,27 +174,35 @@ class ActiveSet:
             self.middle[i], self.half[first + i] = _interval(h[r.moving + i], h[r.moving + r.bounds + i])
 
     def _softness(self) -> Any:
-        """What bounds are exceeded by for a multiplier of one, without facets in the units of their rows: accelerations
-        of a light wrist are many times its torques, and rows that are stiffer by many digits leave none of B's."""
+        """What inequalities other than boxes are exceeded by for a multiplier of one, in the units of their rows:
+        accelerations of a light wrist are many times its torques, and so are forces of feet; rows that are stiffer by
+        many digits leave none of B's."""
         if self.boxes_alone:  # which cannot contradict each other
             return 0.0
-        firm = self.rows.firm
-        soft_rows = self.rows.bounds - (firm or 0)
+        r, firm = self.rows, self.rows.firm
         soft_boxes = 0 if firm is None else self.first_facet
-        if self.rows.others or self.rows.facets or not soft_rows + soft_boxes:
+        count = r.bounds - (firm or 0) + soft_boxes + len(self.facets)
+        if r.others or not count:
             return 1.0 / self.soft
-        N, total = self.rows.boxes, variable(0.0)
-        inverse = empty(N)
+        N, total = r.boxes, variable(0.0)
+        weights = [
+            sum(c * c for _, c in own) for own in r.each_force()
+        ]  # facets without products of different forces
+        inverse, sizes = empty(N), empty(N)
         for j in span(N):
             known = self.P[j, j] > COSTLESS
             inverse[j] = where(known, 1.0 / where(known, self.P[j, j], 1.0), 0.0)
-        for i in span(firm or 0, self.rows.bounds):
-            for j in span(N):
-                total += self.S[i, j] * self.S[i, j] * inverse[j]
+        for j in span(N, parallel=True):
+            own = dot(self.S[firm or 0 : r.bounds, j], self.S[firm or 0 : r.bounds, j]) if r.bounds else 0.0
+            for k, weight in enumerate(weights):
+                own = own + weight * (self.S[r.bounds + k, j] * self.S[r.bounds + k, j])
+            sizes[j] = inverse[j] * own
+        for j in span(N):
+            total += sizes[j]
         for start, end, _ in self.runs if soft_boxes else ():
             for j in span(start, end):
                 total += inverse[j]
-        return (1.0 / self.soft) * larger((1.0 / (soft_rows + soft_boxes)) * total.value, 1.0)
+        return (1.0 / self.soft) * larger((1.0 / count) * total.value, 1.0)
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 
@@ -311,7 +322,10 @@ class ActiveSet:
         shift, wrong = self.shift, self.reach
         y = empty(N)
         self.still.value = where(all_of(sound, self.count.value > 0.5), -1.0, 1.0)
-        rounds = SHARED_REFINEMENTS if r.others else REFINEMENTS
+        rounds = SHARED_REFINEMENTS if r.others or r.facets else REFINEMENTS
+        stiffer: Any = self.soft / self.stiff
+        if r.facets and not r.others:  # of forces and accelerations, not of their sizes
+            stiffer = (1.0 / self.stiff) / self.bound_give
         for _ in span(rounds):
             for _ in needed(self.still):
                 goes_on = self.still.value < 0.0
@@ -322,7 +336,7 @@ class ActiveSet:
                 self._of_normals(y, wrong)
                 for first, end in self._used_blocks():
                     for i in span(first, end):
-                        softer = (self.soft / self.stiff) * self.give[i] * self.u[i]
+                        softer = stiffer * self.give[i] * self.u[i]
                         wrong[i] = self.used[i] * (wrong[i] - self.right[i] - softer)
                 self._of_inverse(wrong, self.du)
                 for first, end in self._used_blocks():
@@ -440,8 +454,7 @@ class ActiveSet:
             moving += self.chosen[first + k]
         if r.firm is not None:
             return self.cost.halved(n), reached, where(moving.value > 0.5, self.bound_give, 0.0)
-        give = where(moving.value > 0.5, self.bound_give, 1.0 / self.soft)
-        return self.cost.halved(n), reached, where(boxed.value > 0.5, 0.0, give)
+        return self.cost.halved(n), reached, where(boxed.value > 0.5, 0.0, self.bound_give)
 
     def _of_inverse(self, v: Any, out: Any) -> None:
         """out = B v from the upper half of B."""

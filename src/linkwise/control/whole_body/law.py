@@ -64,8 +64,9 @@ if TYPE_CHECKING:
 
 STEPS, SUPPORTED, OF_MOTOR, OF_CONTRADICTING = 24, 16, 2, 5
 """Of the active-set method, for tasks of one level: so many at least, with supports, and for every motor. The last
-number is for every motor where limits of torques and of joints may contradict each other: with 24 steps bounds of an
-iiwa14 were missed by up to 67 % more than needed then (sum of squares)."""
+number is for every motor where limits of torques and of joints may contradict each other, on feet that are points too:
+with 24 steps bounds of an iiwa14 were missed by up to 67 % more than needed then (sum of squares), and a Go2 whose
+joints move near their limits was not solved."""
 ITERATIONS = 10
 """Of the interior-point method, for each of several levels."""
 METHODS = ("active_set", "interior_point")
@@ -124,7 +125,7 @@ class WholeBody(Summarised):
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
             every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once,
-            five where nothing stands and torques and joints have limits; for each level 10 of the interior-point
+            five where torques and joints have limits and no support is a sole; for each level 10 of the interior-point
             method.
         method: "active_set", for tasks of one level, or "interior_point", which takes longer and also solves what has
             many more limits than unknowns, such as two soles on the ground; None: the first one for one level.
@@ -183,7 +184,10 @@ class WholeBody(Summarised):
     def _usual_iterations(self) -> int:
         if not self.by_active_set:
             return ITERATIONS
-        contradicting = self.by_accelerations and self.limited_torques and self.bounds.limited
+        without_soles = self.by_accelerations or (
+            bool(self.supports) and not any(s.sole for s in self.supports)
+        )
+        contradicting = without_soles and self.limited_torques and self.bounds.limited
         each = OF_CONTRADICTING if contradicting else OF_MOTOR
         return max(SUPPORTED if self.supports else STEPS, each * len(self.motors))
 
