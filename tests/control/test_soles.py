@@ -109,8 +109,9 @@ def test_wrenches_of_soles_give_the_solution_that_forces_of_their_points_give():
 
 
 def test_the_interior_point_method_solves_every_state_with_soles():
-    """The active-set method may not: more limits are active at once than what they limit has directions."""
-    law = biped()
+    """The active-set method solves those with cones of wrenches, but not all with limits of the points: more of them
+    are active at once than what they limit has directions."""
+    law, with_limits = biped(), biped(largest=1e5)
     surely, points = biped("interior_point", 20), biped("interior_point", 20, largest=1e5)
     solved = 0
     for seed in range(12):
@@ -121,10 +122,13 @@ def test_the_interior_point_method_solves_every_state_with_soles():
         tolerance = {"rtol": 0.0, "atol": 2e-5 * np.abs(sure.tau).max()}
         np.testing.assert_allclose(other.tau, sure.tau, **tolerance)
         found = law.solve(q, qd, targets, stance=stance)[0]
-        if float(found.residual) < 1e-8:
+        assert float(found.residual) < 1e-7
+        np.testing.assert_allclose(found.tau, sure.tau, **tolerance)
+        found = with_limits.solve(q, qd, targets, stance=stance)[0]
+        if float(found.residual) < 1e-7:
             solved += 1
             np.testing.assert_allclose(found.tau, sure.tau, **tolerance)
-    assert 8 <= solved < 12
+    assert 3 <= solved
 
 
 def test_methods_are_checked():

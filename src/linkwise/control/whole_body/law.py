@@ -128,7 +128,7 @@ class WholeBody(Summarised):
             five where torques and joints have limits and no support is a sole; for each level 10 of the interior-point
             method.
         method: "active_set", for tasks of one level, or "interior_point", which takes longer and also solves what has
-            many more limits than unknowns, such as two soles on the ground; None: the first one for one level.
+            many more limits than unknowns, such as soles whose points have limits; None: the first one for one level.
 
     Raises:
         SingularError: a joint moves no inertia, wherever the robot stands: the message names it.
