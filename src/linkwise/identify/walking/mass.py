@@ -48,6 +48,11 @@ class TotalMass:
             f"given ({self.given:.3g} kg in all), so do not rely on it; feet must lift while others carry"
         )
 
+    @property
+    def doubt(self) -> str:
+        """The same where it was not seen, else nothing."""
+        return "" if self.seen else self.text
+
     def plain(self) -> dict[str, float | bool]:
         """For JSON."""
         return {"value": self.value, "reach": self.reach, "given": self.given, "seen": self.seen}

@@ -304,7 +304,6 @@ def identify_walking(
     plain = tuple(judge.of(choice.predicted(judge.signals, judge.states)) for judge in judges)
     excitation = excitation_of(independent, estimated.weights)
     mass = total_mass(identified, robot, base, independent, estimated, found.x)
-    doubt = "" if mass.seen else mass.text
     return WalkingIdentification(
         prior=robot,
         robot=identified,
@@ -317,7 +316,7 @@ def identify_walking(
         validations=judged[0],
         of_prior=judged[1],
         of_reduced=judged[2],
-        warnings=tuple(filter(None, (excitation.words(), doubt, choice.lag.doubt))),
+        warnings=tuple(filter(None, (excitation.words(), mass.doubt, choice.lag.doubt))),
         lag=choice.lag,
         plain=choice.tried,
         feet=feet_found,
