@@ -212,9 +212,9 @@ def _for_candidates(robot: Robot, name: str, value: Any) -> Any:
     """One number for every candidate, where only one was given. A NaN stays one and reaches its state alone."""
     if name == "contact_friction" and isinstance(value, (int, float, list, tuple, np.ndarray)):
         given = np.asarray(value)
-        wrong = np.argwhere((given < 0.0) | (given == math.inf)) if given.dtype.kind in "iuf" else ()
-        if len(wrong):
-            place = wrong[0].tolist()
+        wrong = (given < 0.0) | (given == math.inf) if given.dtype.kind in "iuf" else np.zeros(1, dtype=bool)
+        if wrong.any():
+            place = np.argwhere(wrong)[0].tolist()
             raise ArgumentError(
                 f"{name}: expected finite numbers from 0 on, got {given[tuple(place)]:g}"
                 f"{f' at {place}' if place else ''}; 1e3 is a contact that never slides"
