@@ -146,13 +146,20 @@ def body_pairs(
     found = BodyPairs(
         compared, {}, small, frozenset(apart), **{name: tuple(pairs) for name, pairs in listed.items()}
     )
-    usual = dict.fromkeys(compared, FAR_APART)
+    return _with_usual(robot, found, postures, wanted)
+
+
+def _with_usual(
+    robot: Robot, pairs: BodyPairs, postures: _Postures, wanted: set[tuple[int, int]]
+) -> BodyPairs:
+    """With usual distances, and without the bodies that overlap in all postures by one part or another."""
+    compared, usual, always = dict(pairs.compared), dict.fromkeys(pairs.compared, FAR_APART), [*pairs.always]
     for key in postures.not_far(list(compared)):
-        usual[key], overlap = postures.usual_distance(found, key)
-        if overlap and key not in wanted:  # by one part or another
-            listed["always"].append((_name(robot, key[0]), _name(robot, key[1])))
+        usual[key], overlap = postures.usual_distance(pairs, key)
+        if overlap and key not in wanted:
+            always.append((_name(robot, key[0]), _name(robot, key[1])))
             del compared[key], usual[key]
-    return replace(found, usual=usual, always=tuple(listed["always"]))
+    return replace(pairs, compared=compared, usual=usual, always=tuple(always))
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ class Validity:
         rows, shape = self._rows(q)
         found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64", BEYOND), threads)
         tables = [part[:, : self._sizes[k]].reshape(*shape, self._sizes[k]) for k, part in enumerate(found)]
-        unknown = ~(np.abs(rows) <= LARGEST).all(axis=1).reshape(shape)
+        unknown = np.asarray(~(np.abs(rows) <= LARGEST).all(axis=1)).reshape(shape)
         if unknown.any():
             for table in tables:
                 table[unknown] = np.nan
@@ -160,7 +160,7 @@ class Validity:
             world: obstacles; by default none.
         """
         rows, shape = self._rows(q)
-        unknown = ~(np.abs(rows) <= LARGEST).all(axis=1)
+        unknown = np.asarray(~(np.abs(rows) <= LARGEST).all(axis=1))
         rows = np.where(unknown[:, None], 0.0, rows)
         poses = body_poses_of(self.robot, rows)
         near = nearest(self._checked, poses, _world(world))
