@@ -125,8 +125,7 @@ class WholeBody(Summarised):
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
             every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once,
-            five where torques and joints have limits and no support is a sole; for each level 10 of the interior-point
-            method.
+            five where torques and joints have limits, without soles; for each level 10 of the interior-point method.
         method: "active_set", for tasks of one level, or "interior_point", which takes longer and also solves what has
             many more limits than unknowns, such as soles whose points have limits; None: the first one for one level.
 
