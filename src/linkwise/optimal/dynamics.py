@@ -32,7 +32,7 @@ from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
 from linkwise.optimal.linearised import Linearised, identity
-from linkwise.optimal.touching import written_out
+from linkwise.optimal.touching import Pattern, written_out
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -238,6 +238,20 @@ class Dynamics:
             own[:n] = [a - b for a, b in zip(own[:n], push[:n], strict=True)]
         still: list[Scalar] = [0.0] * self.timed
         return [[*own, *still] for own in inverse], rows
+
+    @once
+    def pattern(self) -> Pattern:
+        """What is never zero in the factors of ``touching``."""
+        links = self.links
+        carried = [{k, *links.ancestors(k)} for k in range(len(links))]
+        if links.coupled:
+            moved = [frozenset(range(len(links)))] * self.dof
+        else:
+            moved = [{i for i, own in enumerate(carried) if k in own} for k, _ in links.coordinates()]
+        contacts = self._scheduled()
+        bodies = [self.robot.locate(name)[0] for name in contacts.frames]
+        still = range(3, 6) if len(links) and links[0].floating and links[0].parent < 0 else ()
+        return Pattern(moved, [body for body in bodies for _ in range(contacts.size)], still)
 
     def _scheduled(self) -> ContactSchedule:
         assert self.contacts is not None

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.language import dot, empty, span, straight, sums
+from linkwise.language import array, dot, empty, span, straight, sums, zeros
 from linkwise.optimal.iterations import Iterations, absolute_sum
-from linkwise.optimal.touching import Touching, written_out
+from linkwise.optimal.touching import Touching, shapes_of, written_out
 from linkwise.scalar import Scalar
 
 WRITTEN_OUT = 1000
@@ -27,13 +27,18 @@ class PhaseIterations(Iterations):
         contacts = self.problem.dynamics.contacts
         assert contacts is not None
         self.c = contacts.rows
+        self.pattern = self.problem.dynamics.pattern
+        size = self.problem.dynamics.dof + self.c * self.problem.weighs_forces
+        self.units = zeros(size, size)
+        for i in span(size):
+            self.units[i, i] = 1.0
 
     def _linearise_in_parts(self, first: Any) -> None:
         n, c, chunk = self.problem.dynamics.dof, self.c, self.chunk
         weighs = self.problem.weighs_forces
         qdd, force = empty(chunk, n), empty(chunk, c)
-        inverses = [empty(chunk, rows, n + c) for rows in ((n, c) if weighs else (n,))]
-        rates = empty(chunk, n + c, 2 * n + self.problem.dynamics.timed)
+        factors = [empty(chunk, *shape) for shape in shapes_of(n, c)]
+        right = empty(chunk, n + c, 2 * n + self.problem.dynamics.timed)
         force_cost = [empty(chunk, c), empty(chunk, c, c)] if weighs else []
 
         def expanded(
@@ -41,41 +46,49 @@ class PhaseIterations(Iterations):
         ) -> list[list[Scalar]]:
             of_stage = self.problem._dynamics_of(x, u, p)
             made = of_stage.stepped(x, u, qdd)
-            by_x = [value for rows in of_stage.contact_slopes(x, qdd, force) for row in rows for value in row]
+            sides = self.pattern.checked(
+                [row for rows in of_stage.contact_slopes(x, qdd, force) for row in rows]
+            )
             gradient, gap, (value,), *hessian = self._expanded(x, u, p, m, following, made.next_state)
             more: list[list[Scalar]] = []
             if weighs:
                 cost = self.problem.force_quadratic(x, u, p, m, force)
                 value = value + cost.value
                 more = [cost.gradient, [entry for row in cost.hessian for entry in row]]
-            return [by_x, *self._turns_of(made), *more, gradient, gap, [value], *hessian]
+            return [
+                [v for row in sides for v in row],
+                *self._turns_of(made),
+                *more,
+                gradient,
+                gap,
+                [value],
+                *hessian,
+            ]
 
-        self._solve_stages(first, qdd, force, inverses)
+        self._solve_stages(first, qdd, force, factors)
         for r in span(chunk, parallel=True):
             k = first + r
             own = [*self._turns_at(r), *(part[r] for part in force_cost)]
             reads = [*self._stage(k), qdd[r], force[r]]
-            straight(expanded, reads, [rates[r], *own, *self._expansion(r, k)])
+            straight(expanded, reads, [right[r], *own, *self._expansion(r, k)])
+        forces = empty(c, self.shape.width) if weighs else None
         for r in span(chunk):
-            self._set_slopes(r, first + r, inverses[0][r], rates[r], qdd[r])
+            self._set_slopes(r, first + r, [part[r] for part in factors], right[r], qdd[r], forces)
             if weighs:
-                forces = self._times(first + r, inverses[1][r], rates[r])
                 self._add_forces(r, forces, *(part[r] for part in force_cost))
 
-    def _solve_stages(self, first: Any, qdd: Any, force: Any, inverses: list[Any]) -> None:
-        """Accelerations, forces and what their derivatives are multiplied with, of all stages of a chunk."""
+    def _solve_stages(self, first: Any, qdd: Any, force: Any, factors: list[Any]) -> None:
+        """Accelerations, forces and the factors of their system, of all stages of a chunk."""
         n, c, chunk = self.problem.dynamics.dof, self.c, self.chunk
-        weighs = len(inverses) > 1
 
         def solved(x: Any, u: Any, p: Any) -> list[list[Scalar]]:
             made = written_out(*self._system(x, u, p))
-            matrices = [matrix for matrix in made.inverses(weighs) if matrix is not None]
-            return [list(part.flat) for part in (made.qdd, made.force, *matrices)]
+            return [list(made.qdd), list(made.force), *self.pattern.numbers(made.factors)]
 
         if self._is_short:
             for r in span(chunk, parallel=True):
                 k = first + r
-                writes = [part[r] for part in (qdd, force, *inverses)]
+                writes = [part[r] for part in (qdd, force, *factors)]
                 straight(solved, [self.x[k], self.u[k], self.p[k]], writes)
             return
         systems = [empty(chunk, *shape) for shape in ((n, n), (n,), (c, n), (c,), (c,))]
@@ -85,8 +98,13 @@ class PhaseIterations(Iterations):
         for r in span(chunk):
             made = Touching(*(part[r] for part in systems))
             qdd[r, :], force[r, :] = made.qdd, made.force
-            for place, matrix in zip(inverses, made.inverses(weighs), strict=False):
-                place[r, :, :] = matrix
+            for place, part in zip(factors, made.factors.parts, strict=True):
+                triangular = part is made.factors.L or part is made.factors.C
+                for i in span(part.shape[0]):
+                    if triangular:
+                        place[r, i, :i] = part[i, :i]
+                    else:
+                        place[r, i] = part[i]
 
     @property
     def _is_short(self) -> bool:
@@ -108,36 +126,55 @@ class PhaseIterations(Iterations):
 
         straight(equation, [x, u, p], writes)
 
-    def _set_slopes(self, r: Any, k: Any, P: Any, rates: Any, qdd: Any) -> None:
-        """Rows of δq̇' = δq̇ + h δq̈ of a stage."""
+    def _set_slopes(self, r: Any, k: Any, factors: list[Any], right: Any, qdd: Any, forces: Any) -> None:
+        """Rows of δq̇' = δq̇ + h δq̈ of a stage, and derivatives of its forces where they are wanted."""
         rows, d, h = self.slopes[r], self.problem.dynamics, self._duration(k)
-        n, below = d.dof, self._rows_before
-        for j in span(2 * n, parallel=True):
-            for i, total in sums([], (P, rates[:, j], 1)):
-                rows[below + i, j] = -h * total
+        n, below, size = d.dof, self._rows_before, self.units.shape[0]
+        T = empty(n + self.c, size)
+
+        def column(unit: Any, *parts: Any) -> list[list[Scalar]]:
+            turning: Any = unit[n:] or [0.0] * self.c
+            changed, pushed = self.pattern.factors(*parts).solved(array(unit[:n]), array(turning))
+            return [[*changed, *(-v for v in pushed)]]
+
+        for j in span(size, parallel=True):
+            straight(column, [self.units[:, j], *factors], [T[:, j]])
+        for group in self.pattern.groups():
+            for turn in span(group.count):
+                products = [(T[own, :], right[own, :]) for own in group.rows(turn)]
+                for j in span(group.columns, parallel=True):
+                    at = group.first + turn * group.shift + j
+                    for i, total in sums([], *((of[:, :n].T, to[:, at], 1) for of, to in products)):
+                        rows[below + i, at] = -(h * total)
+                    if forces is not None:
+                        for i, total in sums([], *((of[:, n:].T, to[:, at], 1) for of, to in products)):
+                            forces[i, at] = -total
+        for j in self.pattern.still:
+            rows[below : below + n, j] = 0.0
+            if forces is not None:
+                forces[:, j] = 0.0
+        for j, driven in enumerate(d.driven, start=self.n):
+            for i in span(n):
+                rows[below + i, j] = h * T[driven, i]
+            if forces is not None:
+                forces[:, j] = T[driven, n:]
+        if d.timed:
+            self._set_last_column(rows, right[:, 2 * n], T, h)
         for i in span(n):
-            for j, driven in enumerate(d.driven, start=self.n):
-                rows[below + i, j] = h * P[i, driven]
-            if d.timed:
-                rows[below + i, self.shape.width - 1] = -h * dot(P[i, :], rates[:, 2 * n])
             rows[below + i, n + i] = rows[below + i, n + i] + 1.0
         self._set_position_rows(r, k, qdd)
-
-    def _times(self, k: Any, Q: Any, rates: Any) -> Any:
-        """Derivatives of the forces of a stage by (x, u)."""
-        n, c = self.problem.dynamics.dof, self.c
-        forces = empty(c, self.shape.width)
-        for j in span(2 * n, parallel=True):
-            for i, total in sums([], (Q, rates[:, j], 1)):
-                forces[i, j] = -total
-        for i in span(c):
-            for j, driven in enumerate(self.problem.dynamics.driven, start=self.n):
-                forces[i, j] = Q[i, driven]
-            if self.problem.dynamics.timed:
-                begins, by_duration = self._begins(k), -dot(Q[i, :], rates[:, 2 * n])
+        if forces is not None and d.timed:
+            begins = self._begins(k)
+            for i in span(self.c):
+                by_duration = -dot(T[:, n + i], right[:, 2 * n])
                 forces[i, self.n - 1] = (1.0 - begins) * by_duration
                 forces[i, self.shape.width - 1] = begins * by_duration
-        return forces
+
+    def _set_last_column(self, rows: Any, by_duration: Any, T: Any, h: Any) -> None:
+        """Of rows of velocities, where durations are chosen."""
+        below = self._rows_before
+        for i in span(self.problem.dynamics.dof):
+            rows[below + i, self.shape.width - 1] = -(h * dot(T[:, i], by_duration))
 
     def _add_forces(self, r: Any, F: Any, gradient: Any, hessian: Any) -> None:
         """What costs and limits of forces add to the quadratic model of a stage."""

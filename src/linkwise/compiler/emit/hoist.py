@@ -9,12 +9,14 @@ from __future__ import annotations
 from linkwise.compiler.ir.loops import Element, For, Step, Whole
 
 MOST = 30  # vectors: most registers are 32
+LONG = 400  # items of a body that has no registers left for them, as in ``spills``
 
 
 def held_elements(loop: For) -> list[Element]:
-    """Elements that all turns read and none writes; none where the loop has others inside or may have no turn."""
+    """Elements that all turns read and none writes; none where the loop has others inside or may have no turn, nor
+    where its body is long: there other values need the registers."""
     steps = [statement for statement in loop.body if isinstance(statement, Step)]
-    if not loop.turns or len(steps) < len(loop.body):
+    if not loop.turns or len(steps) < len(loop.body) or any(len(step.body) >= LONG for step in steps):
         return []
     written = {place.array for step in steps for place, _ in step.writes if isinstance(place, Element)}
     reads = {place: None for step in steps for place in step.reads.values() if isinstance(place, Element)}

@@ -132,7 +132,7 @@ class Renderer(Arithmetic):
 
     def loop(self, loop: For) -> None:
         """A loop that is known to have a turn is tested at its end, another one at its head."""
-        if loop.side_by_side and self.lanes.width == 1 and side_by_side(self, loop):
+        if loop.side_by_side and self.lanes.width == 1 and side_by_side(self, together.exchanged(loop)):
             return
         if self.lanes.width > 1 and (blocks := together.blocks(loop)):
             self.write(blocks)

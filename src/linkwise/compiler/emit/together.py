@@ -18,6 +18,7 @@ SUMS = {16: 9, 32: 18}
 """Sums of a block, by the number of registers: the others hold a column of what is multiplied."""
 COLUMNS = 3  # of a block
 LEAST, MOST = 8, 700  # operations of a sum, of a block
+FEW = 4  # turns of a loop that fill no vector
 LONGEST = 300  # operations of a step of which two turns are written together
 _SUMS = frozenset({"add", "sub", "mul", "fma", "neg"})
 _GIVEN = frozenset({"const", "word", "input"})
@@ -57,6 +58,20 @@ def blocks(loop: For) -> list[Statement] | None:
         else:
             found.append(replace(loop, body=[statement], parallel=False, side_by_side=False))
     return found
+
+
+def exchanged(loop: For) -> For:
+    """The loop itself; where it has too few turns for a vector, and inside it a loop of more turns that only forms
+    sums, the loop inside around it: one state's turns of either loop may run side by side."""
+    ends, inner = bounds(loop), loop.body[0]
+    if ends is None or len(loop.body) != 1 or ends[1] - ends[0] >= FEW or not isinstance(inner, For):
+        return loop
+    step = sums_in(inner)
+    if step is None or count(inner) < FEW or not all(_has_own_places(step, x.name) for x in (loop, inner)):
+        return loop
+    return replace(
+        inner, body=[replace(loop, body=[step], side_by_side=False)], side_by_side=True, repeatable=True
+    )
 
 
 def _pairs(turn: str, ends: tuple[int, int], step: Step) -> Iterator[Statement]:

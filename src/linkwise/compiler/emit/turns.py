@@ -16,17 +16,19 @@ from linkwise.compiler.emit import alike, transpose
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
 from linkwise.compiler.ir.graph import Node
-from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Whole, slope, whole
+from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Step, Whole, slope, whole
 from linkwise.compiler.runtime import host
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
 
+ROW = 8  # numbers of a row
+
 
 def side_by_side(outer: Renderer, loop: For) -> bool:
     """Write a loop whose lanes take a turn each; False where it has too few turns or turns of unknown number."""
     first, stop = loop.first.number, loop.stop.number
-    if first is None or stop is None or loop.step.number != 1:
+    if first is None or stop is None or loop.step.number != 1 or _copies_rows(loop):
         return False
     width = next((width for width in widths(outer.lanes.bits) if width <= stop - first), 1)
     if width == 1:
@@ -66,6 +68,12 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     return True
 
 
+def _copies_rows(loop: For) -> bool:
+    """Whether turns copy a row each and compute nothing: numbers need not become lanes and rows again."""
+    (step,) = loop.body if len(loop.body) == 1 else (None,)
+    return isinstance(step, Step) and not step.body and len(step.writes) >= ROW
+
+
 def widths(bits: int) -> list[int]:
     """How many turns may run side by side: a register of this processor or half of one."""
     return [size // bits for size in (512, 256) if size <= max(host.vector_bits(), alike.VECTOR_BITS)]
@@ -88,9 +96,19 @@ class _Turns(Pointers):
         return found
 
     def _first(self, to: Renderer, place: Element) -> str:
-        return to.writer.value(
-            f"getelementptr {to.lanes.scalar}, ptr {self.base}, i64 {to.whole(self._place(place))}"
-        )
+        """The address in the first lane; that of a row is computed once where its columns are known numbers."""
+        scalar, row, column = to.lanes.scalar, place.row, place.column.number
+        if row is None or column is None:
+            return to.writer.value(
+                f"getelementptr {scalar}, ptr {self.base}, i64 {to.whole(self._place(place))}"
+            )
+        key = Whole("row", (self.array.name, row))
+        if key not in to.wholes:
+            start = to.whole(row * self.array.pitch)
+            to.wholes[key] = to.writer.value(f"getelementptr {scalar}, ptr {self.base}, i64 {start}")
+        if column == 0:
+            return to.wholes[key]
+        return to.writer.value(f"getelementptr {scalar}, ptr {to.wholes[key]}, i64 {column}")
 
     def each(self, to: Renderer, place: Element) -> list[str]:
         first, stride, lanes = self._first(to, place), self._stride(place), range(to.lanes.width)

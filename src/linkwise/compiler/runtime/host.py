@@ -26,6 +26,11 @@ def description() -> str:
     return f"{sys.platform} {platform.machine()} {fields} {sve_bits() or ''}".rstrip()
 
 
+def is_x86() -> bool:
+    """Whether the processor is of the family x86-64."""
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
 @functools.cache
 def vector_bits() -> int:
     """Width of the vectors that are used: at most what the environment variable LINKWISE_VECTOR_BITS says.
@@ -42,7 +47,7 @@ def _widest_vector() -> int:
     """Width of the widest vector registers that are worth using: AVX-512, AVX2, long SVE; else 128 (SSE2, NEON)."""
     if sve_bits() > 128:
         return min(1 << (sve_bits().bit_length() - 1), _LONGEST_SVE)
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if not is_x86():
         return 128
     features = set(description().replace("+", " ").replace(",", " ").split())
     return next((bits for needed, bits in _VECTOR_BITS if needed <= features), 128)
@@ -51,7 +56,7 @@ def _widest_vector() -> int:
 @functools.cache
 def vector_registers() -> int:
     """How many registers hold reals or vectors of them: 16 of x86, 32 with AVX-512 and of others."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if not is_x86():
         return 32
     return 32 if _widest_vector() == 512 else 16
 

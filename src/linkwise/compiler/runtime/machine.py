@@ -109,6 +109,8 @@ def _initialize() -> None:
     # Operations are in the order of their schedule: moving them to other blocks takes a fifth of the time for long
     # programs with loops and makes the code longer.
     llvm.set_option("linkwise", "--disable-machine-sink")
+    if host.is_x86():  # what moves addresses to their uses takes a tenth of the time and gains nothing
+        llvm.set_option("linkwise", "--disable-cgp")
     if host.sve_bits() > 128:  # LLVM's option to use registers of a known length; shorter vectors stay NEON
         llvm.set_option("linkwise", f"--aarch64-sve-vector-bits-min={host.vector_bits()}")
     if system.WINDOWS:
