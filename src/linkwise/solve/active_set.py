@@ -98,10 +98,10 @@ class ActiveSet:
         self.first_bound = self.first_facet + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
         # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict: up
-        # to 4/3 N were seen on feet.
+        # to 16 for 12 unknowns were seen with facets.
         self.slots = min(self.candidates, 4 * -(-steps // 6))
         if self.facets:
-            self.slots = min(self.slots, 4 * -(-3 * N // 8))
+            self.slots = min(self.slots, max(16, 4 * (5 * N // 16 + 2)))
         self._read_limits(limits)
         self.cost = CostFactors(P, p, rows)
         self.bound_give = self._softness()
