@@ -64,8 +64,8 @@ def pytest_runtest_setup(item):
 
 
 def pytest_collection_finish():
-    """What has been imported stays: the garbage collector need not look at it again."""
-    _forget_garbage()
+    """What has been imported stays: the garbage collector need not look at it, not even once."""
+    gc.freeze()
 
 
 def pytest_runtest_logfinish():

@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import linkwise
 
@@ -104,33 +105,42 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(path: Path, *, at_import_only: bool) -> set[str]:
-    """Dotted names that a file imports; those inside functions or for type checkers only where they are asked for."""
-    found: set[str] = set()
+class Source(NamedTuple):
+    """What is asked of a file; its tree is not kept."""
 
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import; name the module in full"
-            found.update(_named(node.module or "", alias.name) for alias in node.names)
-        elif at_import_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            for child in node.orelse:
-                visit(child)
-            return
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):  # expressions import nothing
-                visit(child)
-
-    visit(_parsed(path))
-    return found
+    imports: set[str]
+    """Dotted names that it imports, wherever in its text; not those for type checkers."""
+    imports_at_once: set[str]
+    """Without those inside functions."""
+    docstring: str | None
 
 
 @functools.cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def source(path: Path) -> Source:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: tuple[set[str], set[str]] = (set(), set())
+
+    def visit(node: ast.AST, inside: bool) -> None:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; name the module in full"
+            names = [_named(node.module or "", alias.name) for alias in node.names]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = True
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            for child in node.orelse:
+                visit(child, inside)
+            return
+        for group in found[:1] if inside else found:
+            group.update(names)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):  # expressions import nothing
+                visit(child, inside)
+
+    visit(tree, False)
+    return Source(*found, ast.get_docstring(tree))
 
 
 def _named(module: str, name: str) -> str:
@@ -141,9 +151,7 @@ def _named(module: str, name: str) -> str:
 
 def imported_modules(module: str) -> set[str]:
     """The other modules of the package that a module imports, wherever in its text."""
-    return {
-        name for name in imports(MODULES[module], at_import_only=False) if name.split(".")[0] == "linkwise"
-    } - {module}
+    return {name for name in source(MODULES[module]).imports if name.split(".")[0] == "linkwise"} - {module}
 
 
 def imported_parts(module: str) -> set[str]:
@@ -199,7 +207,7 @@ def test_cycles_are_found():
 
 def test_heavy_packages_are_imported_where_they_are_used():
     for module in (name for name in MODULES if part_of(name) not in ("cli", "bench")):
-        packages = {name.split(".")[0] for name in imports(MODULES[module], at_import_only=True)}
+        packages = {name.split(".")[0] for name in source(MODULES[module]).imports_at_once}
         assert not (packages & HEAVY) - ABOUT.get(module, set()), module
 
 
@@ -218,8 +226,8 @@ class C:
     path = tmp_path / "module.py"
     path.write_text(text)
     here = {"typing", "numpy.linalg", "linkwise.model", "mujoco"}
-    assert imports(path, at_import_only=True) == here
-    assert imports(path, at_import_only=False) == here | {"scipy"}
+    assert source(path).imports_at_once == here
+    assert source(path).imports == here | {"scipy"}
 
 
 def fresh(code: str) -> str:
@@ -255,9 +263,7 @@ def test_folders_have_a_size_that_can_be_read():
         assert len(files) <= 28, (
             f"{folder.name} has {len(files)} files: make folders of what belongs together"
         )
-        text = (
-            ast.get_docstring(_parsed(folder / "__init__.py")) if (folder / "__init__.py").is_file() else ""
-        )
+        text = source(folder / "__init__.py").docstring if (folder / "__init__.py").is_file() else ""
         assert text or not files, f"{folder.name}/__init__.py does not say what is in it"
         if folder != ROOT and (folder / "__init__.py").is_file():  # ``motion.fastest`` cannot be both
             inside = {path.parent.name for path in folder.glob("*/__init__.py")}
@@ -269,7 +275,7 @@ def test_files_say_what_they_are_and_stay_small():
     for module, path in MODULES.items():
         text = path.read_text(encoding="utf-8")
         if text.strip():
-            assert ast.get_docstring(ast.parse(text)), f"{module}: a module starts by saying what it is for"
+            assert source(path).docstring, f"{module}: a module starts by saying what it is for"
         assert text.count("\n") <= 600, f"{module}: a file that long has more than one subject"
 
 
@@ -317,3 +323,9 @@ def test_a_robot_is_a_model_with_methods_of_one_list():
         "Guesses",
         "object",
     ]  # the third answers misspelt names, for the metaclass
+
+
+def test_a_type_of_joints_stands_in_few_files():
+    """What differs between types is a row of ``model.axes.MOVING_TYPES``; formats have names of their own."""
+    spelled = [path for path in ROOT.rglob("*.py") if '"helical"' in path.read_text(encoding="utf-8")]
+    assert len(spelled) <= 4, spelled

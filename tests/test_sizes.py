@@ -26,6 +26,8 @@ MOST_LINES_DIVIDED = 300
 # loops that an algorithm writes itself, around steps of its own: a thread or a warp for each state
 PROCEDURES = [f"{EMIT}/cuda/{part}.py" for part in ("procedure", "team")]
 MOST_LINES_PROCEDURES = 240
+QUEUED = [f"{EMIT}/cuda/queued.py"]  # states in turns: before, in and after a loop that some leave early
+MOST_LINES_QUEUED = 340
 PACKED = [f"{EMIT}/packing.py"]  # states of a batch that are computed again
 MOST_LINES_PACKED = 245
 TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", "threadIdx")
@@ -42,11 +44,12 @@ def test_loops_of_all_targets_are_short():
     assert sum(counted.values()) <= MOST_LINES, counted
     assert sum(map(lines, DIVIDED)) <= MOST_LINES_DIVIDED
     assert sum(map(lines, PROCEDURES)) <= MOST_LINES_PROCEDURES
+    assert sum(map(lines, QUEUED)) <= MOST_LINES_QUEUED
     assert sum(map(lines, PACKED)) <= MOST_LINES_PACKED
 
 
 def test_every_file_with_such_loops_is_counted():
-    counted = {name for files in (*GROUPS.values(), DIVIDED, PROCEDURES) for name in files}
+    counted = {name for files in (*GROUPS.values(), DIVIDED, PROCEDURES, QUEUED) for name in files}
     cuda = {f"{EMIT}/cuda/{path.name}" for path in (ROOT / EMIT / "cuda").glob("[!_]*.py")}
     study = {
         path.relative_to(ROOT).as_posix()

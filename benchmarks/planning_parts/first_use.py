@@ -97,10 +97,15 @@ def _measured(given: str) -> dict[str, object]:
     from linkwise.collision.clearance import position_range
 
     begin, moments = time.process_time(), [time.perf_counter()]
-    robot = lw.load(given)
+    try:
+        robot = lw.load(given)
+    except (
+        lw.LinkwiseError
+    ) as error:  # such as the frame without a link that a file of example-robot-data has
+        return {"error": str(error)}
     moments.append(time.perf_counter())
-    if robot.nq != robot.dof:
-        return {"joints": robot.dof, "error": "ball or floating joints"}
+    if robot.nq != robot.dof or not robot.nq:
+        return {"joints": robot.dof, "error": "ball or floating joints" if robot.nq else "no moving joint"}
     spheres = spheres_of(robot)
     moments.append(time.perf_counter())
     checks = Validity(robot, spheres=spheres)

@@ -252,3 +252,20 @@ def test_friction_against_turning_between_bodies_is_that_on_the_ground():
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-13)
         stopped = ends[0][2] if "torsional_friction" in law else ends[0][0]
         assert abs(stopped) < 0.01
+
+
+def test_slip_is_the_speed_along_what_is_touched():
+    """Boxes that fly, land and slide in all directions: none while they fly, whatever pushes along the ground."""
+    box = free_body().with_contacts([lw.Contact.box("body", (0.2, 0.3, 0.1), friction=0.2)])
+    directions = np.array([(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (0.6, -0.8)])
+    q, qd = np.tile(STILL, (len(directions), 1)), np.zeros((len(directions), 6))
+    q[:, 2], qd[:, 3:5] = 0.052, 1.5 * directions
+    law = JointPD(box, {"kp": np.zeros(6), "kd": np.zeros(6)}, np.full(6, 1.0))
+    result = simulate(box, law, STILL, duration=0.4, step=0.002, q=q, qd=qd, every=5)
+    velocities, forces = result._contact("contact_velocities"), result.contact_forces
+    closed = forces[..., 2] > 0.0
+    speeds = np.sqrt(velocities[..., 0] ** 2 + velocities[..., 1] ** 2)
+    assert (~closed[:, 0]).all()
+    assert (speeds[:, 0] > 1.0).all()
+    np.testing.assert_allclose(result.slip, np.where(closed, speeds, 0.0), atol=1e-14)
+    assert (result.slip.max(axis=(1, 2)) > 0.5).all()

@@ -14,7 +14,9 @@ import linkwise as lw
 from four_legs import four_legs, round_feet
 from linkwise.algorithms.contact import recovery, solver
 from linkwise.compiler.ir import interpret
+from linkwise.control import Passive
 from linkwise.embedded import Options, Package, entries
+from linkwise.simulate import simulate
 
 REFERENCE_SWEEPS = 1000
 CLOSE = 1e-8  # velocities [m/s], relative to the largest without contact
@@ -269,6 +271,22 @@ def test_a_nan_reaches_its_state_alone():
     for part in (new_q, new_qd, impulse):
         assert np.isnan(part[2]).any()
         assert not np.isnan(np.delete(part, 2, 0)).any()
+
+
+def test_friction_below_zero_never_pushes():
+    """A negative coefficient pushed along the motion, with the residual of a solution."""
+    ball = free_body().with_contacts([lw.Contact("body", radius=0.1, friction=0.3)])
+    q, qd, tau = np.array([0, 0, 0.1, 0, 0, 0, 1.0]), np.array([0, 0, 0, 1.0, 0, 0]), np.zeros(6)
+    for wrong in (-1.0, [-0.5], np.full((3, 1), -0.1), math.inf):
+        with pytest.raises(lw.LinkwiseError, match="contact_friction: expected finite numbers from 0 on"):
+            ball.contact_step(q, qd, tau, contact_friction=wrong)
+    with pytest.raises(lw.LinkwiseError, match="contact_friction: expected finite numbers from 0 on"):
+        simulate(ball, Passive(ball), duration=0.01, step=0.002, q=q, vary={"contact_friction": [[-0.1]]})
+    kernel = ball.kernel("contact_step", inputs="contact_friction")  # as in generated code
+    pushed, free = kernel(q, qd, tau, [-1.0]), kernel(q, qd, tau, [0.0])
+    for part, wanted in zip(pushed, free, strict=True):
+        np.testing.assert_array_equal(part, wanted)
+    assert np.isnan(kernel(q, qd, tau, [math.nan])[1]).any()
 
 
 def test_robots_of_all_kinds_take_steps():

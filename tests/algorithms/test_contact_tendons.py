@@ -87,6 +87,12 @@ def test_followers_locked_joints_and_names_of_scenes():
     places = [k for k, name in enumerate(scene.joint_names) if "j" in name and name[-1].isdigit()]
     assert len(places) == 3
     np.testing.assert_allclose(moved[places[0] : places[-1] + 1], alone, atol=1e-9)
+    # two robots with equal names: those of the second one get its name before them
+    both = [*robot.contact_parts, lw.Contact("b2", name="toe")]
+    pair = [lw.Robot(name, bare.links, bare.joints).with_contacts(both) for name in ("one", "two")]
+    scene = lw.Scene(pair)
+    assert [part.name for part in scene.contact_parts] == ["three", "toe", "two/three", "two/toe"]
+    assert scene.contact_names == ("toe", "two/toe")
 
 
 ARM = """<mujoco><compiler angle="radian"/><option timestep="0.001"/><worldbody><geom type="plane" size="9 9 1"/>

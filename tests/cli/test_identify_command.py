@@ -302,3 +302,19 @@ def test_plain_least_squares_and_uses_are_said(linkwise, logs):
     assert "plain least squares (" in words
     assert "moving" in words
     assert "good for feed-forward: yes" in words
+
+
+def test_a_model_of_reversed_torques_is_not_saved(linkwise, tmp_path):
+    """What is unmodelled explains them as a function of position and speed; such a robot would be driven by gravity."""
+    t, q, tau = recording(3)
+    log = write(tmp_path / "reversed.csv", t, q, -tau)
+    out, page = tmp_path / "arm.toml", tmp_path / "arm.html"
+    failed = linkwise("identify", "two_link", str(log), "--out", str(out), "--report", str(page))
+    assert failed.status == 3
+    assert "this model fails: torques of all joints look counted in the opposite direction" in failed.err
+    assert "good for feed-forward: no" in failed.out
+    assert "judged by what was fitted" in failed.out
+    assert not out.exists()
+    assert "This model fails: torques of all joints" in page.read_text()
+    assert linkwise("identify", "two_link", str(log), "--out", str(out), "--force").status == 3
+    assert out.exists()

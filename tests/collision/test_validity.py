@@ -26,6 +26,7 @@ from linkwise.collision import (
     write_world,
 )
 from linkwise.collision.body_pairs import body_poses_of
+from linkwise.collision.clearance import position_range
 from linkwise.collision.cover import Cover
 from linkwise.collision.fit import divided_edges
 from linkwise.collision.spheres import FINE_EDGE, Spheres, _Triangles
@@ -331,6 +332,66 @@ def test_pairs_by_name_and_by_srdf(arm, tmp_path):
     srdf.write_text('<!DOCTYPE robot [<!ENTITY a "b">]><robot name="&a;"/>')
     with pytest.raises(lw.ModelError):
         Validity(robot, srdf=srdf)
+
+
+def test_every_pair_of_bodies_is_listed(arm):
+    """Compared, or in a list that says why not; pairs that never touch are compared and listed."""
+    for robot in (arm[1], lw.load("panda"), lw.load("ur10e")):
+        checks = validity_of(robot)
+        pairs, bodies = checks.pairs, checks.spheres.bodies
+
+        def name(body, robot=robot):
+            return robot.base if body == -1 else robot.moving_joints[body].body_link
+
+        compared = {(name(a), name(b)) for a, b in pairs.compared}
+        lists = [compared, set(pairs.always), set(pairs.left_out), set(pairs.connected)]
+        every = {(name(a), name(b)) for a in bodies for b in bodies if a < b}
+        assert set().union(*lists) == every
+        assert sum(map(len, lists)) == len(every)
+        assert set(pairs.never) <= compared
+        assert not set(pairs.never) & set(pairs.always)
+        q = np.random.default_rng(1).uniform(*position_range(robot, None, None), (200, robot.nq))
+        words = checks.words[len(checks._checked.moving) :]
+        touching = (checks.clearances(q).itself < 0.0).any(axis=0)
+        often = {word for word, touches in zip(words, touching, strict=True) if touches}
+        rare = {f"{a} and {b}" for a, b in pairs.never}
+        assert not rare & often
+        fewer = Validity(robot, skip=pairs.never)
+        assert not set(fewer.pairs.never)
+        assert set(fewer.pairs.left_out) == set(pairs.never)
+
+
+def test_links_that_overlap_in_all_postures_are_left_out(tmp_path):
+    """A thigh inside the trunk, by one part or another of it: each part does in less than 90 % of the postures."""
+    collision = '<collision><origin xyz="{at}"/><geometry><{shape}/></geometry></collision>'
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    shapes = (
+        "box size='0.6 0.4 0.3'",
+        "sphere radius='0.02'",
+        "box size='0.08 0.5 0.08'",
+        "box size='0.1 0.1 0.2'",
+    )
+    places = ("0 0 0", "0 0.3 0", "0 0 0", "0 0.6 0")
+    links = [
+        f'<link name="l{k}">{inertial}{collision.format(at=at, shape=shape)}</link>'
+        for k, (at, shape) in enumerate(zip(places, shapes, strict=True))
+    ]
+    joints = [
+        f'<joint name="j{k}" type="revolute"><parent link="l{k}"/><child link="l{k + 1}"/><axis xyz="{axis}"/>'
+        '<limit lower="-1.5" upper="1.5" effort="10" velocity="1"/></joint>'
+        for k, axis in enumerate(("1 0 0", "0 1 0", "0 1 0"))
+    ]
+    file = tmp_path / "trunk.urdf"
+    file.write_text('<robot name="trunk">' + "".join(links + joints) + "</robot>")
+    robot = lw.load(file)
+    pairs = validity_of(robot).pairs
+    assert ("l0", "l2") in pairs.always
+    assert ("l0", "l3") not in pairs.always
+    assert not validity_of(robot).in_collision(postures(robot, 500) / 2).all()
+    assert ("l0", "l2") not in Validity(robot, compare=[("l0", "l2")]).pairs.always
+    assert Validity(robot, compare=[("l0", "l2")]).in_collision(postures(robot, 500) / 2).all()
 
 
 def test_bundled_robots_have_room_to_move():

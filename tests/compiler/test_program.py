@@ -8,7 +8,7 @@ import pytest
 from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.operations import Operations, count
-from linkwise.compiler.ir.program import lower, trace, unfused
+from linkwise.compiler.ir.program import lower, relowered, trace, unfused
 from linkwise.compiler.ir.schedule import LoopRegion
 from linkwise.compiler.ir.verify import ProgramError, verify
 from linkwise.errors import TraceError, UnknownNameError
@@ -216,3 +216,16 @@ def test_a_body_stays_inside_its_loop(program):
         verify(changed(program, values=((inside, program.values[0][1]),)))
     with pytest.raises(ProgramError, match="before it is computed"):
         verify(changed(program, values=((region.loop.phi[0], program.values[0][1]),)))
+
+
+def test_other_forms_of_a_program_have_all_but_its_arithmetic():
+    """Names, shapes, precision, inputs that are mostly the same; not whether multiply-adds are fused, and sines."""
+    for dtype in ("float64", "float32"):
+        for steady in ((), ("m",), ("qd", "m")):
+            program = trace(pendulum, INPUTS, OUTPUTS, name="pendulum", dtype=dtype, steady=steady)
+            for other in (unfused(program), relowered(program, hardware=True)):
+                for name in ("name", "inputs", "outputs", "dtype", "steady", "source_values", "operations"):
+                    assert getattr(other, name) == getattr(program, name), name
+            assert not any(node.op == "fma" for node in unfused(program).nodes())
+            assert program.fused
+            assert not unfused(program).fused

@@ -168,3 +168,29 @@ def test_places_that_a_plain_loop_has_written_are_those_of_tiles_after_it(monkey
             assert loop.repeatable == (copied and not short)
             kernel = Kernel("tiles", [("L", n * n), ("b", n * m)], [("x", (n, m))], "float64", traced.program)
             np.testing.assert_allclose(A @ kernel(L.ravel(), b.ravel()), b, atol=1e-12)
+
+
+def test_turns_that_begin_later_are_taken_once():
+    """Turns from any number to any other, of which none may be repeated and none left out."""
+    ends = [(first, stop) for first in (0, 1, 3, 6) for stop in (9, 12, 15, 18)]
+
+    def accumulated(A, b):
+        total = empty(len(ends), 18)
+        for place, (first, stop) in enumerate(ends):
+            for j in span(18):
+                total[place, j] = b[j]
+            for _ in span(3):
+                for j in span(first, stop, parallel=True):
+                    total[place, j] = total[place, j] + A[place, j] * b[j]
+        return {"total": total}
+
+    inputs = {"A": (len(ends), 18), "b": (18,)}
+    traced = TracedFunction(accumulated, inputs, "accumulated", longest=1, loops=True)
+    sizes, shapes = {"A": 18 * len(ends), "b": 18}, {"total": (len(ends), 18)}
+    kernel = Kernel("accumulated", sizes.items(), shapes.items(), "float64", traced.program, None)
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(len(ends), 18)), rng.normal(size=18)
+    wanted = np.tile(b, (len(ends), 1))
+    for place, (first, stop) in enumerate(ends):
+        wanted[place, first:stop] += 3.0 * A[place, first:stop] * b[first:stop]
+    np.testing.assert_allclose(kernel(A.ravel(), b), wanted, rtol=1e-12)

@@ -1,6 +1,7 @@
 """Soles in whole-body control: cones of wrenches against forces of points, and forces that make the wrenches."""
 
 import numpy as np
+import pytest
 from scipy.optimize import nnls
 from test_whole_body import legged, on_numbers
 
@@ -47,7 +48,7 @@ def test_facets_of_a_simple_cone():
     assert sorted(map(tuple, found.round(12))) == sorted(map(tuple, wanted.round(12)))
 
 
-def biped(**limits):
+def biped(method=None, iterations=40, **limits):
     tasks = [
         control.CenterOfMassTask(frequency=0.0),
         control.PoseTask("body", "turn", weight=0.4, frequency=0.0),
@@ -55,7 +56,7 @@ def biped(**limits):
         control.ForceTask(weight=1e-3),
     ]
     soles = [control.Support(f"foot{k}", RECTANGLE, friction=0.6, **limits) for k in range(2)]
-    return control.WholeBody(legged(5, 2, 6), tasks, supports=soles, iterations=40)
+    return control.WholeBody(legged(5, 2, 6), tasks, supports=soles, iterations=iterations, method=method)
 
 
 def state_of(law, seed):
@@ -81,7 +82,8 @@ def test_wrenches_of_soles_give_the_solution_that_forces_of_their_points_give():
     law, points = biped(), biped(largest=1e5)
     assert (law.rows.unknowns, points.rows.unknowns) == (12, 24)
     robot, reached, compared = law.robot, 0, 0
-    for seed, stance in ((0, (1.0, 1.0)), (1, (1.0, 1.0)), (2, (0.0, 1.0)), (3, (1.0, 1.0))):
+    for seed in range(8):
+        stance = (0.0, 1.0) if seed == 2 else (1.0, 1.0)
         q, qd, targets = state_of(law, seed)
         found = on_numbers(law, q, qd, targets, np.array(stance))
         for force, foot in zip(found["forces"], np.repeat(stance, 4), strict=True):
@@ -98,12 +100,46 @@ def test_wrenches_of_soles_give_the_solution_that_forces_of_their_points_give():
         needed = robot.mass_matrix(q) @ found["qdd"] + robot.bias_torques(q, qd)
         assert np.abs(given - needed).max() < 1e-8 * (1.0 + np.abs(needed).max())
         other = on_numbers(points, q, qd, targets, np.array(stance))
-        if max(found["report"].max(), other["report"].max()) < 1e-5:  # else the soles cannot be held
+        if max(found["report"].max(), other["report"].max()) < 1e-5:  # else one of them is not solved
             scale = np.abs(other["tau"]).max()
             np.testing.assert_allclose(found["tau"], other["tau"], rtol=0.0, atol=1e-6 * scale)
             reached, compared = reached + found["active"][24:].sum(), compared + 1
-    assert compared >= 2
+    assert compared >= 3
     assert reached >= 2
+
+
+def test_the_interior_point_method_solves_every_state_with_soles():
+    """The active-set method solves those with cones of wrenches, but not all with limits of the points: more of them
+    are active at once than what they limit has directions."""
+    law, with_limits = biped(), biped(largest=1e5)
+    surely, points = biped("interior_point", 20), biped("interior_point", 20, largest=1e5)
+    solved = 0
+    for seed in range(12):
+        q, qd, targets = state_of(law, seed)
+        stance = np.array((0.0 if seed % 3 == 2 else 1.0, 1.0))
+        sure, other = (each.solve(q, qd, targets, stance=stance)[0] for each in (surely, points))
+        assert max(float(sure.residual), float(other.residual)) < 1e-8
+        tolerance = {"rtol": 0.0, "atol": 2e-5 * np.abs(sure.tau).max()}
+        np.testing.assert_allclose(other.tau, sure.tau, **tolerance)
+        found = law.solve(q, qd, targets, stance=stance)[0]
+        assert float(found.residual) < 1e-7
+        np.testing.assert_allclose(found.tau, sure.tau, **tolerance)
+        found = with_limits.solve(q, qd, targets, stance=stance)[0]
+        if float(found.residual) < 1e-7:
+            solved += 1
+            np.testing.assert_allclose(found.tau, sure.tau, **tolerance)
+    assert solved >= 3
+
+
+def test_methods_are_checked():
+    with pytest.raises(control.TaskError, match="method: expected one of active_set, interior_point"):
+        biped("simplex")
+    law = biped()
+    tasks = [*law.tasks[:3], control.ForceTask(weight=1e-3, level=2)]
+    with pytest.raises(control.TaskError, match="active_set solves tasks of one level, these have 2"):
+        control.WholeBody(law.robot, tasks, supports=law.supports, method="active_set")
+    assert control.WholeBody(law.robot, tasks, supports=law.supports).method == "interior_point"
+    assert biped("interior_point").key() != law.key()
 
 
 def test_several_levels_have_the_same_solution_with_wrenches_and_with_forces_of_points():

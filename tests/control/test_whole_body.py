@@ -15,6 +15,7 @@ from linkwise.control.whole_body.tasks import State, quaternion_of, turn_error
 from linkwise.model.joint import Mimic
 
 ROUND_OFF = 1e-7
+BONE = ((0.0, 0.0, 0.0), (0.0, 0.0, -0.1))
 
 
 def legged(seed, legs=2, joints=2, base="floating"):
@@ -239,6 +240,36 @@ def test_feet_in_the_air_push_nothing():
     found = on_numbers(law, q, qd, targets, stance=np.array([1.0, 1.0, 0.0]))
     assert (found["forces"][2] == 0.0).all()
     assert found["forces"][:2, 2].min() > 0.9
+    assert (
+        found["report"][1] < ROUND_OFF
+    )  # they need not stay where they are: only those that stand could slip
+    standing = on_numbers(law, q, qd, targets, stance=np.ones(3))
+    assert np.abs(standing["qdd"] - found["qdd"]).max() > 0.1
+
+
+def test_every_choice_is_part_of_the_key():
+    """Compiled code is found by it: two controllers that compute differently may not share one."""
+    robot = legged(3, 2, 2)
+    feet = [control.Support(f"foot{k}", friction=0.6) for k in range(2)]
+    usual = {"robot": robot, "tasks": [control.PostureTask(frequency=3.0)], "supports": feet, "iterations": 9}
+    others = [
+        {"robot": robot.with_payload(0.3, (0.0, 0.0, 0.1), frame="foot1")},
+        {"tasks": [control.PostureTask(frequency=4.0)]},
+        {"tasks": [control.PostureTask(frequency=3.0), control.CenterOfMassTask(level=2)]},
+        {"limits": control.MotionLimits(torque=False)},
+        {"limits": control.MotionLimits(torque=[30.0] * 10)},
+        {"supports": feet[:1]},
+        {"supports": [feet[0], replace(feet[1], friction=0.7)]},
+        {"separations": [control.Separation("leg0_1", BONE, "leg1_1", BONE, margin=0.02)]},
+        {"damping": 20.0},
+        {"iterations": 10},
+    ]
+    keys = [
+        control.WholeBody(**usual).key(),
+        *(control.WholeBody(**(usual | other)).key() for other in others),
+    ]
+    assert keys[0] == control.WholeBody(**usual).key()
+    assert len(set(keys)) == len(keys)
 
 
 def test_a_joint_at_full_speed_stops_before_its_limit():

@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.embedded import Options, Package, entries
 from linkwise.optimal import reaching
+from linkwise.optimal.dynamics import PARTS_FROM
 from linkwise.optimal.predictive.plans import REPORT
 
 LIMITS = (30.0, 9.0)
@@ -132,3 +133,16 @@ def test_torques_of_a_plan_are_finite_within_their_limits_and_say_so():
                 tau, fault = entry.kernel(*given.values())
                 assert (np.abs(tau) <= 0.5).all()
                 assert fault == 1.0
+
+
+@pytest.mark.parametrize("most", [1e3, 2.0])
+def test_default_parameters_hold_a_large_arm_at_its_target_in_every_row(most):
+    robot = lw.general_chain(PARTS_FROM)
+    entry = entries(robot, ["mpc"], Options(horizon=4, torque_limits=(most,) * PARTS_FROM))[0]
+    problem = reaching(robot, horizon=4, torque_limits=np.full(PARTS_FROM, most))
+    rows = entry.tables["parameters"].reshape(5, problem.np)
+    rest = rows[:, problem.where("joints.target")]
+    np.testing.assert_array_equal(rest, np.tile(rest[0], (5, 1)))
+    held = np.clip(robot.gravity_torques(rest), -most, most)
+    assert np.abs(held).max() > 1.0
+    np.testing.assert_allclose(rows[:, problem.where("effort.target")], held, rtol=1e-9, atol=1e-9)

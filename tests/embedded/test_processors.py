@@ -21,7 +21,16 @@ HERE = {
     )
     for processor in PROCESSORS
 }
+FUSED = {"fpv4-sp": ("float32",), "fpv5-d16": ("float32", "float64"), "vfpv3": ()}
+"""Precisions in which units of ARM have fused multiply-adds; AArch64 and RV64GC have both."""
 NATIVE = ("gcc", "objdump", "-O2 -mfma"), ("clang", "objdump", "-O2 -mfma")
+
+
+def test_fused_multiply_adds_are_those_of_the_unit():
+    for processor in PROCESSORS:
+        unit = re.search(r"-mfpu=(\S+)", processor.flags)
+        known = [fused for name, fused in FUSED.items() if unit and unit[1].startswith(name)]
+        assert processor.fused == (known[0] if unit else ("float32", "float64")), processor.name
 
 
 def make(folder, *goals):

@@ -223,6 +223,8 @@ def test_wrong_arguments(task):
         env.step(np.zeros((2, 2)))
     with pytest.raises(lw.LinkwiseError, match="randomise: no 'frictoin'"):
         bouncer(randomise={"frictoin": (0.0, 1.0)})
+    with pytest.raises(lw.LinkwiseError, match="randomise contact_friction: expected at least 0"):
+        bouncer(randomise={"contact_friction": (-0.1, 1.0)})
     with pytest.raises(lw.LinkwiseError, match="memory"):
         Environment(bouncer(memory={"last": 2, "goal": 1}), 1).step(np.zeros((1, 1)))
 

@@ -202,3 +202,72 @@ def test_height_fields_of_files_are_those_of_mujoco(tmp_path):
     ):
         with pytest.raises(lw.ModelError, match=r"field|none|heights"):
             loaded(tmp_path, text.replace(attributes, bad), **files)
+
+
+NEIGHBOURS = """<mujoco><option>{flag}</option><worldbody>
+<body name="a"><joint name="j" axis="0 0 1"/><geom name="a" size="0.1" mass="1"/>
+<body name="b" pos="0.15 0 0"><joint name="k" axis="0 1 0"/><geom name="b" size="0.1" mass="1"/>{boxes}
+<body name="c" pos="0.3 0 0"><joint name="l" axis="0 1 0"/><geom name="c" size="0.1" mass="1"/></body></body></body>
+<body name="d" pos="0 0.15 0"><joint name="m" axis="0 0 1"/><geom name="d" size="0.1" mass="1"/>{boxes}</body>
+</worldbody><contact>{pairs}</contact></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "pairs"),
+    [
+        ("", ""),
+        ("", '<pair geom1="b" geom2="a" friction="0.3 0.3"/>'),  # pairs that are named pass all filters
+        ("", '<exclude body1="a" body2="d"/><pair geom1="d" geom2="a"/>'),
+        ('<flag filterparent="disable"/>', ""),
+        ('<flag filterparent="disable"/>', '<exclude body1="a" body2="b"/>'),
+    ],
+)
+def test_links_touch_those_that_carry_them_where_the_file_says_so(tmp_path, flag, pairs):
+    mujoco = pytest.importorskip("mujoco")
+    text = NEIGHBOURS.format(flag=flag, pairs=pairs, boxes="")
+    robot = loaded(tmp_path, text)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    wanted = {
+        frozenset(model.geom(int(k)).name for k in each.geom): (each.dist, each.friction[0])
+        for each in data.contact
+    }
+    gaps = robot.contact_gaps(np.zeros(4))
+    found = {
+        frozenset((each.frame, each.other)): (gap, each.friction)
+        for each, gap in zip(robot.contacts, gaps, strict=True)
+        if gap < 0.0
+    }
+    assert found.keys() == wanted.keys()
+    for pair, numbers in found.items():
+        np.testing.assert_allclose(numbers, wanted[pair], atol=1e-12)
+
+
+def test_pairs_that_a_file_names_go_before_others(tmp_path):
+    """Boxes make too many candidates: all pairs were left out, those that the file names with them."""
+    boxes = "".join(f'<geom type="box" size="0.1 0.1 0.1" pos="0 0 {z}"/>' for z in range(4))
+    path = tmp_path / "scene.xml"
+    path.write_text(NEIGHBOURS.format(flag="", pairs='<pair geom1="a" geom2="b"/>', boxes=boxes))
+    with pytest.warns(lw.ModelWarning, match="pairs of links or things in the world .* are left out"):
+        robot = lw.load(path, contact=True)
+    assert [(each.frame, each.other) for each in robot.contacts] == [("a", "b")]
+
+
+def test_switches_of_files_count(tmp_path):
+    text = (
+        '<mujoco><option><flag {}/></option><worldbody><geom type="plane" size="1 1 1"/><body name="a"><freejoint/>'
+        '<geom size="0.1"/><body name="b"><joint name="j" range="-10 10"/><geom size="0.05" pos="0.3 0 0"/></body>'
+        '</body></worldbody><tendon><fixed range="-1 1"><joint joint="j" coef="2"/></fixed></tendon></mujoco>'
+    )
+
+    def kinds(flag: str) -> list[str]:
+        return [type(part).__name__ for part in loaded(tmp_path, text.format(flag)).contact_parts]
+
+    assert kinds('contact="enable"') == ["Ground", "Contact", "Contact", "Tendon", "Stop"]
+    assert kinds('limit="disable"') == ["Ground", "Contact", "Contact"]
+    for flag in ("contact", "constraint"):
+        with pytest.raises(lw.ModelError, match=f"<flag {flag}='disable'/> turns all contacts off"):
+            kinds(f'{flag}="disable"')
+    with pytest.raises(lw.ModelError, match="override"):
+        kinds('override="enable"')

@@ -64,6 +64,37 @@ def test_triangle(data, ending):
     assert sorted(map(tuple, part.mesh.vertices[part.mesh.faces[0]])) == sorted(map(tuple, TRIANGLE))
 
 
+WHOLE = """<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1"><asset>UP</asset>
+<library_geometries><geometry id="g" name="g"><mesh><source id="p"><float_array id="a" count="9">0 0 0 1 0 0 0 2 3
+</float_array><technique_common><accessor count="3" source="#a" stride="3"><param name="X" type="float"/><param name="Y"
+type="float"/><param name="Z" type="float"/></accessor></technique_common></source><vertices id="v"><input
+semantic="POSITION" source="#p"/></vertices><triangles count="1"><input offset="0" semantic="VERTEX" source="#v"/>
+<p>0 1 2</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene id="s" name="s">
+<node id="n" name="n"><instance_geometry url="#g"/></node></visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
+
+
+@pytest.mark.parametrize("axis", ["X_UP", "Y_UP", "Z_UP", None])
+def test_the_up_axis_of_collada_is_ignored_as_by_pinocchio(axis, tmp_path):
+    """Programs write Y_UP into files whose links have z up; spheres were a quarter turn beside the links."""
+    pin = pytest.importorskip("pinocchio")
+    up = f"<up_axis>{axis}</up_axis>" if axis else ""
+    text = WHOLE.replace("UP", up)
+    (part,) = read_mesh(text.encode(), ".dae", "file")
+    (tmp_path / "part.dae").write_text(text)
+    (tmp_path / "robot.urdf").write_text(
+        '<robot name="r"><link name="l"><collision><geometry><mesh filename="part.dae"/></geometry></collision>'
+        "</link></robot>"
+    )
+    file = str(tmp_path / "robot.urdf")
+    shapes = pin.buildGeomFromUrdf(
+        pin.buildModelFromUrdf(file), file, pin.GeometryType.COLLISION, package_dirs=[str(tmp_path)]
+    )
+    theirs = {tuple(np.round(x, 6)) for x in shapes.geometryObjects[0].geometry.vertices()}
+    assert theirs == {tuple(np.round(x, 6)) for x in part.mesh.vertices}
+
+
 def test_collada():
     (part,) = read_mesh(COLLADA.encode(), ".dae", "file")
     assert part.colour == (255, 0, 0)
@@ -201,3 +232,34 @@ def test_only_packages_are_searched_above_the_folder_of_a_file(tmp_path):
                 (home / mark).mkdir()
             roots = folders_of(home / inner / "arm.urdf", [])
             assert roots == [home / inner if mark is None else home]
+
+
+OBJ_FILES = {
+    "plain": b"v 0 0 0\nv 1 0 0\nv 0 2 0\nv 0 0 3\nf 1 2 3\nf 1 3 4\n",
+    "materials": b"o a\nv 0 0 0\nv 1 0 0\nv 0 2 0\nvn 0 0 1\nvt 0 0\nusemtl x\nf 1/1/1 2/1/1 3/1/1\n"
+    b"o b\nv 0 0 3\nusemtl y\nf 1//1 3//1 4//1\n",
+    "quadrangle": b"v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\n",
+    "negative": b"v 0 0 0\nv 1 0 0\nv 0 2 0\nf -3 -2 -1\n",
+    "colours": b"v 0 0 0 1 0 0\nv 1 0 0 1 0 0\nv 0 2 0 1 0 0\nf 1 2 3\n",
+    "comment": b"# v 9 9 9\nv 0 0 0\nv 1 0 0\nv 0 2 0\nf 1 2 3\n",
+    "windows": b"v 0 0 0\r\nv 1 0 0\r\nv 0 2 0\r\nf 1 2 3\r\n",
+}
+
+
+@pytest.mark.parametrize("name", OBJ_FILES)
+def test_meshes_that_are_not_drawn_have_the_same_triangles(name):
+    pytest.importorskip("trimesh")
+
+    def triangles(parts):
+        corners = np.concatenate([part.mesh.vertices[part.mesh.faces] for part in parts])
+        return {frozenset(tuple(x) for x in triangle) for triangle in corners.round(9).tolist()}
+
+    data = OBJ_FILES[name]
+    assert triangles(read_mesh(data, ".obj", "file", shown=False)) == triangles(
+        read_mesh(data, ".obj", "file")
+    )
+
+
+def test_a_face_of_a_corner_that_is_missing_is_no_triangle():
+    with pytest.raises(lw.ModelError):
+        read_mesh(b"v 0 0 0\nv 1 0 0\nv 0 2 0\nf 1 2 9\n", ".obj", "file", shown=False)

@@ -48,8 +48,9 @@ def given(count: int, dtype: str) -> list[np.ndarray]:
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_bits(tmp_path, dtype):
+def test_bits(tmp_path, monkeypatch, dtype):
     """One state, less than a warp, more than a warp takes at once; one warp and several; threads in either order."""
+    monkeypatch.setitem(queued.STATES, dtype, 256)
     program = uneven(dtype)
     for warps, blocks, counts in ((1, 1, (1, 33, 600)), (2, 2, (70, 1200))):
         layout = cuda.WarpLayout(warps, 1, (False,), queued=True)

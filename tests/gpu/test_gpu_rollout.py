@@ -7,9 +7,14 @@ from pretended import Pretended
 import linkwise as lw
 from linkwise.compiler.emit.cuda import layout, queued, rollout
 from linkwise.compiler.emit.cuda import source as cuda
+from linkwise.compiler.ir.graph import CONDITIONS, Node
+from linkwise.compiler.ir.loops import For, Step
+from linkwise.compiler.rollout import NEXT, Interface, trace_rollout
+from linkwise.compiler.shapes import Repetition
 from linkwise.control import Gains, GravityPD
 from linkwise.gpu import DeviceError
 from linkwise.motion import quintic
+from linkwise.scalar import where
 from linkwise.simulate import Plant, Sensors, simulate
 
 
@@ -77,7 +82,7 @@ def test_robots_that_touch_take_turns(pretended, monkeypatch, dtype):
     """A thread whose robot needs no further turn of the solver takes the next one of its warp, in every step; with
     gains of each robot, references, and samples in between."""
     monkeypatch.setattr(queued, "_FROM", 0)
-    monkeypatch.setattr(queued, "STATES", 64)
+    monkeypatch.setitem(queued.STATES, dtype, 64)
     links = [lw.Link("base"), *(lw.Link(n, lw.Inertia.from_com(1.0, (0.1, 0, 0), (0.01,) * 3)) for n in "ab")]
     joints = [
         lw.Joint("slide", "prismatic", "base", "a", axis=(0, 0, 1)),
@@ -124,3 +129,21 @@ def test_no_steps_and_wrong_shapes(pretended):
         simulate(robot, controller, np.zeros(2), q=there, qd=elsewhere, duration=0.01)
     with pytest.raises(ValueError, match="a Python function runs on the CPU"):
         simulate(robot, lambda t, q, qd, r: q, np.zeros(2), q=there, duration=0.01)
+
+
+def test_conditions_of_parameters_are_computed_in_every_step_after_their_arguments():
+    def step(x, p):
+        nested = (p[0] > 0.0) & ((p[1] > 0.0) | (p[0] > p[1] * p[1]))
+        other = (p[1] <= p[0]) | nested
+        return {NEXT + "x": [where(nested, x[0] * p[0], x[0] + p[1]), where(other, x[1], -x[0])]}
+
+    program = trace_rollout(step, Interface({"x": 2}, {"p": 2}, {}, {}), name="test", dtype="float64")
+    nest, kept = rollout._registers_saved(Repetition(program))
+    loop = next(each for each in nest.body if isinstance(each, For))
+    computed = [node for each in loop.body if isinstance(each, Step) for node in each.body]
+    assert all(isinstance(node, Node) for node in computed)
+    places = {node.index: k for k, node in enumerate(computed)}
+    assert sum(node.op in CONDITIONS for node in computed) > 4
+    for node in computed:
+        assert all(places.get(a.index, -1) < places[node.index] for a in node.args), node.op
+    assert not set(kept) & places.keys()

@@ -211,6 +211,23 @@ def test_a_robot_of_another_size(robot, log):
     assert "another robot or another size of it" in words
 
 
+def test_friction_alone_says_nothing_of_masses():
+    """Where friction is nearly all of every torque, what is left of it contradicts nothing: the file's robot moves."""
+    robot = lw.load("puma560")
+    rng = np.random.default_rng(0)
+    t = np.arange(2500) / 250.0
+    rate = 2 * np.pi * rng.uniform(0.1, 0.6, (3, 6))
+    size, phase = rng.normal(size=(3, 6)) * 0.4, rng.uniform(0.0, 6.0, (3, 6))
+    size[:, 1] = 0.0  # the shoulder stands
+    angle = t[:, None, None] * rate + phase
+    q, qd = (size * np.sin(angle)).sum(axis=1), (size * rate * np.cos(angle)).sum(axis=1)
+    tau = robot.inverse_dynamics(q, qd, -(size * rate**2 * np.sin(angle)).sum(axis=1))
+    tau += 0.01 * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
+    log = Log(t, q + 1e-5 * rng.normal(size=q.shape), tau)
+    found = diagnose(robot, [condition(log, cutoff=8.0)])
+    assert [*found.causes, *found.remarks] == []
+
+
 def test_positions_that_the_robot_cannot_reach(robot, log):
     joints = [replace(joint, limits=replace(joint.limits, lower=-0.2, upper=0.2)) for joint in robot.joints]
     other = lw.Robot(robot.name, robot.links, joints, gravity=robot.gravity)
@@ -253,3 +270,20 @@ def test_another_clock_must_not_cost_a_joint_anything():
     assert accepted(False, 1.12)
     assert accepted(True, 1.04)
     assert not accepted(True, 1.06)
+
+
+def test_another_clock_is_no_remedy_for_noise():
+    """Of an Airbot with a load, filtered at 36 Hz: columns of accelerations are noise, and a slower clock has less."""
+    search = Search.__new__(Search)
+    search.weights, search.weightless = np.ones(6), False
+    search.screen = SimpleNamespace(trusted=False)
+    hypothesis = Hypothesis("", "", SimpleNamespace(gravity=np.ones(3)), clock=True)
+
+    def accepted(before: list[float], after: list[float]) -> bool:
+        now, other = (Fitted(hypothesis, np.zeros(0), np.array(x), 0.0) for x in (before, after))
+        return search._is_accepted(now, other)
+
+    noisy = [0.484, 0.373, 0.171, 0.283, 0.393, 0.215], [0.442, 0.276, 0.129, 0.185, 0.226, 0.211]
+    slow = [0.341, 0.132, 0.209, 0.153, 0.097, 0.347], [0.118, 0.025, 0.056, 0.078, 0.092, 0.365]  # a UR10
+    assert not accepted(*noisy)
+    assert accepted(*slow)

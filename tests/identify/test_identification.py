@@ -13,6 +13,7 @@ from known_arm import motion
 import linkwise as lw
 from linkwise.identify import (
     ESTIMATORS,
+    IdentificationWarning,
     Log,
     Observer,
     Stages,
@@ -306,3 +307,21 @@ def test_a_session_sees_tables_and_plots(found):
     for plot in (found.plot(), found.validation.plot()):
         lines = [x for x in ElementTree.fromstring(plot.svg).iter() if x.get("stroke-width") == "1.8"]
         assert len(lines) == 2 * 2  # measured and predicted torques of two joints
+
+
+def test_what_no_torque_depends_on_has_no_ends(arm, truth):
+    """A joint that never moves: least squares leave what it would show out, with a deviation of zero."""
+    t, q, qd, qdd = motion(2, seconds=8.0)
+    for x in (q, qd, qdd):
+        x[:, 1] *= 0.0
+    tau = truth.inverse_dynamics(q, qd, qdd)
+    tau += 0.01 * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(0).normal(size=tau.shape)
+    with pytest.warns(IdentificationWarning):
+        found = identify(arm, Log(t, q, tau), cutoff=8.0, friction="coulomb")
+    known = dict(zip(truth.parameter_labels, truth.parameters.tolist(), strict=True))
+    true = found.base.combination @ np.array([known.get(label, 0.0) for label in found.fit.regression.labels])
+    rows = {row.label: row for row in found.table()}
+    assert rows["joint2.viscous_friction"].upper == rows["joint2.viscous_friction"].deviation == np.inf
+    assert np.isfinite(rows["joint1.viscous_friction"].deviation)
+    links = [(row, value) for row, value in zip(rows.values(), true, strict=True) if "link" in row.label]
+    assert all(row.lower <= value <= row.upper for row, value in links)

@@ -3,6 +3,7 @@ solver.
 """
 
 import importlib
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -110,6 +111,16 @@ def test_newtons_method_and_the_conic_solver_agree(arm, regression, scale):
     assert problem.value(v, 0.0) <= reached + 1e-6 * abs(reached)
 
 
+def test_what_causes_no_torque_stays_zero():
+    """A barrier alone would drive it to infinity: 1e154, and an overflow, in reduced models without some friction."""
+    Q, c = np.diag([0.0] * 10 + [1.0, 0.0]), np.array([0.0] * 10 + [-3.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        v = Interior(Q, c, _units(), 1, 1.0, MARGIN, [10, 11]).solve()
+    assert v[10] == pytest.approx(3.0, abs=1e-6)
+    assert v[11] == 0.0
+
+
 def test_negative_rotors_are_refused(arm, regression):
     rotors = [20, 24]
     tau = regression.tau - 2.0 * regression.Y[..., 20]  # a drive that pushes instead of resisting
@@ -177,7 +188,7 @@ def test_newtons_method_takes_over(arm, regression, monkeypatch):
 
 def test_the_objective_is_infinite_outside():
     """Parameters that must not be negative, and pseudo-inertias whose smallest eigenvalue is under 1e-6."""
-    problem = Interior(np.zeros((11, 11)), np.zeros(11), _units(), 1, 1.0, MARGIN, [10])
+    problem = Interior(np.diag([0.0] * 10 + [1.0]), np.zeros(11), _units(), 1, 1.0, MARGIN, [10])
 
     def value(eigenvalue: float, positive: float) -> float:
         P = np.diag([1.0, 1.0, 1.0, eigenvalue])

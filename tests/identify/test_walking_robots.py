@@ -268,6 +268,31 @@ def test_a_hanging_robot_is_recognised(walker, truth):
     assert not got.held[0][:, :-1].any()
     assert got.validation.total < 3.0
     assert any("the base is held" in words for words in got.signals[0].record)
+    assert not got.mass.seen
+    assert any("the total mass is not seen" in words for words in got.warnings)
+
+
+def test_feet_that_never_lift_do_not_show_the_mass(walker, truth):
+    """Least squares leave it out and call it certain; the saved mass is near the file's, whatever the robot weighs."""
+    run = recording(truth, seconds=5.0, rate=200.0, noise=0.005, carrying=2.0)
+    log = identify.WalkingLog(
+        run["t"], run["q"], run["tau"], run["dq"], base_orientation=run["base_quat"], gyro=run["imu_gyro"],
+        accelerometer=run["imu_acc"], contacts=run["contacts"],
+    )  # fmt: skip
+    with pytest.warns(identify.IdentificationWarning, match="the total mass is not seen"):
+        got = identify.identify(walker, log, cutoff=12.0, friction="smooth", lag=0.0)
+    assert not got.mass.seen
+    assert got.mass.reach > 100.0 * got.mass.value
+    trunk = next(row for row in got.table() if row.label == "trunk.m")
+    assert trunk.upper == trunk.deviation == np.inf
+    assert got.summary()["total_mass"]["seen"] is False
+
+
+def test_the_mass_of_a_robot_that_walks_is_known(found, truth):
+    weighed = sum(body.mass for body in truth.labelled_bodies())
+    assert found.mass.seen
+    assert abs(found.mass.value - weighed) < found.mass.reach < 0.05 * weighed
+    assert "total mass 10." in found.mass.text
 
 
 # -- the whole way ----------------------------------------------------------------------------------------------------
@@ -347,6 +372,7 @@ def test_the_command_identifies_robots_that_walk(runs, tmp_path, capsys):
     said = capsys.readouterr().out
     assert 0.0 < float(said.partition("feet are free at ")[2].partition(" %")[0]) < 100.0
     assert "quaternion of the base: x, y, z, w" in said
+    assert "total mass 10." in said
     assert (tmp_path / "out.toml").exists()
     assert main(command[:3]) == 2
     assert 'load it with base="floating"' in capsys.readouterr().err

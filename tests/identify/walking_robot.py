@@ -84,8 +84,11 @@ def recording(
     noise: float = 0.0,
     wrong: float = 0.0,
     hanging: bool = False,
+    carrying: float = 0.76,
 ) -> dict[str, np.ndarray]:
-    """Arrays of a recording: one foot after the other swings, or all of them while the base is held by something."""
+    """Arrays of a recording: one foot after the other swings, or all of them while the base is held by something.
+
+    ``carrying`` is the share of the time in which a foot stands; from 1 on, none of them lifts."""
     rng = np.random.default_rng(seed)
     t = np.arange(round(seconds * rate)) / rate
     joints = truth.dof - 6
@@ -111,7 +114,7 @@ def recording(
     )
     needed = np.asarray(truth.inverse_dynamics(*states))
     feet = feet_of(truth)
-    touching = (0.9 * t[:, None] + np.arange(len(feet)) / len(feet)) % 1.0 < 0.76
+    touching = (0.9 * t[:, None] + np.arange(len(feet)) / len(feet)) % 1.0 < carrying
     if hanging:
         touching[:] = False
     up = np.broadcast_to((0.0, 0.0, 1.0), (len(t), 3))

@@ -176,3 +176,15 @@ def test_robots_with_constraints_use_their_torques():
     rubbing = robot.with_parameters({"rocker.viscous_friction": 0.1})
     with pytest.raises(ValueError, match="constraints and friction"):
         motion.fastest(motion.quintic(start, end, 1.0), rubbing, torque=limit)
+
+
+def test_a_joint_without_a_motor_has_no_torque():
+    """What a passive joint would have to do is a violation; where it needs nothing there is none."""
+    for gravity in ((0.0, 0.0, -9.81), (0.0, 0.0, 0.0)):
+        for name in ("joint1", "joint2"):
+            robot = lw.load("two_link", gravity=gravity).with_constraints([], passive=[name])
+            found = motion.check(motion.quintic([0.3, 0.2], [0.8, 0.9], 1.0), robot)
+            broken = [each for each in found if each.quantity == "torque"]
+            assert {(each.joint, abs(each.limit)) for each in broken} == {(name, 0.0)}
+            still = motion.check(motion.quintic([0.3, 0.2], [0.3, 0.2], 1.0), robot)
+            assert bool(still) == bool(np.any(gravity))

@@ -23,7 +23,8 @@ SHARED = {
     "q1": "second positions [rad or m], shape (..., nq).",
     "step": "length of a step in time [s]; part of the compiled code (kernels have it as the input ``time_step``).",
     "contact_friction": (
-        "coefficients of friction of the candidates in place of the robot's, shape (..., contacts) or one number."
+        "coefficients of friction of the candidates in place of the robot's, at least 0, shape (..., contacts) or one "
+        "number."
     ),
     "ground_height": ("height of the ground under every candidate [m], shape (..., contacts) or one number."),
     "accuracy": (

@@ -28,7 +28,7 @@ class Subject:
     def general(self) -> bool:
         """Whether coordinates are more than numbers in another order: ball or floating joints, bases, followers."""
         joints = self.robot.moving_joints
-        special = any(joint.free or joint.type == "helical" for joint in joints)
+        special = any(joint.free or joint.screws for joint in joints)
         return special or self.base != "fixed" or any(each is not None for each in self.robot.followed)
 
     @classmethod

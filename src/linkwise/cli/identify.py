@@ -41,7 +41,6 @@ from linkwise.identify.estimation.estimators import ESTIMATORS
 from linkwise.identify.estimation.friction import MODELS
 from linkwise.identify.estimation.lag import REACH as LARGEST_LAG
 from linkwise.identify.estimation.significance import RULES
-from linkwise.identify.judging.verdict import FAILED
 from linkwise.identify.recordings.derivatives import METHODS
 
 if TYPE_CHECKING:
@@ -177,8 +176,8 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
       linkwise identify go2.urdf walk.npz --base floating --split 0.7 --out go2b.urdf
       linkwise identify arm.urdf log.csv --method didim --reference 'qr{}' --controller gravity_pd --frequency 25
 
-    The status is 3 where the model fails: it leaves more than 60 % of the torque of some recording. Its robot and code
-    are then written only with --force.
+    The status is 3 where the model fails: it leaves more than 60 % of the torque of some recording, or signs, order,
+    zeros, units or gravity of the recordings contradict the robot. Robot and code are then written only with --force.
     """
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     _check_targets(options)
@@ -237,12 +236,9 @@ def _end(found: Identification, options) -> None:
     """Leave with the status of a model that fails, after everything was shown."""
     if not found.failed:
         return
-    left = max(judged.total for judged in found.validations)
     kept = " and ".join(name for name in ("out", "code") if options[name])
     unsaved = f"; {kept} not written, --force writes them" if kept and not options["force"] else ""
-    click.echo(
-        f"this model fails: {left:.3g} % of the torque is left (at most {FAILED:g} %){unsaved}", err=True
-    )
+    click.echo(f"this model fails: {found.failure}{unsaved}", err=True)
     raise click.exceptions.Exit(FAILED_STATUS)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from linkwise.cli.support import headings
 from linkwise.cli.support.options import json_option, load_robot, robot_argument
 from linkwise.cli.support.output import Table, number, say, say_json, show
-from linkwise.model.joint import FREE, Joint, Limits
+from linkwise.model.axes import MOVING_TYPES
+from linkwise.model.joint import Joint, Limits
 
 
 @headings.command("info")
@@ -144,9 +145,9 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
             rows.append([joint["name"], "fixed", *[""] * (4 + len(used))])
             continue
         limits = joint["limits"]
-        unit = 1.0 if joint["type"] == "prismatic" else math.degrees(1.0)
+        unit = 1.0 if MOVING_TYPES[joint["type"]].slides else math.degrees(1.0)
         range_ = [number(limits[key] * unit) + (" m" if unit == 1.0 else "°") for key in ("lower", "upper")]
-        if joint["type"] in FREE:
+        if MOVING_TYPES[joint["type"]].free:
             range_ = ["", ""]
         rows.append(
             [joint["name"], joint["type"], *range_, number(limits["velocity"]), number(limits["effort"])]
@@ -160,7 +161,9 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
         for joint in joints
         if joint["terms"]
     ]
-    notes += [f"{j['name']}: {number(j['pitch'])} m per rad" for j in joints if j["type"] == "helical"]
+    notes += [
+        f"{j['name']}: {number(j['pitch'])} m per rad" for j in moving if MOVING_TYPES[j["type"]].screws
+    ]
     notes += [
         f"{joint['name']}: limits within which joints that follow it keep theirs"
         for joint in joints

@@ -188,7 +188,8 @@ def _show_payload(robot: Robot, found: Payload, options) -> None:
     ]
     columns = ["", ">value", ">least squares", ">from", ">to", "unit"]
     notes = [
-        "value: the possible body nearest to the data; from, to: 95 % interval of the least-squares estimate",
+        "value: the possible body nearest to the data; from, to: 95 % interval around it, as noise, gains and its "
+        "distance to least squares have it",
         f"in the axes of {found.frame}; drive gains are taken as known to {100 * found.gain_deviation:.3g} % "
         "(--gain-deviation), which is in the intervals",
         *_lags(found),

@@ -20,7 +20,7 @@ import numpy as np
 from linkwise.collision.checks import are_apart
 from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
 from linkwise.collision.cover import BLOCK, blocks
-from linkwise.collision.spheres import SmallSpheres, Spheres
+from linkwise.collision.spheres import FINE, SmallSpheres, Spheres
 from linkwise.core.once import once
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
@@ -51,6 +51,9 @@ class BodyPairs:
         apart: pairs of numbers of groups of small spheres that touch by construction; they are not compared.
         always: pairs of links that touch by construction; they are not compared.
         left_out: pairs of links that are left out by name.
+        connected: pairs of links that a joint connects, and of fingers; they are not compared.
+        never: pairs of links that touch in none of the random postures. They are compared, as that proves nothing;
+            ``skip=pairs.never`` leaves them out.
     """
 
     compared: dict[tuple[int, int], np.ndarray]
@@ -59,6 +62,8 @@ class BodyPairs:
     apart: frozenset[tuple[int, int]]
     always: tuple[LinkPair, ...]
     left_out: tuple[LinkPair, ...]
+    connected: tuple[LinkPair, ...] = ()
+    never: tuple[LinkPair, ...] = ()
 
     def of(self, sphere: int) -> range:
         """Numbers of the groups of small spheres of a sphere; none where it is not divided.
@@ -94,7 +99,7 @@ def body_pairs(
     wanted = _bodies(robot, spheres, compare, all_of=False)
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     postures = _Postures(robot, spheres)
-    listed: dict[str, list[LinkPair]] = {"always": [], "left_out": []}
+    listed: dict[str, list[LinkPair]] = {"always": [], "left_out": [], "connected": [], "never": []}
     candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray | None]] = {}  # how often pairs touch
     shares = np.zeros(len(spheres))  # how often each sphere touches another body, the most of all
     bodies = spheres.bodies
@@ -110,6 +115,10 @@ def body_pairs(
                 candidates[key] = (pairs, share)
                 if share is not None:
                     np.maximum.at(shares, pairs, share[:, None])
+                else:
+                    listed["never"].append((_name(robot, first), _name(robot, second)))
+            else:
+                listed["connected"].append((_name(robot, first), _name(robot, second)))
     often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
     small = spheres.divide(tuple(sorted(often))) if spheres.divide is not None else _NONE
     postures.place_small(small)
@@ -135,11 +144,22 @@ def body_pairs(
         else:
             listed["always"].append((_name(robot, key[0]), _name(robot, key[1])))
     found = BodyPairs(
-        compared, {}, small, frozenset(apart), tuple(listed["always"]), tuple(listed["left_out"])
+        compared, {}, small, frozenset(apart), **{name: tuple(pairs) for name, pairs in listed.items()}
     )
-    usual = dict.fromkeys(compared, FAR_APART)
-    usual |= {key: postures.usual_distance(found, key) for key in postures.not_far(list(compared))}
-    return replace(found, usual=usual)
+    return _with_usual(robot, found, postures, wanted)
+
+
+def _with_usual(
+    robot: Robot, pairs: BodyPairs, postures: _Postures, wanted: set[tuple[int, int]]
+) -> BodyPairs:
+    """With usual distances, and without the bodies that overlap in all postures by one part or another."""
+    compared, usual, always = dict(pairs.compared), dict.fromkeys(pairs.compared, FAR_APART), [*pairs.always]
+    for key in postures.not_far(list(compared)):
+        usual[key], overlap = postures.usual_distance(pairs, key)
+        if overlap and key not in wanted:
+            always.append((_name(robot, key[0]), _name(robot, key[1])))
+            del compared[key], usual[key]
+    return replace(pairs, compared=compared, usual=usual, always=tuple(always))
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -263,10 +283,13 @@ class _Postures:
             gap[:, :, some] = np.minimum.reduceat(np.minimum.reduceat(gaps, starts[0]), starts[1], axis=1)
         return gap, numbers
 
-    def usual_distance(self, found: BodyPairs, key: tuple[int, int]) -> float:
-        """The median of the distance [m] of two bodies, at most ``FAR_APART``."""
+    def usual_distance(self, found: BodyPairs, key: tuple[int, int]) -> tuple[float, bool]:
+        """The median of the distance [m] of two bodies, at most ``FAR_APART``, and whether they overlap in all postures
+        by more than spheres reach beyond meshes, so that the meshes touch there, too."""
         pairs, count = found.compared[key], USUAL
         reach = self.spheres.radius[pairs].sum(axis=1)
+        deep = np.zeros(count, bool)
+        beyond = np.where(np.isin(pairs, found.small.parent), FINE, self.spheres.excess).sum(axis=1)
         one, two = (self.centres[:, pairs[:, k], :count] for k in (0, 1))
         gaps = np.sqrt(_squares(one, two)) - reach[:, None]
         least = np.minimum(gaps.min(axis=0), FAR_APART)
@@ -288,8 +311,9 @@ class _Postures:
                             if (one, two) in found.apart:
                                 groups[i, j] = np.inf
                     gap = np.maximum(gap, groups.min(axis=(0, 1)))
+                deep[rows] |= gap < -beyond[k]
                 least[rows] = np.minimum(least[rows], gap)
-        return max(0.0, _median(least))
+        return max(0.0, _median(least)), bool(deep.all())
 
 
 def _squares(one: np.ndarray, two: np.ndarray) -> np.ndarray:
@@ -328,18 +352,14 @@ def body_poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:
         q: positions [rad or m], shape (states, nq).
     """
     base = np.broadcast_to(np.eye(4)[:3], (len(q), 1, 3, 4))
-    if (
-        not all(joint.turns or joint.type == "prismatic" for joint in robot.moving_joints)
-        or robot.nq != robot.dof
-    ):
+    if not all(joint.turns or joint.slides for joint in robot.moving_joints) or robot.nq != robot.dof:
         return np.concatenate([np.asarray(body_poses(robot)(q)), base], axis=1)
     names = list(robot.joint_names)
     found: list[np.ndarray] = []
     for joint, relation in zip(robot.moving_joints, robot.followed, strict=True):
-        leader = joint.name if relation is None else relation.joint
-        value = q[:, names.index(leader)]
-        if relation is not None:
-            value = relation.multiplier * value + relation.offset
+        value = q[:, names.index(joint.name)] if relation is None else np.full(len(q), relation.offset)
+        for leader, factor in relation.leaders if relation is not None else ():
+            value = value + factor * q[:, names.index(leader)]
         body, pose = robot.carrier(joint.parent)
         origin = pose @ joint.origin
         turn, shift = _moved(np.array(joint.axis), value, joint.turns, joint.pitch)

@@ -49,19 +49,19 @@ class Levers:
     def __init__(self, robot: Model, lower: np.ndarray, upper: np.ndarray):
         self.robot = robot
         self.above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
-        self.column: list[tuple[int, float]] = []  # coordinate of each joint, and its rate
+        self.columns: list[list[tuple[int, float]]] = []  # coordinates that move each joint, and its rates
         names = list(robot.joint_names)
         largest = np.maximum(np.abs(lower), np.abs(upper))
         self.step: list[float] = []  # from the frame of the parent body to that of the body
         for joint, relation in zip(robot.moving_joints, robot.followed, strict=True):
-            leader = joint.name if relation is None else relation.joint
-            rate = 1.0 if relation is None else abs(relation.multiplier)
+            leaders = ((joint.name, 1.0),) if relation is None else relation.leaders
             offset = 0.0 if relation is None else abs(relation.offset)
-            column = names.index(leader)
-            self.column.append((column, rate))
+            columns = [(names.index(leader), abs(rate)) for leader, rate in leaders]
+            self.columns.append(columns)
+            farthest = sum(rate * float(largest[column]) for column, rate in columns) + offset
             pose = robot.carrier(joint.parent)[1]
             way = length((pose @ joint.origin).translation)
-            self.step.append(way + _slide(joint) * (rate * float(largest[column]) + offset))
+            self.step.append(way + _slide(joint) * farthest)
 
     def path(self, body: int) -> list[int]:
         """The joints from the base to a body, the last one first."""
@@ -79,12 +79,12 @@ class Levers:
             if k in common:
                 break
             joint = self.robot.moving_joints[k]
-            column, rate = self.column[k]
-            factors[column] += rate * ((lever if joint.turns else 0.0) + _slide(joint))
+            for column, rate in self.columns[k]:
+                factors[column] += rate * ((lever if joint.turns else 0.0) + _slide(joint))
             lever += self.step[k]
         return factors
 
 
 def _slide(joint: Joint) -> float:
     """Metres that a joint slides per unit of its position."""
-    return 1.0 if joint.type == "prismatic" else abs(joint.pitch)
+    return 1.0 if joint.slides else abs(joint.pitch)

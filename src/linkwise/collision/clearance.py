@@ -223,7 +223,6 @@ class Clearance:
         """
         if not len(self.checks):
             return np.inf, float(t[0])
-        factors = speed_factors(self.robot, self.checks, self.lower, self.upper)
         begin, end = t[:-1], t[1:]
         states = self._states(motion, t)
         a, b = [x[:-1] for x in states], [x[1:] for x in states]
@@ -231,6 +230,8 @@ class Clearance:
         for level in range(halvings + 1):
             step = (end - begin)[:, None]
             travel = 0.5 * step * (a[1] + b[1] + step * acceleration)
+            if level == 0:
+                factors = self._factors(a[2], b[2], travel)
             lower = (0.5 * (a[0] + b[0] - linear.product(travel, factors.T))).min(axis=1)
             open_ = lower < wanted
             sampled = np.minimum(a[0].min(axis=1), b[0].min(axis=1))
@@ -251,7 +252,15 @@ class Clearance:
 
     def _states(self, motion, t: np.ndarray) -> list[np.ndarray]:
         q, qd = motion(t)[:2]
-        return [self.distances(np.asarray(q)), np.abs(np.asarray(qd))]
+        return [self.distances(np.asarray(q)), np.abs(np.asarray(qd)), np.asarray(q)]
+
+    def _factors(self, begin: np.ndarray, end: np.ndarray, travel: np.ndarray) -> np.ndarray:
+        """``bounds.speed_factors`` between all positions of a motion, from those at the ends of intervals (k, n) and
+        how far joints move in them, also where these are beyond the joint limits."""
+        least, most = np.minimum(begin, end) - travel, np.maximum(begin, end) + travel
+        lower = np.minimum(self.lower, least.min(axis=0, initial=np.inf))
+        upper = np.maximum(self.upper, most.max(axis=0, initial=-np.inf))
+        return speed_factors(self.robot, self.checks, lower, upper)
 
     # -- construction -------------------------------------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ class Reading:
         self.problems: list[str] = []
         self.used: set[str] = set()  # purposes of the elements that were used
         source = robot.source
-        file = LooksFile(source[0], (*meshes, *source[1:])) if source else None
+        file = LooksFile(source[0], (*meshes, *source[1:]), shown=False) if source else None
         collision = file.looks("collision") if file is not None else Looks()
         shown = {each.link for each in collision.visuals}
         links = [link.name for link in robot.links]

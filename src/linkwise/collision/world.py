@@ -21,8 +21,11 @@ from linkwise.model import Transform
 
 MOST_OBSTACLES = 100_000
 """Simple solids of a world, those of height fields and point clouds included."""
+FARTHEST = 1e5
+"""[m] Largest coordinates and sizes of obstacles; half spaces have no end."""
 COLUMNS = {"spheres": 4, "rods": 8, "boxes": 6, "turned_boxes": 15, "planes": 4}
 """Kinds of simple solids, and the numbers that describe one."""
+_CELLS = 1e15  # of point clouds, to each side: points beyond share one
 _given = Numbers()
 
 
@@ -241,7 +244,8 @@ class PointCloud:
         if not len(cloud):
             return {}
         cell = max(2 * self.radius, 0.02) if self.cell is None else self.cell
-        place = np.floor(cloud / cell).astype(np.int64)
+        with np.errstate(over="ignore"):
+            place = np.floor(np.clip(cloud / cell, -_CELLS, _CELLS)).astype(np.int64)
         order = np.lexsort((place[:, 0], place[:, 1], place[:, 2]))
         cloud, place = cloud[order], place[order]
         step = np.diff(place, axis=0)
@@ -278,6 +282,32 @@ class World:
         if sum(map(len, self.solids.values())) > MOST_OBSTACLES:
             raise ArgumentError(f"world: more than {MOST_OBSTACLES} simple solids")
 
+        for kind, rows in self.solids.items():
+            if (lengths := _lengths(kind, rows)).size and lengths.max() > FARTHEST:
+                raise ArgumentError(
+                    f"world: an obstacle reaches {lengths.max():.3g} m, more than {FARTHEST:.0e} m; "
+                    "a floor or wall without end is a HalfSpace"
+                )
+
+    def rounded(self, dtype: str) -> dict[str, np.ndarray]:
+        """Tables of simple solids for checks in a precision. In single precision those that are farther away than
+        ``_NEAR``, or as large, are larger by what the rounding of positions and distances may hide.
+
+        Args:
+            dtype: of the checks, "float32" or "float64".
+        """
+        if dtype != "float32":
+            return self.solids
+        found: dict[str, np.ndarray] = {}
+        for kind, rows in self.solids.items():
+            reach = _lengths(kind, rows)
+            more = np.where(reach > _NEAR, 2.0 * np.finfo(np.float32).eps * reach, 0.0)
+            if more.any():
+                rows = rows.copy()
+                rows[:, _SIZES[kind]] += more[:, None]
+            found[kind] = rows
+        return found
+
     @once
     def solids(self) -> dict[str, np.ndarray]:
         """Tables of simple solids by kind, see ``COLUMNS``."""
@@ -293,6 +323,16 @@ class World:
 
     def __len__(self) -> int:
         return len(self.obstacles)
+
+
+_NEAR = 100.0  # [m] below which rounding in single precision is in the radii of the robot's spheres
+_SIZES = {"spheres": [3], "rods": [6], "boxes": [3, 4, 5], "turned_boxes": [12, 13, 14], "planes": [3]}
+
+
+def _lengths(kind: str, rows: np.ndarray) -> np.ndarray:
+    """The distance [m] of the farthest corner of each solid from the base, about; 0 of half spaces."""
+    columns = {"rods": [0, 1, 2, 3, 4, 5, 6], "planes": []}.get(kind, [0, 1, 2, *_SIZES[kind]])
+    return np.abs(rows[:, columns]).sum(axis=1)
 
 
 def _box(box: Box) -> np.ndarray:

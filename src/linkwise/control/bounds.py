@@ -30,7 +30,7 @@ class Command:
     memory: list[Scalar]
     """For the next sample; after a fault that of the last one."""
     fault: Scalar
-    """1 where a number that the law needs is not finite, else 0."""
+    """1 where a number that the law needs or would remember is not finite, else 0."""
 
 
 def is_finite(x: Scalar) -> Condition:
@@ -73,7 +73,7 @@ def commanded(
     """
     if not wanted:
         return Command([], list(following), 0.0)
-    good = reduce(all_of, valid, all_finite(wanted))
+    good = reduce(all_of, valid, all_finite([*wanted, *following]))
     return Command(
         [where(good, t, 0.0) for t in limited],
         [where(good, new, or_zero(old)) for new, old in zip(following, memory, strict=True)],

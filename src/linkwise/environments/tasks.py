@@ -145,6 +145,10 @@ class Task:
                 raise ArgumentError(
                     f"{self.name}: randomise {name}: expected low ≤ high, got {least}, {most}"
                 )
+            if name == "contact_friction" and least < 0.0:
+                raise ArgumentError(
+                    f"{self.name}: randomise {name}: expected at least 0, got {least}, {most}"
+                )
         if "contact_friction" in self.randomise and not candidate_count(self.robot):
             raise ArgumentError(f"{self.name}: randomise contact_friction: {self.robot.name} touches nothing")
         reserved = {"q", "qd"} & {*self.memory}

@@ -31,7 +31,7 @@ class Turn:
     angle: Node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Patterns:
     """What was recognised.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -58,6 +59,19 @@ def exact(
     return _run(program, states, real, found, program.values if wanted is None else [wanted])
 
 
+_ORDERS: WeakKeyDictionary[patterns.Patterns, dict[tuple[Node, ...], list[Node]]] = WeakKeyDictionary()
+"""Of programs, by their sines and cosines: a search asks for the same values thousands of times."""
+
+
+def _order(program: Program, turns: patterns.Patterns, wanted: tuple[Node, ...]) -> list[Node]:
+    """Operations that some values need; arguments before what uses them."""
+    known = _ORDERS.setdefault(turns, {})
+    if wanted not in known:
+        asked = _ancestors(wanted, turns)
+        known[wanted] = [node for node in program.nodes() if node in asked]
+    return known[wanted]
+
+
 def _ancestors(wanted: Sequence[Node], turns: patterns.Patterns) -> set[Node]:
     """Values on which others depend; what is inside of sines and cosines is left out.
 
@@ -103,8 +117,7 @@ class _Values:
         self.real, self.turns = real, turns
         self.given = {name: np.asarray(values, dtype=real) for name, values in states.items()}
         self.count = len(next(iter(self.given.values())))
-        asked = _ancestors(wanted, turns)
-        self.order = [node for node in program.nodes() if node in asked]
+        self.order = _order(program, turns, tuple(wanted))
         self.known: dict[Node, np.ndarray] = {}
         with np.errstate(all="ignore"):
             for node in self.order:

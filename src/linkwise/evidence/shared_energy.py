@@ -178,7 +178,7 @@ def _bend(inertia: np.ndarray, screw: np.ndarray, turning: bool) -> np.ndarray:
 def _carried(robot: Robot) -> list[_Carried] | None:
     """The joints of a robot in the order of its coordinates; None where the method has no place for one."""
     moving = [j for j in robot.joints if j.type != "fixed"]
-    if any(j.type not in ("revolute", "continuous", "prismatic") or j.mimic is not None for j in moving):
+    if any(not (j.revolute or j.slides) or j.mimic is not None for j in moving):
         return None
     by_child = {j.child: j for j in robot.joints}
 
@@ -204,7 +204,7 @@ def _carried(robot: Robot) -> list[_Carried] | None:
         pose = placed(joint.child)
         axis = pose[:3, :3] @ np.asarray(joint.axis, dtype=float)
         axis /= np.linalg.norm(axis)
-        slides = joint.type == "prismatic"
+        slides = joint.slides
         screw = np.concatenate([0 * axis, axis] if slides else [axis, np.cross(pose[:3, 3], axis)])
         low, high = (float(side[k]) for side in (robot.limits.lower, robot.limits.upper))
         if not (math.isfinite(low) and math.isfinite(high)):

@@ -210,4 +210,4 @@ def _values(law: Law, holder: Any, slides: bool) -> str:
 
 
 def _slides(joint: Joint) -> bool:
-    return joint.type == "prismatic"
+    return joint.slides

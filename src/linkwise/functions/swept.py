@@ -16,23 +16,16 @@ from linkwise.algorithms.manifold import position_rates
 from linkwise.compiler.ir.structures import Rows
 from linkwise.compiler.ir.sweeps import Array, Sweeper, SweptProgram
 from linkwise.functions.table import POSITIONS
-from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value
+from linkwise.model.axes import MOVING_TYPES, joint_value
 from linkwise.model.mechanism import Mechanism, MovingLink, Turn
 from linkwise.model.transform import Transform
 from linkwise.spatial import Matrix, RigidInertia, Symmetric, Vector
 
-_KINDS = {
-    "revolute": TURNING[2:],
-    "prismatic": SLIDING[2:],
-    "ball": TURNING,
-    "floating": TURNING + SLIDING,
-}
-
 
 def _kind(link: MovingLink) -> str:
-    if link.axes[0].screws:
-        return "helical"
-    return next(kind for kind, axes in _KINDS.items() if link.axes == axes)
+    """The first type of joints with the link's axes."""
+    plain, screws = tuple(replace(axis, pitch=0.0) for axis in link.axes), link.axes[0].screws
+    return next(name for name, kind in MOVING_TYPES.items() if kind.axes == plain and kind.screws == screws)
 
 
 def _with_prepared_terms(link: MovingLink) -> MovingLink:
@@ -139,8 +132,9 @@ class SweptLinks(Mechanism):
         links = [_with_prepared_terms(self.links[k]) for k in members]
         field = _Fields(links, constant)
         I, orientation = field.second_moment(), field.orientation()
-        helical = kind == "helical"
-        axes = (Axis(True, 2, field(lambda link: link.axes[0].pitch)),) if helical else _KINDS[kind]
+        axes = MOVING_TYPES[kind].axes
+        if MOVING_TYPES[kind].screws:
+            axes = (replace(axes[0], pitch=field(lambda link: link.axes[0].pitch)),)
         return MovingLink(
             index=-1,
             parent=-1,

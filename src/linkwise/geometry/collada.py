@@ -1,7 +1,8 @@
 """COLLADA (.dae) as robot files use it: triangles and polygons with diffuse colours, placed by a scene.
 
-Textures, cameras, lights, skins and animations are ignored. XML is read by defusedxml: a file that declares a
-document type or an entity is refused.
+Textures, cameras, lights, skins and animations are ignored. So is ``<up_axis>``: RViz, MoveIt, Gazebo Classic and
+Pinocchio take the coordinates as they are, and programs write Y_UP into files whose links have z up (MeshLab always).
+XML is read by defusedxml: a file that declares a document type or an entity is refused.
 """
 
 from __future__ import annotations
@@ -18,15 +19,10 @@ from linkwise.geometry.solids import MAX_TRIANGLES, Colour, Mesh, Part
 
 MAX_INSTANCES = 10_000
 MAX_DEPTH = 100
-_UP = {
-    "X_UP": np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]),
-    "Y_UP": np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
-    "Z_UP": np.eye(3),
-}
 
 
 def read_collada(data: bytes, where: str) -> list[Part]:
-    """The parts of a COLLADA file, in metres and with z up."""
+    """The parts of a COLLADA file, in metres and the file's axes."""
     from defusedxml.common import DefusedXmlException
     from defusedxml.ElementTree import fromstring
 
@@ -54,9 +50,8 @@ class _Document:
 
     def parts(self) -> list[Part]:
         unit = self.root.find("asset/unit")
-        up = (self.root.findtext("asset/up_axis") or "Y_UP").strip()
         to_metres = np.eye(4)
-        to_metres[:3, :3] = _UP.get(up, np.eye(3)) * float("1" if unit is None else unit.get("meter", "1"))
+        to_metres[:3, :3] *= float("1" if unit is None else unit.get("meter", "1"))
         scene = self.root.find("scene/instance_visual_scene")
         if scene is None:
             geometries = self.root.iter("geometry")

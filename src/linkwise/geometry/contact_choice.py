@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import Model
-from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves
+from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves, stops_for
 from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
 from linkwise.model.transform import Transform
 
@@ -73,6 +73,8 @@ class Touching:
     first: int
     second: int
     friction: Rubbing
+    named: bool = False
+    """Whether the file names this pair: a link may touch the one that carries it, and it goes before others."""
 
 
 class NothingTouches(ModelError):
@@ -82,17 +84,20 @@ class NothingTouches(ModelError):
 @dataclass(frozen=True)
 class Findings:
     """Shapes of a file, pairs of them that may touch, and what is said about them. ``ground``: friction with the plane
-    z = 0 of the world for formats that have no floor. ``tendons``: sums of joint positions that stop."""
+    z = 0 of the world for formats that have no floor. ``tendons``: sums of joint positions that stop. ``neighbours``:
+    whether links touch those that carry them. ``stops``: whether joints stop at the ends of their ranges."""
 
     geoms: tuple[Geom, ...]
     pairs: tuple[Touching, ...]
     notes: tuple[str, ...] = ()
     ground: float | None = None
     tendons: tuple[Tendon, ...] = ()
+    neighbours: bool = False
+    stops: bool = True
 
 
 def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[str]]:
-    """(ground, contacts; notes)."""
+    """(ground, contacts, stops; notes)."""
     geoms, notes = findings.geoms, list(findings.notes)
     body = [robot.carrier(geom.link)[0] for geom in geoms]
     above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
@@ -109,7 +114,7 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
         first, second = pair.first, pair.second
         if floor in (first, second) and max(body[first], body[second]) >= 0:
             grounded.setdefault(pair.friction, []).append(second if first == floor else first)
-        elif _can_touch(body[first], body[second], above):
+        elif _can_touch(body[first], body[second], above, findings.neighbours or pair.named):
             others.append(pair)
     if findings.ground is not None:
         moving = [k for k in range(len(geoms)) if body[k] >= 0]
@@ -133,7 +138,7 @@ def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[st
             + (": " + "; ".join(notes) if notes else "")
         )
     parts += _tendons(robot, findings.tendons, notes)
-    return parts, notes
+    return [*parts, *stops_for(robot, findings.stops)], notes
 
 
 def _tendons(robot: Model, tendons: Sequence[Tendon], notes: list[str]) -> list[Tendon]:
@@ -286,19 +291,26 @@ def _limbs(robot: Model, geoms: Sequence[Geom], members: Sequence[int]) -> dict[
 def _paired(
     geoms: Sequence[Geom], body: Sequence[int], pairs: Sequence[Touching], room: int
 ) -> tuple[list[Contact], str]:
-    """(contacts between links, what is left out)."""
+    """(contacts between links, what is left out): all of them, or those that the file names, or none."""
     if not pairs:
         return [], ""
     known = [p for p in pairs if _is_modelled(geoms[p.first].shape, geoms[p.second].shape)]
     unknown = len(pairs) - len(known)
-    count = sum(candidates_of(geoms[p.first].shape, geoms[p.second].shape) for p in known)
+    count = _candidates(geoms, known)
     example = next((p for p in pairs if p not in known), pairs[0])
     names = f"{geoms[example.first].label} and {geoms[example.second].label}"
+    left = f"{unknown} pairs of shapes that are not modelled are left out ({names} …)" if unknown else ""
     if count > room:
-        return [], (
-            f"{len(pairs)} pairs of links or things in the world ({names} …) are left out: {count} more candidates; "
+        named = [p for p in known if p.named]
+        taken = named if _candidates(geoms, named) <= room else []
+        example = next(p for p in known if p not in taken)
+        names = f"{geoms[example.first].label} and {geoms[example.second].label}"
+        left = (
+            f"{len(pairs) - len(taken)} pairs of links or things in the world ({names} …) are left out: "
+            f"{count - _candidates(geoms, taken)} more candidates; "
             "give those that matter to robot.with_contacts([*robot.contact_parts, lw.Contact(FRAME, OTHER)])"
         )
+        known = taken
     made: list[Contact] = []
     for p in known:
         first, second = geoms[p.first], geoms[p.second]
@@ -313,18 +325,22 @@ def _paired(
                 **_options(p.friction, f"{first.label}:{second.label}"),
             )
         )
-    left = f"{unknown} pairs of shapes that are not modelled are left out ({names} …)" if unknown else ""
     return made, left
+
+
+def _candidates(geoms: Sequence[Geom], pairs: Sequence[Touching]) -> int:
+    return sum(candidates_of(geoms[p.first].shape, geoms[p.second].shape) for p in pairs)
 
 
 def _is_modelled(first: Shape, second: Shape) -> bool:
     return (first.kind, second.kind) in CANDIDATES or (second.kind, first.kind) in CANDIDATES
 
 
-def _can_touch(first: int, second: int, above: Sequence[int]) -> bool:
-    """Not one body, not a body and the one that carries it, as in MuJoCo; what the world carries may touch it."""
-    if first == second:
-        return False
+def _can_touch(first: int, second: int, above: Sequence[int], neighbours: bool) -> bool:
+    """Not one body; a body and the one that carries it only if ``neighbours``, as in MuJoCo; what the world carries may
+    touch it."""
+    if first == second or neighbours:
+        return first != second
     return not any(a >= 0 and b >= 0 and above[a] == b for a, b in ((first, second), (second, first)))
 
 

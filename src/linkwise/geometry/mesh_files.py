@@ -49,10 +49,15 @@ def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
 
 
 class MeshFiles:
-    """Reads meshes by their names in a robot file; each file is read once."""
+    """Reads meshes by their names in a robot file; each file is read once.
 
-    def __init__(self, roots: Sequence[Path]):
-        self.roots = list(roots)
+    Args:
+        roots: folders in which they are searched.
+        shown: whether they are drawn, see ``read_mesh``.
+    """
+
+    def __init__(self, roots: Sequence[Path], *, shown: bool = True):
+        self.roots, self.shown = list(roots), shown
         self.known: dict[Path, list[Part]] = {}
         self.bytes_read = 0
 
@@ -71,5 +76,5 @@ class MeshFiles:
             self.bytes_read += info.st_size
             if self.bytes_read > MAX_TOTAL_BYTES:
                 raise ModelError(f"{element.where}: its meshes have more than {MAX_TOTAL_BYTES} bytes")
-            self.known[path] = read_mesh(path.read_bytes(), ending, str(path))
+            self.known[path] = read_mesh(path.read_bytes(), ending, str(path), shown=self.shown)
         return self.known[path]

@@ -16,13 +16,15 @@ ENDINGS = (".stl", ".obj", ".ply", ".glb", ".dae")
 MAX_BYTES = 64 * 1024 * 1024
 
 
-def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:
+def read_mesh(data: bytes, ending: str, where: str, *, shown: bool = True) -> list[Part]:
     """Parts of a mesh file.
 
     Args:
         data: contents of the file.
         ending: ".stl", ".obj", ".ply", ".glb" or ".dae".
         where: name of the file for error messages.
+        shown: whether the mesh is drawn. If not, corners that renderers shade smoothly are not merged, and parts and
+            colours of OBJ files are not told apart, which takes most of the time.
 
     Raises:
         ModelError: the file cannot be read, is too large, or has no triangles.
@@ -36,7 +38,10 @@ def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:
 
         parts = read_collada(data, where)
     elif ending == ".stl":
-        parts = [Part(_stl(data, where))]
+        mesh = _stl(data, where)
+        parts = [Part(_smooth(mesh) if shown else mesh)]
+    elif ending == ".obj" and not shown and (found := _plain_obj(data)) is not None:
+        parts = [Part(found)]
     else:
         parts = _by_trimesh(data, ending, where)
     parts = [part for part in parts if len(part.mesh.faces)]
@@ -71,7 +76,7 @@ def _stl(data: bytes, where: str) -> Mesh:
         raise ModelError(f"{where}: {len(corners)} vertices are no whole number of triangles")
     if not np.isfinite(corners).all():
         raise ModelError(f"{where}: it has vertices that are not finite")
-    return _smooth(Mesh(corners, np.arange(len(corners)).reshape(-1, 3)))
+    return Mesh(corners, np.arange(len(corners)).reshape(-1, 3))
 
 
 def _smooth(mesh: Mesh, angle: float = 35.0) -> Mesh:
@@ -90,6 +95,24 @@ def _smooth(mesh: Mesh, angle: float = 35.0) -> Mesh:
     keys = np.column_stack([place, np.repeat(cell, 3, axis=0)])
     _, first, back = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return Mesh(mesh.vertices[mesh.faces.ravel()][first], back.reshape(-1, 3))
+
+
+def _plain_obj(data: bytes) -> Mesh | None:
+    """The triangles of an OBJ file that has nothing but triangles, whatever their materials; None of others."""
+    lines = data.split(b"\n")
+    points = [line for line in lines if line[:1] == b"v" and line[1:2] not in (b"n", b"t", b"p")]
+    faces = [line[2:].split() for line in lines if line[:1] == b"f"]
+    if b"\\" in data or not faces or any(len(face) != 3 for face in faces):
+        return None
+    words = b" ".join(line[2:] for line in points).split()
+    if len(words) != 3 * len(points):
+        return None
+    try:
+        vertices = np.array(words).astype(float).reshape(-1, 3)
+        numbers = np.array([[int(corner.split(b"/", 1)[0]) for corner in face] for face in faces])
+    except ValueError:
+        return None
+    return Mesh(vertices, numbers - 1) if 1 <= numbers.min() <= numbers.max() <= len(vertices) else None
 
 
 def _by_trimesh(data: bytes, ending: str, where: str) -> list[Part]:

@@ -58,8 +58,12 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     named: list[Touching] = []
     for pair in (e for e in sections if e.tag == "pair"):
         named.append(reader.pair(pair, by_name, geoms))
-    if reader.contact_disabled():
-        return Findings((), (), ("the file's <flag contact='disable'/> turns all contacts off",))
+    settings = reader.settings
+    for flag in ("contact", "constraint"):
+        if not settings.on(flag):
+            return Findings((), (), (f"the file's <flag {flag}='disable'/> turns all contacts off",))
+    if settings.flags.get("override", False):
+        raise root.error("<flag override='enable'/>: numbers of <option> for all contacts are not read")
     pairs: dict[frozenset[int], Touching] = {}
     for i, first in enumerate(geoms):
         for k in range(i + 1, len(geoms)):
@@ -71,8 +75,15 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
                 pairs[frozenset((i, k))] = Touching(i, k, law)
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
-    tendons = tuple(reader.limited_tendons())
-    return Findings(tuple(geoms), tuple(pairs.values()), tuple(reader.notes), tendons=tendons)
+    tendons = tuple(reader.limited_tendons()) if settings.on("limit") else ()
+    return Findings(
+        tuple(geoms),
+        tuple(pairs.values()),
+        tuple(reader.notes),
+        tendons=tendons,
+        neighbours=not settings.on("filterparent"),
+        stops=settings.on("limit"),
+    )
 
 
 def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
@@ -126,10 +137,6 @@ class _Contacts(GeomReader):
         super().__init__(root, files, "collision")
         self.notes: list[str] = []
 
-    def contact_disabled(self) -> bool:
-        options = [child for section in self.root if section.tag == "option" for child in section]
-        return any(e.tag == "flag" and e.get("contact", "enable") == "disable" for e in options)
-
     def limited_tendons(self) -> Iterator[Tendon]:
         """Tendons that end somewhere."""
         for given in (each for section in self.root if section.tag == "tendon" for each in section):
@@ -176,7 +183,7 @@ class _Contacts(GeomReader):
             )
         softness = _combined_softness(geoms[ends[0]], geoms[ends[1]])
         softness = _softness(pair) if "solref" in pair.attrib else softness
-        return Touching(ends[0], ends[1], _rubbing(condim, friction, softness))
+        return Touching(ends[0], ends[1], _rubbing(condim, friction, softness), named=True)
 
     def _geoms(
         self, parent: Element, link: str, frame: Transform, childclass: str | None

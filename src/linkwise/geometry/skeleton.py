@@ -145,7 +145,7 @@ def _reach(model: Model) -> float:
     distance = {model.base: 0.0}
     for joint in model.joints:
         step = vector_length(joint.origin.translation)
-        if joint.type == "prismatic" and np.isfinite(joint.limits.upper):
+        if joint.slides and np.isfinite(joint.limits.upper):
             step += abs(joint.limits.upper)
         distance[joint.child] = distance[joint.parent] + step
     longest = max(distance.values())

@@ -44,14 +44,21 @@ class LooksFile:
     Args:
         path: the robot file.
         folders: additional folders in which meshes are searched.
+        shown: whether the geometry is drawn, see ``read_mesh``.
     """
 
-    def __init__(self, path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = ()):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        folders: Iterable[str | os.PathLike[str]] = (),
+        *,
+        shown: bool = True,
+    ):
         file, given = Path(path), [str(folder) for folder in folders]
         data = file.read_bytes() if file.is_file() and file.stat().st_size <= MAX_BYTES else b""
         known = b"<robot" in data or b"<mujoco" in data
         self._root = parse_xml(data, str(file)) if known else None
-        self._files = MeshFiles(folders_of(file, given))
+        self._files = MeshFiles(folders_of(file, given), shown=shown)
         self._problem: str | None = None
         if self._root is not None and self._root.tag == "mujoco":
             try:

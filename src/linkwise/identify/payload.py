@@ -17,7 +17,7 @@ import numpy as np
 
 from linkwise.core.summaries import Summarised
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimation.base import base_of
+from linkwise.identify.estimation.base import base_of, excitation_of
 from linkwise.identify.estimation.coloured import uncertainty
 from linkwise.identify.estimation.estimate import Estimate, quantile
 from linkwise.identify.estimation.estimators import weighted
@@ -52,7 +52,8 @@ UNSEEN = 0.3  # relative standard deviation of a gain from which the recordings 
 
 @dataclass(frozen=True)
 class PayloadRow:
-    """One number of a load: that of the possible body, by least squares, and the interval of the latter."""
+    """One number of a load: that of the possible body, which is what robots carry, by least squares, and an interval
+    around the former, see ``Payload.table``."""
 
     name: str
     unit: str
@@ -68,7 +69,8 @@ class Payload(Summarised):
 
     ``estimate`` holds the unconstrained estimate of m hx hy hz Ixx … Izz with its covariance; ``lags`` are those of the
     torques in the unloaded and in the loaded recordings. ``gain_deviation`` is the relative standard deviation of the
-    torques' scale, the gains of the drives, which the covariance includes: the load is known no better.
+    torques' scale, the gains of the drives, which the covariance includes: the load is known no better. ``unknown``
+    parameters of the estimate may be anything: no torque depends on some direction that they take part in.
     """
 
     inertia: Inertia
@@ -76,6 +78,7 @@ class Payload(Summarised):
     estimate: Estimate
     lags: tuple[Lag, Lag] = (Lag(), Lag())
     gain_deviation: float = 0.0
+    unknown: tuple[str, ...] = ()
 
     @property
     def mass(self) -> float:
@@ -90,8 +93,10 @@ class Payload(Summarised):
     def table(self, level: float = 0.95) -> list[PayloadRow]:
         """Mass, centre of mass and inertia about it, with confidence intervals.
 
-        The intervals are those of the unconstrained estimate, with the uncertainty of the drive gains; centre of mass
-        and inertia are not linear in what is estimated, so theirs follow from its covariance to first order.
+        The intervals are around the possible body: noise and the uncertainty of the drive gains as the unconstrained
+        estimate has them, and the distance to it, as those of ``Identification.table``. Centre of mass and inertia are
+        not linear in what is estimated, so their deviations follow from its covariance to first order. Both ends are
+        infinite where the recordings say nothing at all.
         """
         free, slopes = _about_com(self.estimate.x)
         covariance, freedom = self.estimate.covariance, self.estimate.freedom
@@ -102,10 +107,13 @@ class Payload(Summarised):
             freedom = np.where(whole > 0.0, parts.sum(axis=1) ** 2 / np.maximum(whole, 1e-300), np.inf)
         reach = quantile(level, freedom) * deviations
         possible, _ = _about_com(np.array(self.inertia.parameters))
+        reach = np.hypot(reach, possible - free)
+        nothing = np.array([label in self.unknown for label in self.estimate.labels])
+        reach[(slopes[:, nothing] != 0.0).any(axis=1)] = np.inf
         return [
             PayloadRow(name, unit, *map(float, numbers))
             for (name, unit), numbers in zip(
-                ROWS, np.stack([possible, free, free - reach, free + reach], axis=1), strict=True
+                ROWS, np.stack([possible, free, possible - reach, possible + reach], axis=1), strict=True
             )
         ]
 
@@ -151,7 +159,9 @@ def identify_payload(
         lags = runs.lags(lag)
         regression, own = _with_load(runs, lags, name, friction)
         robot, count = runs.robot, 10 * robot.dof
-        found = weighted(regression.pick(sorted([*own, *range(count, count + 10)])))
+        independent = regression.pick(sorted([*own, *range(count, count + 10)]))
+        found = weighted(independent)
+        unknown = excitation_of(independent, found.weights).unknown
         prior = np.vstack(
             [prior_bodies(robot), Inertia.from_com(1.0, (0, 0, 0), (0.01, 0.01, 0.01)).parameters]
         )
@@ -160,7 +170,8 @@ def identify_payload(
         x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=rotors).x
         places = [found.labels.index(f"payload.{label}") for label in LABELS]
         body = Inertia.from_parameters(x[count : count + 10].tolist())
-        return Payload(body, name, _with_gains(_part(found, places), gain_deviation), lags, gain_deviation)
+        estimated = _with_gains(_part(found, places), gain_deviation)
+        return Payload(body, name, estimated, lags, gain_deviation, unknown)
 
 
 @dataclass(frozen=True, repr=False)

@@ -234,6 +234,7 @@ def _identify(
         ripple=left.ripple,
         network=left.network,
         unmodelled=left.unmodelled,
+        contradiction="; ".join(wrong.causes) if wrong.contradicted else "",
     )
 
 

@@ -49,7 +49,8 @@ class BaseRow:
     prior's.
 
     ``lower`` and ``upper`` are an interval around the saved value: noise and motions that disagree (``deviation``), and
-    the distance between the saved value and the estimate, which is an error of the model.
+    the distance between the saved value and the estimate, which is an error of the model. Both are infinite where the
+    recordings say nothing at all.
     """
 
     label: str
@@ -74,6 +75,8 @@ class Identification(Summarised):
     cut-offs and lags that were tried, with the errors of plain least squares on left-out motions. ``ripple`` are the
     lines of drive ripple in ``robot``, ``unmodelled`` torques that neither possible bodies nor friction that brakes
     explain, ``network`` small networks of joints, where these were asked for; the reduced model has none of them.
+    ``contradiction`` says why the recordings are not of the robot as it was given, such as reversed torques; else it is
+    empty.
     """
 
     prior: Robot
@@ -93,6 +96,7 @@ class Identification(Summarised):
     ripple: Ripple = field(default_factory=Ripple)
     network: ResidualNetwork = field(default_factory=ResidualNetwork)
     unmodelled: Unexplained = field(default_factory=Unexplained)
+    contradiction: str = ""
 
     @property
     def row_names(self) -> list[str]:
@@ -157,7 +161,9 @@ class Identification(Summarised):
 
         lower, upper = self.estimate.interval(level)
         physical = product(self.base.combination, self.fit.x)
-        reach = np.hypot(0.5 * (upper - lower), physical - self.estimate.x)
+        unknown = np.isin(self.base.labels, self.excitation.unknown)
+        deviations = np.where(unknown, np.inf, self.estimate.deviations)
+        reach = np.where(unknown, np.inf, np.hypot(0.5 * (upper - lower), physical - self.estimate.x))
         before = product(self.base.combination, self._prior_parameters())
         caused = contributions(self.fit.regression.pick(self.base.columns), self.estimate.x)
         return [
@@ -165,7 +171,7 @@ class Identification(Summarised):
                 label,
                 self.base.expression(k),
                 float(self.estimate.x[k]),
-                float(self.estimate.deviations[k]),
+                float(deviations[k]),
                 float(physical[k] - reach[k]),
                 float(physical[k] + reach[k]),
                 float(physical[k]),
@@ -290,13 +296,25 @@ class Identification(Summarised):
             return plain_competitors(self.prior, self.signals, self.validations)
 
     @property
+    def failure(self) -> str:
+        """Why the model is of no use; empty where it is of some.
+
+        More than ``verdict.FAILED`` % of the torque is left on some recording, or the recordings contradict the robot:
+        a function of position and speed explains torques of the wrong sign as well, and would drive the robot.
+        """
+        left = max((judged.total for judged in self.validations), key=lambda x: (x != x, x))
+        if not left <= FAILED:
+            return f"{left:.3g} % of the torque is left (at most {FAILED:g} %)"
+        return self.contradiction
+
+    @property
     def failed(self) -> bool:
-        """Whether the model is of no use: more than ``verdict.FAILED`` % of the torque is left on some recording."""
-        return not all(judged.total <= FAILED for judged in self.validations)
+        """Whether the model is of no use, see ``failure``."""
+        return bool(self.failure)
 
     def uses(self) -> list[Use]:
-        """What the identified robot is good for, by its worst recording."""
-        return uses(max(judged.total for judged in self.validations))
+        """What the identified robot is good for, by its worst recording; nothing where it fails."""
+        return uses(max(judged.total for judged in self.validations), self.failed)
 
     def replay(self, place: int = 0, window: float = WINDOW) -> tuple[Replay, Replay | None]:
         """A recording simulated with its torques, by the identified robot and by the robot as it was given.
@@ -342,6 +360,7 @@ class Identification(Summarised):
             ],
             "plain_least_squares": [each.summary() for each in self.competitors],
             "failed": self.failed,
+            "failure": self.failure,
             "good_for": {use.name: use.holds for use in self.uses()},
             "friction": {
                 name: [term.text for term in terms]

@@ -1,8 +1,10 @@
-"""The axes of a joint: how each moves its link, the component of a force along it, and its column of an inertia.
+"""The types of joints, and their axes: how each moves its link, the component of a force along it, and its column of an
+inertia.
 
 A joint is a set of axes in its link's own frame, each with a rate: S q̇ = Σ axis·rate. Every axis lies along a
 coordinate axis of that frame, so its products pick components instead of multiplying by zeros and ones. All that
-differs between turning, sliding and screwing joints is written here; the algorithms go over ``link.axes``.
+differs between turning, sliding and screwing joints is written here; the algorithms go over ``link.axes``. Formats have
+their own names for some types: ``formats/urdf/reader.py`` and ``formats/mjcf/joint.py``.
 """
 
 from __future__ import annotations
@@ -84,6 +86,59 @@ def _cross_unit(k: int, v: Vector) -> Vector:
 
 TURNING = (Axis(True, 0), Axis(True, 1), Axis(True, 2))
 SLIDING = (Axis(False, 0), Axis(False, 1), Axis(False, 2))
+
+QUATERNION = ("qx", "qy", "qz", "qw")
+"""Names of the position coordinates that are an orientation."""
+
+
+@dataclass(frozen=True)
+class JointType:
+    """What a joint may do.
+
+    Args:
+        axes: of the joint's motion, in the order of its velocities. One axis lies along the joint's ``axis``.
+        positions: what its position coordinates are called behind its name; none: one number, named after the joint.
+        velocities: the same for velocities.
+        screws: whether it also advances by ``pitch`` for every radian.
+    """
+
+    axes: tuple[Axis, ...]
+    positions: tuple[str, ...] = ()
+    velocities: tuple[str, ...] = ()
+    screws: bool = False
+
+    @property
+    def free(self) -> bool:
+        """Whether it turns about all axes."""
+        return bool(self.positions)
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return len(self.positions) or 1
+
+    @property
+    def turns(self) -> bool:
+        """Whether the first position coordinate is an angle or part of an orientation."""
+        return self.positions[0] in QUATERNION if self.free else self.axes[0].turns
+
+    @property
+    def slides(self) -> bool:
+        """Whether its only position coordinate is a length."""
+        return not self.free and not self.axes[0].turns
+
+
+MOVING_TYPES = {
+    "revolute": JointType(TURNING[2:]),
+    "continuous": JointType(TURNING[2:]),  # a revolute joint without limits
+    "prismatic": JointType(SLIDING[2:]),
+    "helical": JointType(TURNING[2:], screws=True),
+    "ball": JointType(TURNING, QUATERNION, ("wx", "wy", "wz")),
+    "floating": JointType(
+        TURNING + SLIDING, ("x", "y", "z", *QUATERNION), ("wx", "wy", "wz", "vx", "vy", "vz")
+    ),
+}
+JOINT_TYPES = (*MOVING_TYPES, "fixed")
 
 
 @dataclass(init=False, eq=False)

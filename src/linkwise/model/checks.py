@@ -41,7 +41,7 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[
 
 def _check_ends(joint: Joint, names: Container[str]) -> None:
     """A known type, between two links that exist."""
-    from linkwise.model.joint import JOINT_TYPES
+    from linkwise.model.axes import JOINT_TYPES
 
     if joint.type not in JOINT_TYPES:
         raise ModelError(

@@ -13,12 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.model.axes import MOVING_TYPES, QUATERNION
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.model import Model
-
-_QUATERNION = ("qx", "qy", "qz", "qw")
-_POSITIONS = {"ball": _QUATERNION, "floating": ("x", "y", "z", *_QUATERNION)}
-_VELOCITIES = {"ball": ("wx", "wy", "wz"), "floating": ("wx", "wy", "wz", "vx", "vy", "vz")}
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,8 @@ def position_coordinates(model: Model) -> list[Coordinate]:
         for joint in model.coordinate_joints
         for coordinate in (
             [
-                Coordinate(f"{joint.name}.{part}", joint, False, part in _QUATERNION)
-                for part in _POSITIONS[joint.type]
+                Coordinate(f"{joint.name}.{part}", joint, False, part in QUATERNION)
+                for part in MOVING_TYPES[joint.type].positions
             ]
             if joint.free
             else [Coordinate(joint.name, joint, joint.turns)]
@@ -59,7 +56,10 @@ def velocity_coordinates(model: Model) -> list[Coordinate]:
         coordinate
         for joint in model.coordinate_joints
         for coordinate in (
-            [Coordinate(f"{joint.name}.{part}", joint, part[0] == "w") for part in _VELOCITIES[joint.type]]
+            [
+                Coordinate(f"{joint.name}.{part}", joint, part[0] == "w")
+                for part in MOVING_TYPES[joint.type].velocities
+            ]
             if joint.free
             else [Coordinate(joint.name, joint, joint.turns)]
         )

@@ -114,7 +114,7 @@ def _split(joint: Joint, elastic: Elastic, between: str, spring: str) -> list[Jo
     motor = replace(joint, child=between, rotor_inertia=float(elastic.motor_inertia or 0.0), body="")
     behind = Joint(
         spring,
-        "prismatic" if joint.type == "prismatic" else "revolute",
+        "prismatic" if joint.slides else "revolute",
         between,
         joint.child,
         axis=joint.axis,
@@ -141,7 +141,7 @@ def elastic_pairs(model: Model) -> tuple[Pair, ...]:
             and spring.terms.get("spring_reference", 0.0) == 0.0
             and motor is not None
             and motor.type in TYPES
-            and (motor.type == "prismatic") == (spring.type == "prismatic")
+            and motor.slides == spring.slides
             and np.allclose(motor.axis, spring.axis, rtol=0, atol=1e-12)
             and _is_identity(spring.origin)
             and children[spring.parent] == 1

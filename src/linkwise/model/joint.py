@@ -12,16 +12,13 @@ import numpy as np
 from linkwise import joint_laws
 from linkwise.arguments.flags import flag_or_none
 from linkwise.errors import ModelError, UnknownNameError, suggest
+from linkwise.model.axes import MOVING_TYPES, JointType
 from linkwise.model.hints import Hinted
 from linkwise.model.transform import Transform
 
 if TYPE_CHECKING:
     from linkwise.model.model import Model
 
-ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
-FREE = {"ball": (4, 3), "floating": (7, 6)}  # numbers of position and velocity coordinates
-MOVING = (*ONE_AXIS, *FREE)
-JOINT_TYPES = (*MOVING, "fixed")
 SAME_END = 1e-9  # relative, and [rad or m]: ends of ranges that differ by rounding meet
 
 
@@ -119,19 +116,24 @@ class Joint(Hinted):
         return found
 
     @property
+    def kind(self) -> JointType | None:
+        """What its type may do; None where it does not move."""
+        return MOVING_TYPES.get(self.type)
+
+    @property
     def free(self) -> bool:
         """Whether the joint turns about all axes: a ball or floating joint."""
-        return self.type in FREE
+        return self.kind is not None and self.kind.free
 
     @property
     def nq(self) -> int:
         """Number of position coordinates."""
-        return FREE[self.type][0] if self.free else int(self.moves)
+        return self.kind.nq if self.kind else 0
 
     @property
     def dof(self) -> int:
         """Number of velocity coordinates."""
-        return FREE[self.type][1] if self.free else int(self.moves)
+        return len(self.kind.axes) if self.kind else 0
 
     @property
     def neutral(self) -> np.ndarray:
@@ -164,7 +166,17 @@ class Joint(Hinted):
     @property
     def turns(self) -> bool:
         """Whether the joint's first coordinate is an angle or an orientation."""
-        return self.type in ("revolute", "continuous", "helical", "ball")
+        return self.kind is not None and self.kind.turns
+
+    @property
+    def slides(self) -> bool:
+        """Whether the joint's only coordinate is a length."""
+        return self.kind is not None and self.kind.slides
+
+    @property
+    def screws(self) -> bool:
+        """Whether the joint advances by ``pitch`` for every radian."""
+        return self.kind is not None and self.kind.screws
 
     @property
     def body_link(self) -> str:
@@ -173,11 +185,12 @@ class Joint(Hinted):
 
     @property
     def moves(self) -> bool:
-        return self.type in MOVING
+        return self.kind is not None
 
     @property
     def revolute(self) -> bool:
-        return self.type in ("revolute", "continuous")
+        """Whether the joint turns about one axis and does nothing else."""
+        return self.turns and not self.free and not self.screws
 
     def motion(self, q: float | Sequence[float]) -> Transform:
         """The pose of the child's frame in the parent's at the joint's position q, a number or a sequence of them."""
@@ -190,7 +203,7 @@ class Joint(Hinted):
             x, y, z, w = numbers[-4:]
             position = numbers[:3] if self.type == "floating" else (0.0, 0.0, 0.0)
             return self.origin @ Transform.from_quaternion(position, (w, x, y, z))
-        if self.type == "prismatic":
+        if self.slides:
             return self.origin @ Transform.along(self.axis, numbers[0])
         turned = self.origin @ Transform.about(self.axis, numbers[0])
         return turned @ Transform.along(self.axis, self.pitch * numbers[0]) if self.pitch else turned

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
 from linkwise.core.products import length, times
-from linkwise.model.axes import SLIDING, TURNING, Axis, JointValue, joint_value, parts_of, single
+from linkwise.model.axes import MOVING_TYPES, Axis, JointValue, joint_value, parts_of, single
 from linkwise.model.cleaning import RIGHT_ANGLE_TOLERANCE, clean, clean_inertia, clean_rotation, snapped
 from linkwise.model.fluid import numbers_of
 from linkwise.model.joint import Joint
@@ -395,7 +395,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 parent=parents[k],
                 children=tuple(sorted(children[k])),
                 joint_name=joint.name,
-                axes=_AXES[joint.type] if joint.type != "helical" else (Axis(True, 2, joint.pitch),),
+                axes=_axes_of(joint),
                 branch=branch,
                 twist=twist,
                 offset=offset,
@@ -473,13 +473,10 @@ def _follow(model: Model, k: int) -> Follow | None:
     return Follow(tuple((names.index(name), ratio) for name, ratio in relation.leaders), relation.offset)
 
 
-_AXES = {
-    "revolute": TURNING[2:],
-    "continuous": TURNING[2:],
-    "prismatic": SLIDING[2:],
-    "ball": TURNING,
-    "floating": TURNING + SLIDING,
-}
+def _axes_of(joint: Joint) -> tuple[Axis, ...]:
+    """The axes of a joint, with its pitch."""
+    kind = MOVING_TYPES[joint.type]
+    return tuple(replace(axis, pitch=joint.pitch) for axis in kind.axes) if kind.screws else kind.axes
 
 
 def _one_axis_frame(

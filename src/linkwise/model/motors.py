@@ -59,7 +59,7 @@ def with_motors(model: Model, motors: Iterable[Motor]) -> dict[str, Any]:
         if not motor.joints:
             raise ModelError(f"motor {motor.name!r}: it moves no joint")
         (first, multiplier), *others = ((name, float(factor)) for name, factor in motor.joints.items())
-        slides = all(moving[name].type == "prismatic" for name in motor.joints)
+        slides = all(moving[name].slides for name in motor.joints)
         relation = Mimic(first, multiplier, float(motor.offset), True, tuple(others))
         links.append(Link(motor.name + ROTOR))
         joints.append(

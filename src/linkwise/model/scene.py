@@ -225,12 +225,16 @@ def _part(part: Part, renamed: Callable[[str], str]) -> Part:
     if isinstance(part, Contact):
         other = None if part.other is None else renamed(part.other)
         shapes, others = ([_part(each, renamed) for each in own] for own in (part.shapes, part.other_shapes))
-        return replace(part, frame=renamed(part.frame), other=other, shapes=shapes, other_shapes=others)
+        name = renamed(part.name) if part.name else ""
+        return replace(
+            part, frame=renamed(part.frame), other=other, shapes=shapes, other_shapes=others, name=name
+        )
     if isinstance(part, Shape):
         return replace(part, frame=renamed(part.frame))
     if isinstance(part, Stop):
         return replace(part, joint=renamed(part.joint))
     if isinstance(part, Tendon):
         weights = {renamed(joint): weight for joint, weight in part.weights.items()}
-        return replace(part, joints=weights, through=[renamed(frame) for frame in part.through])
+        name = renamed(part.name) if part.name else ""
+        return replace(part, joints=weights, through=[renamed(frame) for frame in part.through], name=name)
     return part

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments.guesses import answer_for
+from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
@@ -216,8 +217,9 @@ def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]
             )
     if len(feet) != 4:
         raise ProblemError(f"feet: expected four frames, got {len(feet)}")
-    base = np.linalg.inv(np.asarray(robot.pose(q, frame=robot.coordinate_joints[0].child)))
-    places = {name: (base @ np.asarray(robot.pose(q, frame=name)))[:2, 3] for name in feet}
+    base = np.asarray(robot.pose(q, frame=robot.coordinate_joints[0].child))
+    away = {name: np.asarray(robot.pose(q, frame=name))[:3, 3] - base[:3, 3] for name in feet}
+    places = {name: times(base[:3, :3].T, vector)[:2] for name, vector in away.items()}
     front = sorted(feet, key=lambda name: -places[name][0])
     return [
         name for pair in (front[:2], front[2:]) for name in sorted(pair, key=lambda name: -places[name][1])
@@ -266,7 +268,7 @@ def _carried(points: np.ndarray, base: np.ndarray, rates: np.ndarray, time: floa
     """Points on the ground that move with the trunk for a time."""
     angle = rates[2] * time
     c, s = math.cos(angle), math.sin(angle)
-    turned = (points - base)[:, :2] @ np.array([[c, s], [-s, c]])
+    turned = times((points - base)[:, :2], np.array([[c, s], [-s, c]]))
     moved = points.copy()
     moved[:, :2] = turned + base[:2] + _travelled(rates, time)
     return moved

@@ -101,7 +101,7 @@ class Report:
         joint = self.robot.joint_names[self.joint] if self.joint >= 0 else "a joint"
         setting = SETTINGS[self.setting] + (f" of {joint}" if self.joint >= 0 else "")
         error = os.strerror(int(self.value)) if self.code == NO_THREAD else ""
-        slides = self.joint >= 0 and self.robot.coordinate_joints[self.joint].type == "prismatic"
+        slides = self.joint >= 0 and self.robot.coordinate_joints[self.joint].slides
         unit = "N" if slides else "N·m"
         text = REASONS[self.code].format(
             joint=joint, value=self.value, setting=setting, error=error, unit=unit

@@ -101,6 +101,11 @@ def verdict(found: Identification, written: Mapping[str, str]) -> Section:
                 "a part that is kept back (--split) shows more about other motions."
             )
         )
+    if found.failed:
+        failure = f"This model fails: {found.failure}. Robot and code are written only with --force."
+        parts.insert(0, Warned(failure))
+    uses = ", ".join(use.text for use in found.uses())
+    parts.append(Text(f"Good for {uses} of the torque left."))
     said = [*(f"{line[0].upper()}{line[1:]}." for line in found.warnings), *doubts(found)]
     parts += [Warned(line) for line in said]
     if not said:

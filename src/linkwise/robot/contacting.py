@@ -172,7 +172,7 @@ def _touched(robot: Robot, name: str, given: Mapping[str, Any]) -> Any:
     inputs = {key: options[key] for key in ("q", "qd", "tau") if key in options}
     for key in CONTACT_INPUTS:
         if options.get(key) is not None:
-            inputs[key] = _for_candidates(robot, options[key])
+            inputs[key] = _for_candidates(robot, key, options[key])
     options |= {key: key in inputs for key in CONTACT_INPUTS}
     return evaluate(name, robot.contact_setting(options), None, inputs, options["out"], options["threads"])
 
@@ -208,8 +208,17 @@ def contact_setting(self: Robot, options: Mapping[str, Any]) -> Setting:
     )
 
 
-def _for_candidates(robot: Robot, value: Any) -> Any:
-    """One number for every candidate, where only one was given."""
+def _for_candidates(robot: Robot, name: str, value: Any) -> Any:
+    """One number for every candidate, where only one was given. A NaN stays one and reaches its state alone."""
+    if name == "contact_friction" and isinstance(value, (int, float, list, tuple, np.ndarray)):
+        given = np.asarray(value)
+        wrong = (given < 0.0) | (given == math.inf) if given.dtype.kind in "iuf" else np.zeros(1, dtype=bool)
+        if wrong.any():
+            place = np.argwhere(wrong)[0].tolist()
+            raise ArgumentError(
+                f"{name}: expected finite numbers from 0 on, got {given[tuple(place)]:g}"
+                f"{f' at {place}' if place else ''}; 1e3 is a contact that never slides"
+            )
     if isinstance(value, (int, float)):
         return np.full(parts.candidate_count(robot), float(value))
     return value

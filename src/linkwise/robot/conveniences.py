@@ -20,6 +20,7 @@ from linkwise.model.elastic import Elastic
 from linkwise.robot.methods import takes_names, without_names
 
 if TYPE_CHECKING:
+    from linkwise.collision import Validity, World
     from linkwise.motion import Solution, Trajectory
     from linkwise.report import Plot
     from linkwise.robot.ode import Ode
@@ -74,6 +75,9 @@ def inverse_kinematics(
     strict: bool = True,
     seed: int = 0,
     closest: bool = False,
+    world: World | Iterable[Any] | None = None,
+    clearance: float = 0.0,
+    validity: Validity | None = None,
 ) -> Solution:
     """Joint positions that bring a frame to a pose: ``.q`` of the result, shape (..., n).
 
@@ -89,6 +93,9 @@ def inverse_kinematics(
         strict: False gives the nearest position found where the target is not reached.
         seed: of the random starting positions.
         closest: an arm of seven joints with a closed form gets the branch nearest to ``start``.
+        world: obstacles; the result touches neither them nor the robot itself.
+        clearance: distance [m] to keep to obstacles and between links.
+        validity: checks of the robot with other spheres or pairs than the default ones.
 
     Raises:
         UnreachableError: a target is not reached; the message has the remaining error.
@@ -106,6 +113,9 @@ def inverse_kinematics(
         strict=strict,
         seed=seed,
         closest=closest,
+        world=world,
+        clearance=clearance,
+        validity=validity,
     )
 
 

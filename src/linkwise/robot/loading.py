@@ -13,7 +13,7 @@ from linkwise.core.products import times
 from linkwise.errors import ModelWarning, warn
 from linkwise.model import Model, Transform
 from linkwise.model.bodies import Body
-from linkwise.model.contacts import Contact, Ground, Part, stops_for
+from linkwise.model.contacts import Contact, Ground, Part
 from linkwise.model.joint import Limits
 from linkwise.model.model import STANDARD_GRAVITY
 from linkwise.robot.robot import Robot
@@ -94,7 +94,7 @@ def _with_contacts(robot: Robot, source: str | os.PathLike[str], folders: Sequen
             f"; and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
         )
         warn(f"contacts of {robot.name}: {shown}", ModelWarning)
-    return robot.with_contacts([*parts, *stops_for(robot, True)])
+    return robot.with_contacts(parts)
 
 
 def _with_mass(robot: Robot, part: Part) -> Part:

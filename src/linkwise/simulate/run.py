@@ -327,6 +327,7 @@ LEAST = {
     **dict.fromkeys(
         ("kp", "kd", "ki", LIMITS, "position_noise", "velocity_noise", "resolution", "filter_gain"), 0.0
     ),
+    "contact_friction": 0.0,
     **dict.fromkeys(("breakaway", "substeps"), 1.0),
 }
 """The smallest values that make sense, by name."""

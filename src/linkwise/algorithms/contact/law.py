@@ -95,7 +95,8 @@ class Scene:
 @dataclass(frozen=True, eq=False)
 class Given:
     """Numbers of one state that may differ from state to state: step h [s], μ and ground height of every candidate,
-    impulses to start from (N·s, three per candidate)."""
+    impulses to start from (N·s, three per candidate). A μ below zero, which would push along the motion, counts as
+    zero."""
 
     h: Scalar
     friction: Sequence[Scalar]
@@ -103,6 +104,10 @@ class Given:
     start: Sequence[Scalar] | None = None
     smoothing: Scalar = 0.0
     """Of derivatives [m/s], see ``derivatives``."""
+
+    def __post_init__(self):
+        possible = [mu if isinstance(mu, float) else where(mu < 0.0, 0.0, mu) for mu in self.friction]
+        object.__setattr__(self, "friction", possible)
 
 
 @dataclass(frozen=True, eq=False)

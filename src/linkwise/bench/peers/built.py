@@ -36,7 +36,7 @@ def _pinocchio_joint(pin: Any, joint: Joint) -> Any:
         return pin.JointModelFreeFlyer()
     if joint.type == "ball":
         return pin.JointModelSpherical()
-    if joint.type == "helical":
+    if joint.screws:
         return pin.JointModelHelicalUnaligned(axis, joint.pitch)
     return pin.JointModelRevoluteUnaligned(axis) if joint.revolute else pin.JointModelPrismaticUnaligned(axis)
 
@@ -84,7 +84,7 @@ def _shares_body(robot: Robot, joint: Joint) -> bool:
 
 def _mujoco_type(mujoco: Any, joint: Joint) -> Any:
     kinds = mujoco.mjtJoint
-    if joint.type == "helical":
+    if joint.screws:
         raise Refusal("has no helical joints")
     if joint.free:
         return kinds.mjJNT_FREE if joint.type == "floating" else kinds.mjJNT_BALL

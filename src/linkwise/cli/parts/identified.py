@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from linkwise.cli.support.output import Table, number, say, show
 from linkwise.identify.judging.competitors import best_competitor
 from linkwise.identify.judging.verdict import NOTE, VerdictRow
+from linkwise.identify.walking.result import WalkingIdentification
 
 if TYPE_CHECKING:
     from linkwise.identify import Identification, Validation
@@ -28,6 +29,8 @@ def show_identification(found: Identification) -> None:
         say(line)
     mixed = ": the motion mixes them up, see linkwise excite" if found.excitation.condition > MIXED else ""
     say(f"{len(found.base)} base parameters, condition number {found.excitation.condition:.3g}{mixed}")
+    if isinstance(found, WalkingIdentification) and found.mass.seen:  # else it is among the warnings
+        say(found.mass.text)
     for torque in found.unmodelled.torques:
         say(f"unmodelled, {torque.text}")
     for line in found.ripple.lines:
@@ -52,7 +55,9 @@ def _beside(found: Identification) -> list[str]:
             f"{judged.log.name}: saved robot {_parts(judged)}; {best.text}, the best of "
             f"{len(found.competitors)}: {_parts(other)}"
         )
-    return [*lines, f"good for {', '.join(use.text for use in found.uses())} of the torque left"]
+    fitted = all(any(judged.log is s.log for s in found.signals) for judged in found.validations)
+    doubt = "; judged by what was fitted, --split or --validate tell more" if fitted else ""
+    return [*lines, f"good for {', '.join(use.text for use in found.uses())} of the torque left{doubt}"]
 
 
 def _parts(judged: Validation) -> str:

@@ -19,7 +19,8 @@ class BoundWorld:
     added to all radii, of clearances the largest one that is looked for."""
 
     def __init__(self, world: World, dtype: str, margin: float = 0.0):
-        self.tables = {kind: _dense(world.solids[kind], dtype) for kind in COLUMNS}
+        tables = world.rounded(dtype)
+        self.tables = {kind: _dense(tables[kind], dtype) for kind in COLUMNS}
         self.margin = np.array([margin], dtype)
         self.numbers = [len(self.tables[kind]) for kind in COLUMNS]
         places = [self.margin, *self.tables.values()]

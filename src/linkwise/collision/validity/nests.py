@@ -41,7 +41,7 @@ from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
 from linkwise.scalar import sqrt, where
 
-LARGEST = 1e5  # [rad or m] sines of larger numbers have no digits in single precision
+LARGEST = 1e3  # [rad or m] larger positions are rounded by more than ``spheres.ROUNDING`` allows, in single precision
 FAR = 1e9  # added to what is compared with zero where a state is known to collide
 BEYOND = 1e4  # [m] distance where there is nothing to compare with
 ASKED = 0.5  # part of the usual distance of two links that they are asked to keep, at most

@@ -18,7 +18,7 @@ from linkwise.collision.clearance import pose_gradient, position_range
 from linkwise.collision.spheres import Spheres, spheres_of
 from linkwise.collision.validity.kernel import BoundWorld, ValidityKernel
 from linkwise.collision.validity.nearest import nearest
-from linkwise.collision.validity.nests import ASKED, BEYOND, Checked, clearance_nest, collision_nest
+from linkwise.collision.validity.nests import ASKED, BEYOND, LARGEST, Checked, clearance_nest, collision_nest
 from linkwise.collision.world import World
 from linkwise.core.once import once
 from linkwise.core.products import length
@@ -26,6 +26,8 @@ from linkwise.errors import ArgumentError, ShapeError
 from linkwise.formats.srdf import read_srdf
 from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
+
+TURNS = (100.0, 1e9)  # [rad] between these, angles are the same within a turn; larger ones have few digits
 
 
 class Clearances(NamedTuple):
@@ -67,6 +69,10 @@ class Validity:
             raise ArgumentError(
                 f"robot: {robot.name} has ball or floating joints, which validity checks do not have"
             )
+        if not robot.nq:
+            raise ArgumentError(
+                f"robot: {robot.name} has no moving joint, so there are no configurations to check"
+            )
         self.robot, self.n = robot, robot.nq
         self.spheres = spheres_of(robot) if spheres is None else spheres
         whole = self.spheres if flag("divided", divided) else replace(self.spheres, divide=None)
@@ -104,7 +110,8 @@ class Validity:
         return (collides[:, 0] != 0.0).reshape(shape)[()]
 
     def clearances(self, q: Any, world: World | None = None, *, threads: int | None = None) -> Clearances:
-        """Smallest signed distances of bodies and of pairs of bodies; ``words`` says which.
+        """Smallest signed distances of bodies and of pairs of bodies; ``words`` says which. Of positions that are not
+        finite, or too large for ``in_collision``, they are NaN.
 
         Args:
             q: positions [rad or m], shape (..., n).
@@ -114,6 +121,10 @@ class Validity:
         rows, shape = self._rows(q)
         found = self.clearance_kernel(rows, BoundWorld(_world(world), "float64", BEYOND), threads)
         tables = [part[:, : self._sizes[k]].reshape(*shape, self._sizes[k]) for k, part in enumerate(found)]
+        unknown = np.asarray(~(np.abs(rows) <= LARGEST).all(axis=1)).reshape(shape)
+        if unknown.any():
+            for table in tables:
+                table[unknown] = np.nan
         return Clearances(tables[0], tables[1] if len(tables) > 1 else np.zeros((*shape, 0)))
 
     def wanted(self, clearance: float, asked: float = ASKED) -> np.ndarray:
@@ -141,13 +152,16 @@ class Validity:
         return self.clearances(q, world).least()
 
     def distance_gradient(self, q: Any, world: World | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest signed distance [m], shape (...), and its gradient by q, shape (..., n).
+        """The smallest signed distance [m], shape (...), and its gradient by q, shape (..., n); NaN where positions are
+        not finite.
 
         Args:
             q: positions [rad or m], shape (..., n).
             world: obstacles; by default none.
         """
         rows, shape = self._rows(q)
+        unknown = np.asarray(~(np.abs(rows) <= LARGEST).all(axis=1))
+        rows = np.where(unknown[:, None], 0.0, rows)
         poses = body_poses_of(self.robot, rows)
         near = nearest(self._checked, poses, _world(world))
         by_pose = np.zeros((len(rows), len(self.robot.moving_joints) + 1, 3, 4))
@@ -155,9 +169,11 @@ class Validity:
         for body, point, sign in zip(near.bodies, near.points, (1.0, -1.0), strict=True):
             share = sign * near.normal[:, :, None] * point[:, None, :]
             np.add.at(by_pose, (states, body), share)
-        moving = by_pose[:, :-1].reshape(len(rows), -1)
-        gradient = np.asarray(pose_gradient(self.robot)(rows, moving)).reshape(len(rows), -1)
-        return near.distance.reshape(shape)[()], gradient.reshape(*shape, self.robot.nq)
+        moving = by_pose[:, :-1].reshape(len(rows), 12 * len(self.robot.moving_joints))
+        gradient = np.asarray(pose_gradient(self.robot)(rows, moving)).reshape(len(rows), self.n)
+        distance = np.where(unknown, np.nan, near.distance)
+        gradient = np.where(unknown[:, None], np.nan, gradient)
+        return distance.reshape(shape)[()], gradient.reshape(*shape, self.n)
 
     @property
     def words(self) -> list[str]:
@@ -168,8 +184,17 @@ class Validity:
 
     @once
     def speed_factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """F with |ḋ| ≤ F |q̇| for the clearances of bodies (bodies, n) and of pairs (pairs, n); see ``bounds``."""
-        lower, upper = position_range(self.robot, None, None)
+        """F with |ḋ| ≤ F |q̇| for the clearances of bodies (bodies, n) and of pairs (pairs, n), within the joint
+        limits, and half a turn or as many metres to each side where there are none; see ``bounds``."""
+        return self.speed_factors_between(*position_range(self.robot, None, None))
+
+    def speed_factors_between(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``speed_factors`` between other positions: levers are longer where a joint slides farther.
+
+        Args:
+            lower: positions [rad or m], shape (n,).
+            upper: positions, shape (n,).
+        """
         levers = Levers(self.robot, lower, upper)
         far = {body: self._farthest(body) for body in self.spheres.bodies}
         n = self.robot.dof
@@ -201,7 +226,34 @@ class Validity:
             raise ArgumentError("q: expected numbers") from None
         if given.shape[-1:] != (self.n,):
             raise ShapeError(f"q: expected shape (..., {self.n}), got {given.shape}")
-        return given.reshape(-1, self.n), given.shape[:-1]
+        rows = given.reshape(-1, self.n)
+        size = np.abs(rows)
+        whole = (size > TURNS[0]) & (size <= TURNS[1])
+        if whole.any():
+            rows = rows.copy()
+            whole &= self._turning
+            rows[whole] %= 2.0 * np.pi
+        return rows, given.shape[:-1]
+
+    @once
+    def _turning(self) -> np.ndarray:
+        """Which coordinates may be changed by whole turns."""
+        return whole_turns(self.robot)
+
+
+def whole_turns(robot: Robot) -> np.ndarray:
+    """Which coordinates stand for the same posture after a whole turn (n,): those of joints that turn about an axis and
+    that no other joint follows, motors apart."""
+    motors = {motor.name for motor in robot.motors}
+    relations = zip(robot.moving_joints, robot.followed, strict=True)
+    followed = {
+        name
+        for joint, relation in relations
+        if relation is not None and joint.name not in motors
+        for name, _ in relation.leaders
+    }
+    joints = robot.coordinate_joints
+    return np.array([j.turns and j.pitch == 0.0 and j.name not in followed for j in joints], dtype=bool)
 
 
 def _world(world: World | Sequence[Any] | None) -> World:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -266,23 +265,28 @@ def bits(x: np.floating) -> int:
 def fma(a: np.floating, b: np.floating, c: np.floating) -> np.floating:
     """a·b + c, rounded once to the precision of the operands."""
     scalar = type(a)
-    if not (math.isfinite(a) and math.isfinite(b)):
-        return a * b + c  # the product is exactly an infinity or NaN
-    if not math.isfinite(c):
-        return c
-    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
-    if exact == 0:
-        return (
-            a * b + c if float(a) == 0.0 or float(b) == 0.0 else scalar(0.0)
-        )  # IEEE's rule for the sign of zero
-    return scalar(_nearest(exact, 53, -1074) if scalar is np.float64 else _nearest(exact, 24, -149))
+    x, y, z = float(a), float(b), float(c)
+    try:
+        (n1, d1), (n2, d2), (n3, d3) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
+    except (OverflowError, ValueError):  # an infinity or NaN
+        # the product is exactly one of them, or else the sum is what is added
+        return c if math.isfinite(x) and math.isfinite(y) else a * b + c
+    n, d = n1 * n2 * d3 + n3 * d1 * d2, d1 * d2 * d3
+    if n == 0:
+        return a * b + c if x == 0.0 or y == 0.0 else scalar(0.0)  # IEEE's rule for the sign of zero
+    if scalar is not np.float64:
+        return scalar(_nearest(n, d, 24, -149))
+    try:
+        return scalar(n / d)  # Python rounds quotients of integers once, to nearest with ties to even
+    except OverflowError:
+        return scalar(math.inf if n > 0 else -math.inf)
 
 
-def _nearest(exact: Fraction, digits: int, smallest: int) -> float:
+def _nearest(numerator: int, d: int, digits: int, smallest: int) -> float:
     """The nearest binary float with that many digits and 2^smallest as its smallest step; exact in a Python
     float.
     """
-    n, d = abs(exact.numerator), exact.denominator
+    n = abs(numerator)
     exponent = n.bit_length() - d.bit_length()
     if n << max(-exponent, 0) < d << max(exponent, 0):
         exponent -= 1  # now 2^exponent <= n/d < 2^(exponent + 1)
@@ -293,4 +297,4 @@ def _nearest(exact: Fraction, digits: int, smallest: int) -> float:
         whole += 1
     overflows = whole.bit_length() + step > (128 if digits == 24 else 1024)
     magnitude = math.inf if overflows else math.ldexp(whole, step)
-    return magnitude if exact > 0 else -magnitude
+    return magnitude if numerator > 0 else -magnitude

@@ -110,7 +110,7 @@ class CartesianImpedance(TaskSpaceLaw):
         if has_spring:
             if posture_energy is None:
                 stored = 0.5 * (POSTURE_REACH * posture) ** 2 * null_inertia(robot, frame)
-                posture_energy = stored if np.isfinite(stored) and stored > 0.0 else 1.0
+                posture_energy = float(f"{stored:.2g}") if np.isfinite(stored) and stored > 0.0 else 1.0
             gains[BUDGET] = np.array([check.number(BUDGET, posture_energy, least=0.0)])
         self.memory_size = 0 if not has_spring else 1 if singularities > 0.0 else PostureAccount.size(robot)
         super().__init__(

@@ -206,12 +206,17 @@ def null_inertia(robot: Robot, frame: str | None = None) -> float:
     known = np.isfinite(M).all((-2, -1)) & np.isfinite(J).all((-2, -1))
     totals = np.trace(M[known], axis1=-2, axis2=-1)
     held = [_held_inertia(*each) for each in zip(M[known], J[known], strict=True)]
-    return float(np.median(np.maximum(totals - held, SMALL_NULL * totals))) if len(totals) else 0.0
+    inertias = np.maximum(totals - held, SMALL_NULL * totals)
+    regular = inertias[np.isfinite(inertias)]
+    return float(np.median(regular)) if len(regular) else 0.0
 
 
 def _held_inertia(M: np.ndarray, J: np.ndarray) -> float:
-    """Trace of JᵀΛJ, with Λ over directions in which the tool can move."""
-    half = np.linalg.cholesky(M)
+    """Trace of JᵀΛJ, with Λ over directions in which the tool can move; NaN where M is singular."""
+    try:
+        half = np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        return np.nan
     J = np.linalg.solve(half, J.T)  # L⁻¹ Jᵀ
     size = np.sqrt(np.einsum("ij,ij->j", J, J))
     directions, values, _ = np.linalg.svd(J / np.where(size > 0.0, size, 1.0), full_matrices=False)

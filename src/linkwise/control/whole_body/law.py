@@ -69,6 +69,7 @@ with 24 steps bounds of an iiwa14 were missed by up to 67 % more than needed the
 joints move near their limits was not solved."""
 ITERATIONS = 10
 """Of the interior-point method, for each of several levels."""
+METHODS = ("active_set", "interior_point")
 WRITTEN_OUT = 8000
 """Operations up to which a loop is unrolled."""
 
@@ -124,8 +125,10 @@ class WholeBody(Summarised):
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
             every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once,
-            five where torques and joints have limits and no support is a sole; for each of several levels 10 of the
-            interior-point method.
+            five where torques and joints have limits and no support is a sole; for each level 10 of the interior-point
+            method.
+        method: "active_set", for tasks of one level, or "interior_point", which takes longer and also solves what has
+            many more limits than unknowns, such as soles whose points have limits; None: the first one for one level.
 
     Raises:
         SingularError: a joint moves no inertia, wherever the robot stands: the message names it.
@@ -141,12 +144,14 @@ class WholeBody(Summarised):
         separations: Sequence[Separation] = (),
         damping: float = 0.0,
         iterations: int | None = None,
+        method: str | None = None,
     ):
         if robot.constraints:
             raise TaskError(f"{robot.name}: whole-body control has no constraints; leave them out")
         check_no_tendons(robot, "whole-body control")
         diagnose.always_singular(robot)
         self.robot, self.tasks = robot, checked_tasks(robot, tasks)
+        self.method = self._method(method)
         self.supports, self.damping = tuple(supports), float(damping)
         self.limits = limits or MotionLimits()
         self.motors = motors_of(robot)
@@ -166,8 +171,18 @@ class WholeBody(Summarised):
             raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
         self._kernels: dict[str, Kernel] = {}
 
+    def _method(self, method: str | None) -> str:
+        levels = len({task.level for task in self.tasks})
+        if method is None:
+            return METHODS[levels > 1]
+        if method not in METHODS:
+            raise TaskError(f"method: expected one of {', '.join(METHODS)}, got {method!r}")
+        if method == "active_set" and levels > 1:
+            raise TaskError(f"method: active_set solves tasks of one level, these have {levels}")
+        return method
+
     def _usual_iterations(self) -> int:
-        if not self.one_level:
+        if not self.by_active_set:
             return ITERATIONS
         without_soles = self.by_accelerations or (
             bool(self.supports) and not any(s.sole for s in self.supports)
@@ -205,9 +220,9 @@ class WholeBody(Summarised):
 
     @once
     def by_accelerations(self) -> bool:
-        """Whether accelerations are the unknowns: where every joint has a motor and nothing stands, for one level. Not
-        where the mass matrix may be singular: torques as unknowns find that out."""
-        if not self.one_level or self.supports or len(self.motors) < self.robot.dof:
+        """Whether accelerations are the unknowns: where every joint has a motor and nothing stands, with the active-set
+        method. Not where the mass matrix may be singular: torques as unknowns find that out."""
+        if not self.by_active_set or self.supports or len(self.motors) < self.robot.dof:
             return False
         return not may_be_singular(mechanism_of(self.robot))
 
@@ -275,9 +290,9 @@ class WholeBody(Summarised):
         return {name: shape for name, shape in shapes.items() if 0 not in shape}
 
     @property
-    def one_level(self) -> bool:
-        """Whether all tasks have the same level: then the active-set method solves the programme."""
-        return len({task.level for task in self.tasks}) == 1
+    def by_active_set(self) -> bool:
+        """Whether the active-set method solves the programme, or else the interior-point method."""
+        return self.method == "active_set"
 
     @property
     def default_gains(self) -> np.ndarray:
@@ -422,7 +437,7 @@ class WholeBody(Summarised):
             ["tasks", ", ".join(self.task_names)],
             ["supports", ", ".join(support.label for support in self.supports) or "none"],
             ["limits", len(self.limit_names)],
-            ["iterations", self.iterations],
+            ["iterations", f"{self.iterations}, {self.method.replace('_', ' ')}"],
         ]
         return Summary("WholeBody", ("", ""), rows)
 
@@ -479,6 +494,7 @@ class WholeBody(Summarised):
             self.separations,
             bounds,
             self.iterations,
+            self.method,
             self.damping,
         )
         return hashlib.sha256(repr(parts).encode()).digest()

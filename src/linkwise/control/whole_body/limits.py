@@ -14,10 +14,11 @@ from linkwise.arguments.flags import flag
 from linkwise.control.controller import limits_of_torque
 from linkwise.control.whole_body.tasks import TaskError, motors_of
 from linkwise.core.once import once
-from linkwise.core.products import times
+from linkwise.core.products import length, times
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, maximum, minimum, sqrt, where
 from linkwise.solve.cones import facets
+from linkwise.solve.linear import pseudo_inverse, svd
 
 POSITIONS = 64
 """At random, over which inertias and gravity of joints are taken."""
@@ -73,7 +74,7 @@ class Support:
             )
         if not 0.0 <= self.smallest < UNLIMITED:
             raise TaskError(f"{self.label}: smallest: expected a force from 0 on, got {self.smallest!r}")
-        if not np.linalg.norm(np.asarray(self.normal, dtype=float)) > 0.0:
+        if not length(self.normal) > 0.0:
             raise TaskError(f"{self.label}: normal: expected a direction, got {self.normal!r}")
 
     @property
@@ -97,10 +98,10 @@ class Support:
         if not self.sole:
             return np.eye(size), np.zeros((size, 0))
         wrench = wrench_of(self.points, self.radius, self.axes())
-        _, values, V = np.linalg.svd(wrench)
-        if values[-1] < 1e-9 * values[0]:
+        values, V = svd(wrench)
+        if values[5] < 1e-9 * values[0]:
             raise TaskError(f"{self.label}: points: expected three that are not on a line")
-        return np.linalg.pinv(wrench), np.where(np.abs(V[6:].T) < 1e-14, 0.0, V[6:].T)
+        return pseudo_inverse(wrench), np.where(np.abs(V[6:].T) < 1e-14, 0.0, V[6:].T)
 
     @property
     def shares(self) -> np.ndarray:

@@ -34,6 +34,7 @@ from linkwise.scalar import maximum, where
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import largest, ldl, solve
 from linkwise.solve.limited import Programme, within
+from linkwise.solve.linear import pseudo_inverse
 
 if TYPE_CHECKING:
     from linkwise.control.whole_body.law import WholeBody
@@ -296,20 +297,24 @@ class Sample:
     # -- the programmes -----------------------------------------------------------------------------------------------
 
     def _levels(self) -> Programme | ActiveSet:
-        """The last level, solved: one level by the active-set method, several by the interior-point method, which
-        keeps what the levels before have reached."""
+        """The last level, solved by the active-set method, or all of them by the interior-point method, which keeps
+        what the levels before have reached. While torques are held, one level is solved twice, with what that
+        changes."""
         law = self.law
         self.S, limits = self._limits()
-        if law.one_level:
+        if law.by_active_set:
             solver = ActiveSet(law.rows, *self._cost(law.tasks), self.S, limits, law.iterations)
             solver.run(self.given["start"])
             for steps in MOVES if self.holding.kept else ():
                 solver.move_bounds(*self._changed(solver.x), steps)
             return solver
+        levels = sorted({task.level for task in law.tasks})
+        if len(levels) == 1 and self.holding.kept:
+            levels *= 2
         E, e = None, None
         right, z = limits, self.given["start"]
         programme: Programme | None = None
-        for level in sorted({task.level for task in law.tasks}):
+        for number, level in enumerate(levels):
             own = [task for task in law.tasks if task.level == level]
             if programme is not None:
                 z = programme.z
@@ -317,8 +322,9 @@ class Sample:
             programme = Programme(law.rows, P, p, E, e, self.S, right)
             programme.begin(z)
             programme.iterate(law.iterations)
-            if level != max(task.level for task in law.tasks):
-                E, e = self._kept(own, E, e, programme.x)
+            if number + 1 < len(levels):
+                if level < levels[number + 1]:
+                    E, e = self._kept(own, E, e, programme.x)
                 if self.holding.kept:
                     right = self.holding.moved(limits, *self._changed(programme.x))
         assert programme is not None
@@ -470,7 +476,7 @@ class Sample:
                     forces[point, a] = own[a]
                 moved += own
                 point += 1
-            spread = np.linalg.pinv(support.shared[0])
+            spread = pseudo_inverse(support.shared[0])
             for i in range(support.rows):
                 parts = [float(v) * f for v, f in zip(spread[i], moved, strict=True) if abs(v) > 1e-14]
                 wrench[first + i] = sum(parts[1:], start=parts[0])

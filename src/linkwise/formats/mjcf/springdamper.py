@@ -84,7 +84,7 @@ def _axes(joint: Joint, pose: Transform) -> np.ndarray:
     sliding = np.vstack([np.zeros_like(axes), axes])
     if joint.type == "floating":
         return np.hstack([turning, sliding])
-    return sliding if joint.type == "prismatic" else turning
+    return sliding if joint.slides else turning
 
 
 def _spatial_inertia(parameters: Sequence[float]) -> np.ndarray:

@@ -11,10 +11,11 @@ from linkwise.files.settings import REQUIRED, parse_toml
 from linkwise.formats.constraint_parts import KINDS, Parts, constraint_of
 from linkwise.formats.toml.table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, RobotSettings
 from linkwise.formats.toml.writer import write_toml
+from linkwise.model.axes import JOINT_TYPES, MOVING_TYPES
 from linkwise.model.constraints import Constraint
 from linkwise.model.dh import CONVENTIONS, DhJoint, chain
 from linkwise.model.fluid import COEFFICIENTS, SHAPES, DragBody, Fluid
-from linkwise.model.joint import JOINT_TYPES, Joint, Mimic
+from linkwise.model.joint import Joint, Mimic
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.motors import Motor
 
@@ -262,6 +263,7 @@ def _motor(table: RobotSettings) -> Motor:
 
 
 def _pitch(table: RobotSettings, kind: str) -> float:
-    if table.has("pitch") and kind != "helical":
-        raise table.fail("pitch", f"a {kind} joint has none; it is for type 'helical'")
+    screws = [name for name, known in MOVING_TYPES.items() if known.screws]
+    if table.has("pitch") and kind not in screws:
+        raise table.fail("pitch", f"a {kind} joint has none; it is for type {' or '.join(map(repr, screws))}")
     return table.number("pitch", 0.0)

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.files.settings import Settings
 from linkwise.joint_laws import TERMS
+from linkwise.model.axes import MOVING_TYPES
 from linkwise.model.dh import radians
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Limits
@@ -123,7 +124,8 @@ class RobotSettings(Settings):
 
     def limits(self, joint_type: str) -> Limits:
         """limits = [lower, upper] in rad or m, limits_deg in degrees; velocity_limit, effort_limit."""
-        if joint_type == "prismatic" and self.has("limits_deg", "velocity_limit_deg"):
+        kind = MOVING_TYPES.get(joint_type)
+        if kind is not None and kind.slides and self.has("limits_deg", "velocity_limit_deg"):
             raise self.fail("", "limits of a prismatic joint are lengths: limits, velocity_limit")
         lower, upper = -math.inf, math.inf
         given = self.one_of("limits", "limits_deg")

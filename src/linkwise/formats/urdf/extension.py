@@ -152,7 +152,7 @@ def read_joint(element: Element, joint: Joint) -> Joint:
         x, y, z = extra.numbers("axis", 3)
         if _agrees(extra, "axis", np.array((x, y, z)), np.array(joint.axis), 1.0):
             joint = replace(joint, axis=(x, y, z))
-    if extra.get("pitch") is not None and joint.type != "helical":
+    if extra.get("pitch") is not None and not joint.screws:
         raise extra.error(f"pitch: a joint of type {joint.type!r} has none")
     if extra.get("coupled") is not None and joint.mimic is not None:
         joint = replace(joint, mimic=replace(joint.mimic, coupled=_flag(extra, "coupled")))

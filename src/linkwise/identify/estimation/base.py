@@ -17,6 +17,8 @@ from linkwise.solve import linear
 from linkwise.solve.linear import product
 
 UNSEEN = 1e-3  # singular value, of the largest, without information below; recorded arms have 5e-3 and more
+NOTHING = 1e-9  # the same without any information: estimates leave such a direction out
+OPEN = 1e-6  # squared entry of a unit vector of these, from which a parameter may be anything
 STILL = 0.01  # [rad or m] a joint that stays within this does not move: what is seen of its drive is noise
 SHARE = 0.3  # entry of a unit singular vector from which a parameter takes part in it
 
@@ -86,13 +88,15 @@ class Excitation:
     """What a recording can distinguish: condition number of the scaled columns, and what has no information.
 
     ``absent`` parameters cause no torque in it, parameters of one group of ``mixed`` cannot be distinguished,
-    ``still`` joints hardly move.
+    ``still`` joints hardly move. ``unknown`` parameters may be anything: some direction that they take part in causes
+    no torque at all.
     """
 
     condition: float
     absent: tuple[str, ...]
     mixed: tuple[tuple[str, ...], ...]
     still: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -125,7 +129,9 @@ def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
         if value < UNSEEN * s[0]
     )
     groups = tuple(dict.fromkeys(group for group in mixed if group))
-    return Excitation(float(s[0] / max(s[-1], 1e-300)), absent, groups, _still_joints(regression))
+    free = (Vt[s < NOTHING * s[0]] ** 2).sum(axis=0) > OPEN
+    unknown = (*absent, *(label for label, here in zip(labels, free, strict=True) if here))
+    return Excitation(float(s[0] / max(s[-1], 1e-300)), absent, groups, _still_joints(regression), unknown)
 
 
 def _still_joints(regression: Regression) -> tuple[str, ...]:

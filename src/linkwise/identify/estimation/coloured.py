@@ -145,11 +145,17 @@ def _spectrum(correlation: np.ndarray, n: int, full: bool = False) -> np.ndarray
     return np.maximum((np.fft.fft if full else np.fft.rfft)(around).real, 0.0)
 
 
+def _fast_size(least: int) -> int:
+    """The next 4, 5 or 6 times a power of two, whose FFT is quick."""
+    power = 1 << max(least.bit_length() - 3, 0)
+    return min(k * power for k in (4, 5, 6, 8) if k * power >= least)
+
+
 def _toeplitz_product(Z: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     """Γ Z for the Toeplitz matrix Γ of these autocovariances, by FFT."""
     n = len(Z)
     k = min(len(correlation), n)
     kernel = np.concatenate([correlation[:k][::-1], correlation[1:k]])
-    size = 1 << (n + 2 * k).bit_length()
-    smeared = np.fft.irfft(np.fft.rfft(Z, size, axis=0) * np.fft.rfft(kernel, size)[:, None], size, axis=0)
-    return smeared[k - 1 : k - 1 + n]
+    size = _fast_size(n + k - 1)  # what is wrapped around ends before the part that is used
+    factors = np.fft.rfft(np.roll(np.pad(kernel, (0, size - len(kernel))), 1 - k)).real
+    return np.fft.irfft(np.fft.rfft(Z, size, axis=0) * factors[:, None], size, axis=0)[:n]

@@ -41,10 +41,15 @@ class Interior:
         v = np.zeros(len(self.c))
         unit = np.einsum("aij,ij->a", self.units, np.eye(4))  # the coordinates of the unit matrix: the prior
         v[: 10 * self.links] = np.tile(unit, self.links)
-        v[list(self.nonnegative)] = 1.0
+        v[self._walls] = 1.0
         for barrier in BARRIERS:
             v = self._descend(v, float(barrier))
         return v
+
+    @property
+    def _walls(self) -> list[int]:
+        """What must not be negative and matters: without a column, a barrier alone would drive it to infinity."""
+        return [k for k in self.nonnegative if self.Q[k, k] > 0.0]
 
     def _descend(self, v: np.ndarray, barrier: float) -> np.ndarray:
         value = self.value(v, barrier)
@@ -71,7 +76,7 @@ class Interior:
         """The objective, infinite outside."""
         P = self._bodies(v)
         inside, inner = _log_det(P), _log_det(P - self.margin * np.eye(4))
-        positive = v[list(self.nonnegative)]
+        positive = v[self._walls]
         if inside is None or inner is None or (positive <= 0).any():
             return np.inf
         entropy = float(np.trace(P, axis1=1, axis2=2).sum()) - inside
@@ -89,7 +94,7 @@ class Interior:
                 gradient[own] -= weight * np.einsum("aii->a", turned)
                 hessian[own, own] += weight * np.einsum("aij,bji->ab", turned, turned)
         gradient[: 10 * self.links] += self.strength * np.tile(trace, self.links)
-        walls = list(self.nonnegative)
+        walls = self._walls
         gradient[walls] -= barrier / v[walls]
         hessian[walls, walls] += barrier / v[walls] ** 2
         return gradient, hessian

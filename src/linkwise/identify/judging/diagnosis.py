@@ -41,6 +41,9 @@ from linkwise.solve.linear import product
 
 GOOD = 0.03  # relative residual of every joint under which no other cause is sought
 UNLIKE_ANY = 0.5  # the same where no hypothesis helps: another robot
+VISIBLE = (
+    0.2  # share of a joint's torque that is not friction, of one joint at least, where masses are compared
+)
 UNLIKE = 0.3  # agreement with the file's masses under which they contradict the recording
 PROMISING = (
     1.1  # times that residuals fall by least squares, from which a hypothesis is fitted by possible bodies
@@ -57,7 +60,8 @@ FAR_LOWER = 2.0  # times that the residual of a joint falls whose torque alone i
 AS_GOOD = 0.95  # the same where the file's masses decide
 SMALL = 0.05  # torques under this part of the largest but one count less
 RISE = 0.85  # the same for a joint whose residual rises: more is only accepted where others fall far
-NO_RISE = 0.95  # the same for another clock, which is that of all joints
+NO_RISE = 0.95  # the same for another clock, which is that of all joints,
+CLOCK = 1.6  # and times that residuals fall on average: right ones 2.2 and more, noise of accelerations 1.3
 CONVINCED = 0.5  # rise of the agreement with the file's masses from which it decides
 TRIED = 5  # hypotheses that are fitted by possible bodies, for each of the reasons to do so
 CAUSES = 3  # at most so many together
@@ -85,10 +89,12 @@ class Fitted:
 @dataclass(frozen=True)
 class Diagnosis:
     """Why a robot does not explain recordings: ``causes`` in the recordings, from which further errors follow; and
-    ``remarks`` about sizes and limits, from which none does."""
+    ``remarks`` about sizes and limits, from which none does. ``contradicted``: causes are signs, orders, zeros, units
+    or gravity that differ from the robot's, so whatever is fitted to these recordings is not this robot."""
 
     causes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    contradicted: bool = False
 
 
 def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
@@ -113,9 +119,9 @@ def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
         found = search.causes() if search.suspicious else []
     sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
     if found and not (sizes and search.of_drives):
-        return Diagnosis(tuple(found))
+        return Diagnosis(tuple(found), contradicted=True)
     if search.weightless and not search.explained:
-        return Diagnosis((_partly_weightless(robot, screen.weighed(search.recording)),))
+        return Diagnosis((_partly_weightless(robot, screen.weighed(search.recording)),), contradicted=True)
     unlike = screen.trusted and search.surely_unlike(UNLIKE_ANY)
     other = search.suspicious and unlike and not search.explained
     limits = _limits(robot, signals) if search.suspicious else []
@@ -171,11 +177,13 @@ class Search:
 
     def surely_unlike(self, limit: float) -> bool:
         """Whether the agreement with the file's masses is below a limit by two standard errors: some seconds of a
-        motion may show little of them.
+        motion may show little of them. Where friction is nearly all of every torque, what is left of it is not masses.
 
         Args:
             limit: agreement.
         """
+        if not (self.start_agreement.share >= VISIBLE).any():
+            return False
         agreement, deviation = self.screen.agreement_range(self.recording, self.start.Y)
         return agreement + 2.0 * deviation < limit
 
@@ -230,7 +238,7 @@ class Search:
         fall = self._falls(now.residuals, other.residuals)
         if fall.min() * np.sqrt(max(self._fall(now, other), 1.0)) < RISE:
             return False
-        if other.hypothesis.clock and fall.min() < NO_RISE:
+        if other.hypothesis.clock and (fall.min() < NO_RISE or self._fall(now, other) < CLOCK):
             return False
         if self._fall(now, other) >= LOWER and fall.max() >= MUCH_LOWER:
             return True

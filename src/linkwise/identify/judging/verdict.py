@@ -36,13 +36,14 @@ class Use:
         return f"{self.name}: {'yes' if self.holds else 'no'} (at most {self.limit:g} %)"
 
 
-def uses(left: float) -> list[Use]:
+def uses(left: float, failed: bool = False) -> list[Use]:
     """Every use of ``USES``.
 
     Args:
         left: part of the torque that is not explained [%].
+        failed: whether the model fails, so that it is good for none.
     """
-    return [Use(name, limit, left <= limit) for name, limit in USES.items()]
+    return [Use(name, limit, left <= limit and not failed) for name, limit in USES.items()]
 
 
 @dataclass(frozen=True)

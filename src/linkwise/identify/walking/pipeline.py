@@ -42,6 +42,7 @@ from linkwise.identify.walking.choosing import (
 from linkwise.identify.walking.contacts import Foot, feet_of
 from linkwise.identify.walking.judging import Judge
 from linkwise.identify.walking.log import WalkingLog
+from linkwise.identify.walking.mass import total_mass
 from linkwise.identify.walking.observer import BASE, WalkingObserver, floating_base_of
 from linkwise.identify.walking.result import WalkingIdentification
 from linkwise.identify.walking.states import WalkingSignals, condition_walking, shifted, sources_of
@@ -302,6 +303,7 @@ def identify_walking(
     judged = [tuple(judge.robot(model) for judge in judges) for model in (identified, robot, reduction.robot)]
     plain = tuple(judge.of(choice.predicted(judge.signals, judge.states)) for judge in judges)
     excitation = excitation_of(independent, estimated.weights)
+    mass = total_mass(identified, robot, base, independent, estimated, found.x)
     return WalkingIdentification(
         prior=robot,
         robot=identified,
@@ -314,13 +316,14 @@ def identify_walking(
         validations=judged[0],
         of_prior=judged[1],
         of_reduced=judged[2],
-        warnings=tuple(filter(None, (excitation.words(), choice.lag.doubt))),
+        warnings=tuple(filter(None, (excitation.words(), mass.doubt, choice.lag.doubt))),
         lag=choice.lag,
         plain=choice.tried,
         feet=feet_found,
         held=tuple(observer.held),
         scale=choice.scale,
         plain_fits=(Competitor("smooth", choice.reading.cutoff, plain),),
+        mass=mass,
     )
 
 

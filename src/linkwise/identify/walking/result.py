@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from linkwise.identify.judging.competitors import Competitor
 from linkwise.identify.judging.replay import WINDOW, Replay
 from linkwise.identify.result import Identification
 from linkwise.identify.walking.contacts import Foot
+from linkwise.identify.walking.mass import TotalMass
 from linkwise.identify.walking.observer import ROW_NAMES
 
 
@@ -22,13 +23,15 @@ class WalkingIdentification(Identification):
     As for arms; but validations have rows of the base and of the joints without the forces of feet that are held:
     measured P S τ and predicted P (M q̈ + c + g + friction), where P takes away whatever these forces can be. ``feet``
     are what may touch the ground, ``held`` (N, feet + 1) of each fitted recording which of them count as touching, the
-    base last. ``scale`` (dof,) are the standard deviations of the rows' errors [N·m or N].
+    base last. ``scale`` (dof,) are the standard deviations of the rows' errors [N·m or N]. ``mass`` is the total mass,
+    and whether the recordings tell it.
     """
 
     feet: tuple[Foot, ...] = ()
     held: tuple[np.ndarray, ...] = ()
     scale: np.ndarray | None = None
     plain_fits: tuple[Competitor, ...] = ()
+    mass: TotalMass = field(kw_only=True)
 
     @property
     def row_names(self) -> list[str]:
@@ -77,4 +80,5 @@ class WalkingIdentification(Identification):
         scale = [] if self.scale is None else self.scale.tolist()
         free = [float(1.0 - held[:, :-1].mean()) for held in self.held]
         extra = {"feet": [foot.name for foot in self.feet], "free": free, "row_errors": scale}
+        extra["total_mass"] = self.mass.plain()
         return super().summary() | extra

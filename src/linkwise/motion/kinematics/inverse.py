@@ -8,19 +8,23 @@ size; a target's other starts end with the first one that arrives.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from linkwise.arguments.flags import flag
+from linkwise.collision.validity.validity import Validity, validity_of
+from linkwise.collision.world import World
 from linkwise.core.summaries import Summarised, Summary
-from linkwise.errors import LinkwiseError, ModelError, ShapeError
+from linkwise.errors import ArgumentError, LinkwiseError, ModelError, ShapeError
 from linkwise.model.checks import check_moves, check_outside_loops
 from linkwise.motion import arguments
 from linkwise.motion.kinematics import starts as starting
 from linkwise.motion.kinematics.closed_form import CLOSEST, FAR, SPREAD, has_closed_form, nearest_kernel
 from linkwise.motion.kinematics.damped_least_squares import iteration
+from linkwise.motion.kinematics.free_space import FreeSpace
 from linkwise.motion.kinematics.restarts import PATIENCE, restarted, restarting
 from linkwise.motion.kinematics.rotations import check_poses
 from linkwise.robot.robot import Robot
@@ -45,7 +49,7 @@ class Solution(Summarised):
     rotation_error: np.ndarray
     """Angle to the target [rad], shape (...); 0 where only positions were asked for."""
     converged: np.ndarray
-    """Whether both errors are within the tolerance, shape (...)."""
+    """Whether both errors are within the tolerance, shape (...); with ``world=`` also whether nothing is touched."""
     robot: Robot = field(repr=False, compare=False)
     """The robot."""
     frame: str | None = None
@@ -86,6 +90,9 @@ def inverse_kinematics(
     strict: bool = True,
     seed: int = 0,
     closest: bool = False,
+    world: World | Iterable[Any] | None = None,
+    clearance: float = 0.0,
+    validity: Validity | None = None,
 ) -> Solution:
     """Joint positions that bring a frame to target poses.
 
@@ -104,12 +111,17 @@ def inverse_kinematics(
         seed: of the random positions.
         closest: an arm of seven joints with a closed form gets the branch nearest to ``start`` (by the largest
             difference of a joint) over 24 positions of its locked joint; arms of six joints get the nearest.
+        world: obstacles, ``linkwise.collision.World`` or a list of them; the result touches neither them nor the robot
+            itself. Where the first one does, the nearest one to ``start`` of up to 64 others is taken. An empty list:
+            the robot itself.
+        clearance: distance [m] to keep to obstacles and between links; with ``world``.
+        validity: checks of the robot with other spheres or pairs than the default ones; with ``world``.
 
     Returns:
         Positions with their errors.
 
     Raises:
-        UnreachableError: a target is not reached; the message has the remaining error.
+        UnreachableError: a target is not reached; the message has the remaining error. Or all positions collide.
         ModelError: joints that would move are held by a constraint of the robot.
     """
     arguments.check_robot(robot)
@@ -128,7 +140,8 @@ def inverse_kinematics(
     if task == "pose":
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
-    if not batch:
+    near = _free_space(robot, world, clearance, validity)
+    if not batch and near is None:
         numbers = (starts, iterations, tolerance, seed)
         solution = _one(robot, target, frame, start, task, (limits, closest), numbers)
         if solution is not None:
@@ -136,12 +149,35 @@ def inverse_kinematics(
     problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance, closest=closest)
     first = _first_start(robot, start, batch, problem)
     q, error = problem.solve(first, start is not None, starts, iterations, seed)
+    reached = problem.arrived(error)
+    touching = np.zeros(len(q), dtype=bool)
+    if near is not None:
+        touching = near.moved_away(problem, (q, error), first, iterations, seed)
     linear, angular = problem.sizes(error)
-    converged = (linear <= tolerance) & (angular <= tolerance)
+    converged = reached & ~touching
     if strict and not converged.all():
-        _complain(problem, converged, linear, angular, batch, starts)
-    best, near, turned, reached = (a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged))
-    return Solution(best, near, turned, reached, robot, frame, task)
+        if near is not None and reached.all():
+            raise UnreachableError(near.why(q[touching]))
+        _complain(problem, reached, linear, angular, batch, starts)
+    best, short, turned, reached = (
+        a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged)
+    )
+    return Solution(best, short, turned, reached, robot, frame, task)
+
+
+def _free_space(
+    robot: Robot, world: World | Iterable[Any] | None, clearance: float, validity: Validity | None
+) -> FreeSpace | None:
+    """Where positions are looked for; None where they may touch anything."""
+    distance = arguments.limits("clearance", clearance, 1)[0]
+    if world is None:
+        if distance > 0.0 or validity is not None:
+            raise ArgumentError(
+                "clearance, validity: only with world=; an empty list is a world without obstacles"
+            )
+        return None
+    around = world if isinstance(world, World) else World(world)
+    return FreeSpace(validity_of(robot) if validity is None else validity, around, float(distance))
 
 
 def _one(
@@ -236,6 +272,11 @@ class _Problem:
         self.iteration = iteration(robot, frame, task)
         self.closest = closest
         self.closed = closed and task == "pose" and has_closed_form(robot, frame)
+
+    def subset(self, rows: np.ndarray) -> _Problem:
+        """The problem of some of the targets, each by the branch or position nearest to its own start."""
+        kinds = (self.robot, self.targets[rows], self.frame, self.task, self.limits, self.tolerance)
+        return _Problem(*kinds, closed=self.robot.dof == 6)
 
     def iterated(
         self, q: np.ndarray, rows: np.ndarray, trust: np.ndarray, steps: int

@@ -76,7 +76,7 @@ def reach(robot: Robot, frame: str | None, limits: bool) -> tuple[np.ndarray, fl
 
 def _travel(joint: Joint, limited: bool) -> float:
     """How far a joint may move the origin of its link [m]."""
-    if joint.type in ("revolute", "continuous", "ball"):
+    if joint.turns and not joint.pitch:
         return 0.0
-    known = limited and joint.type == "prismatic"
+    known = limited and joint.slides
     return max(abs(joint.limits.lower), abs(joint.limits.upper)) if known else math.inf

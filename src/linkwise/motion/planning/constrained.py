@@ -59,6 +59,7 @@ class ConstrainedSearch:
 
     def __init__(self, robot: Robot, search: Search, constraint: Keep, clearance: float):
         self.robot, self.search, self.constraint, self.clearance = robot, search, constraint, clearance
+        self._between = search.lower, search.upper
 
     def path(self, start: np.ndarray, goals: np.ndarray, *, seed: int, rounds: int) -> Found:
         """Way-points on the constraint from the start to one of the goals.
@@ -95,7 +96,7 @@ class ConstrainedSearch:
             if left <= STEP:
                 return number, self._is_free(here, target)
             there, kept = self.constraint.projected(
-                self.robot, (here + (target - here) * (STEP / left))[None]
+                self.robot, (here + (target - here) * (STEP / left))[None], self._between
             )
             nearer = left - _distance(there[0], target)
             if not kept[0] or nearer < LEAST_PROGRESS * STEP or not self._is_free(here, there[0]):
@@ -119,7 +120,7 @@ class ConstrainedSearch:
                 continue
             part = np.linspace(0.0, 1.0, count + 1)[1:-1, None]
             between, kept = self.constraint.projected(
-                self.robot, path[first] + part * (path[last] - path[first])
+                self.robot, path[first] + part * (path[last] - path[first]), self._between
             )
             line = np.vstack([path[first], between, path[last]])
             if _size(line) < _size(path[first : last + 1]) and kept.all() and self._all_free(line):
@@ -130,19 +131,22 @@ class ConstrainedSearch:
         return all(self._is_free(a, b) for a, b in pairwise(path))
 
 
-def finer(robot: Robot, constraint: Keep, path: np.ndarray) -> np.ndarray | None:
+def finer(
+    robot: Robot, constraint: Keep, path: np.ndarray, between: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray | None:
     """The path with projected way-points between all of its way-points; None where a projection fails.
 
     Args:
         robot: the robot.
         constraint: what is kept.
         path: way-points (m, n).
+        between: positions (n,), (n,) between which the path stays.
     """
-    between, kept = constraint.projected(robot, 0.5 * (path[:-1] + path[1:]))
+    middles, kept = constraint.projected(robot, 0.5 * (path[:-1] + path[1:]), between)
     if not kept.all():
         return None
     found = np.empty((2 * len(path) - 1, path.shape[1]))
-    found[::2], found[1::2] = path, between
+    found[::2], found[1::2] = path, middles
     return found
 
 

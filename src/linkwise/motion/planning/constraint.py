@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.collision.clearance import position_range
 from linkwise.core.products import length, times
 from linkwise.errors import ArgumentError
 from linkwise.motion import arguments
@@ -77,7 +76,9 @@ class Keep:
             found = np.maximum(found, np.abs(away) / self.distance)
         return found
 
-    def projected(self, robot: Robot, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def projected(
+        self, robot: Robot, q: np.ndarray, between: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Positions near the given ones that keep the constraint, and which do: (states, n), (states,).
 
         Steps of Gauss and Newton: the smallest changes of the joints that take the residual away.
@@ -85,8 +86,9 @@ class Keep:
         Args:
             robot: the robot.
             q: positions [rad or m], shape (states, n).
+            between: positions (n,), (n,) between which the result stays; by default the joint limits.
         """
-        lower, upper = position_range(robot, None, None)
+        lower, upper = robot.limits[:2] if between is None else between
         here = np.clip(q, lower, upper)
         for _ in range(ITERATIONS):
             left = np.flatnonzero(~(self.error(robot, here) <= INNER))

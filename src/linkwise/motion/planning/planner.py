@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments.flags import flag
-from linkwise.collision.clearance import position_range
+from linkwise.collision.clearance import UNKNOWN, position_range
 from linkwise.collision.validity.nests import ASKED
-from linkwise.collision.validity.validity import Validity, validity_of
+from linkwise.collision.validity.validity import Validity, validity_of, whole_turns
 from linkwise.collision.world import World
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ArgumentError
@@ -60,6 +60,8 @@ class MotionPlan(Summarised):
     message: str
     robot: Robot
     world: World
+    validity: Validity
+    """The checks of the robot that were used."""
     waypoints: np.ndarray | None = None
     """Way-points (m, n) of the path before its corners were rounded."""
     path: Any = None
@@ -93,7 +95,7 @@ class MotionPlan(Summarised):
         """
         if self.motion is None:
             raise ArgumentError(f"the plan has no motion: {self.status}")
-        return validity_of(self.robot).distance(self.motion.at(t).q, self.world)
+        return self.validity.distance(self.motion.at(t).q, self.world)
 
     def _summary(self) -> Summary:
         title = f"MotionPlan: {self.status}" + (f": {self.message}" if self.message else "")
@@ -169,20 +171,41 @@ def plan(
     return problem.solve(start, goal, frame, timing, limits)
 
 
-@lru_cache(maxsize=64)
-def _search(validity: Validity, world: World, gap: float) -> Search:
-    return Search(validity, world, gap=gap)
+_Between = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 @lru_cache(maxsize=64)
-def _prover(validity: Validity, world: World, clearance: float) -> Prover:
-    return Prover(validity, world, clearance)
+def _search(validity: Validity, world: World, gap: float, between: _Between | None) -> Search:
+    return Search(validity, world, gap=gap, between=None if between is None else np.array(between))
+
+
+@lru_cache(maxsize=64)
+def _prover(validity: Validity, world: World, clearance: float, between: _Between | None) -> Prover:
+    return Prover(validity, world, clearance, None if between is None else np.array(between))
 
 
 @lru_cache(maxsize=32)
 def _ranges(robot: Robot) -> tuple[CoordinateLimits, tuple[np.ndarray, np.ndarray]]:
     """Limits of positions, infinite where there are none, and the range in which is searched."""
     return robot.limits, position_range(robot, None, None)
+
+
+def _between(robot: Robot, positions: np.ndarray) -> _Between | None:
+    """The range in which is searched, wider where joints without limits are beyond it at a start or goal; None where
+    it is that of ``_ranges``."""
+    lower, upper = _ranges(robot)[1]
+    least, most = positions.min(axis=0), positions.max(axis=0)
+    if (least >= lower).all() and (most <= upper).all():
+        return None
+    low, high = np.where(least < lower, least - UNKNOWN, lower), np.where(most > upper, most + UNKNOWN, upper)
+    return tuple(low.tolist()), tuple(high.tolist())
+
+
+@lru_cache(maxsize=32)
+def _turning(robot: Robot) -> np.ndarray:
+    """Which coordinates may be changed by whole turns: joints without limits, see ``whole_turns``."""
+    limits = _ranges(robot)[0]
+    return whole_turns(robot) & np.isinf(limits.lower) & np.isinf(limits.upper)
 
 
 class _Problem:
@@ -201,7 +224,8 @@ class _Problem:
         self.constraint = constraint
         self.robot, self.world, self.validity = robot, world, validity
         self.clearance, self.seed, self.rounds = clearance, seed, rounds
-        self.prover = _prover(validity, world, clearance)
+        self.between: _Between | None = None
+        self.prover = _prover(validity, world, clearance, None)
         self.wanted = validity.wanted(clearance, 0.5 * ASKED)  # the search keeps more
         self.seconds: dict[str, float] = {"search": 0.0, "proof": 0.0}
         self.used = 0
@@ -230,6 +254,9 @@ class _Problem:
         if not len(free):
             return self._failed("goal collides", self._why(goals[0]))
         room = min(least, float(distances[away].max()))
+        self.between = _between(self.robot, np.vstack([first, free]))
+        if self.between is not None:
+            self.prover = _prover(self.validity, self.world, self.clearance, self.between)
         found = self._proved(first, free, min(SPARE, 0.5 * room))
         if isinstance(found, MotionPlan):
             return found
@@ -249,7 +276,7 @@ class _Problem:
 
     def _plan(self, status: str, message: str, **values: Any) -> MotionPlan:
         common = {"rounds": self.used, "seed": self.seed, "seconds": dict(self.seconds)}
-        return MotionPlan(status, message, self.robot, self.world, **values, **common)
+        return MotionPlan(status, message, self.robot, self.world, self.validity, **values, **common)
 
     def _failed(self, status: str, message: str) -> MotionPlan:
         return self._plan(status, message)
@@ -258,7 +285,7 @@ class _Problem:
 
     def _inside(self, name: str, q: np.ndarray) -> np.ndarray:
         """Positions within the joint limits."""
-        limits, (lower, upper) = _ranges(self.robot)
+        limits = _ranges(self.robot)[0]
         beyond = (q < limits.lower - _LOST) | (q > limits.upper + _LOST)
         if beyond.any():
             joint = int(np.argwhere(beyond)[0][1])
@@ -266,7 +293,7 @@ class _Problem:
                 f"{name}: {self.robot.joint_names[joint]} = {q[beyond][0]:.6g} is beyond its limits, "
                 f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
             )
-        return np.where(np.isfinite(limits.lower), np.clip(q, lower, upper), q)
+        return np.clip(q, limits.lower, limits.upper)
 
     def _goals(self, goal: Any, frame: str | None, start: np.ndarray) -> np.ndarray:
         n = self.robot.nq
@@ -298,10 +325,13 @@ class _Problem:
         if self.robot.dof < 6:
             self._nearest += f"; {self.robot.dof} joints reach few of all poses: give positions as the goal"
         kept: list[np.ndarray] = []
+        turning, limits = _turning(self.robot), _ranges(self.robot)[0]
         for q in np.asarray(found.q)[np.asarray(found.converged)]:
+            turns = np.round((q - start) / (2.0 * np.pi))
+            q = np.where(turning, q - 2.0 * np.pi * turns, q)  # the same pose, with shorter ways to it
             if len(kept) < SOLUTIONS and all(np.abs(q - other).max() > 1e-3 for other in kept):
                 kept.append(q)
-        return np.clip(np.array(kept).reshape(-1, self.robot.nq), lower, upper)
+        return np.clip(np.array(kept).reshape(-1, self.robot.nq), limits.lower, limits.upper)
 
     def _least(self, q: np.ndarray) -> np.ndarray:
         """How much more than the wanted clearances there is [m], the least of all."""
@@ -315,8 +345,12 @@ class _Problem:
             alone = [self.validity.clearances(q, World([each])).world[worst] for each in self.world.obstacles]
             k = int(np.argmin(alone))
             words += f" (obstacle {k + 1} of {len(alone)}, a {type(self.world.obstacles[k]).__name__})"
+        pair = worst - (len(self.wanted) - len(self.validity.pairs.compared))
         if least < 0:
-            return f"{words} overlap by {-1000 * least:.2g} mm"
+            words += f" overlap by {-1000 * least:.2g} mm"
+            if pair >= 0 and list(self.validity.pairs.usual.values())[pair] == 0.0:
+                words += ", as they do in most postures; Validity(robot, skip=[…]) leaves out pairs of links by name"
+            return words
         return f"{words} are {1000 * least:.3g} mm apart, wanted more than {1000 * self.wanted[worst]:.3g} mm"
 
     # -- path ---------------------------------------------------------------------------------------------------------
@@ -330,7 +364,8 @@ class _Problem:
         while proofs < ATTEMPTS:
             part, step, most = levels[0]
             begin = time.perf_counter()
-            search, kept = _search(self.validity, self.world, gap), self.clearance + part * spare
+            search = _search(self.validity, self.world, gap, self.between)
+            kept = self.clearance + part * spare
             seed, rounds = self.seed + proofs, min(most, left) if len(levels) > 1 else left
             if self.constraint is None:
                 found = search.path(start, goals, seed=seed, rounds=rounds, step=step, clearance=kept)
@@ -372,7 +407,8 @@ class _Problem:
                 return None
             if float(self.constraint.error(self.robot, _inner_points(result[0])).max()) <= 1.0:
                 return result
-            way = finer(self.robot, self.constraint, way)
+            between = _ranges(self.robot)[1] if self.between is None else np.array(self.between)
+            way = finer(self.robot, self.constraint, way, (between[0], between[1]))
         return None
 
     def _rounded(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -44,11 +44,15 @@ class Prover:
         validity: checks of the robot.
         world: the obstacles.
         clearance: the largest distance [m] that is wanted.
+        between: positions (2, n) between which paths stay; by default those of ``Validity.speed_factors``.
     """
 
-    def __init__(self, validity: Validity, world: World, clearance: float = 0.0):
+    def __init__(
+        self, validity: Validity, world: World, clearance: float = 0.0, between: np.ndarray | None = None
+    ):
         self.validity, self._bound = validity, BoundWorld(world, "float64", clearance + LOOKED_FOR)
-        self.factors = np.concatenate(validity.speed_factors)
+        factors = validity.speed_factors if between is None else validity.speed_factors_between(*between)
+        self.factors = np.concatenate(factors)
         self.most = self.factors.max(axis=0, initial=0.0)
 
     def clearances(self, q: np.ndarray) -> np.ndarray:

@@ -69,12 +69,15 @@ class Search:
         validity: checks of the robot.
         world: the obstacles.
         gap: how far points of the robot move between checked positions [m], at most.
+        between: positions (2, n) between which is searched; by default the joint limits.
     """
 
-    def __init__(self, validity: Validity, world: World, *, gap: float = GAP):
+    def __init__(
+        self, validity: Validity, world: World, *, gap: float = GAP, between: np.ndarray | None = None
+    ):
         robot = validity.robot
         self.n = n = robot.nq
-        self.lower, self.upper = position_range(robot, None, None)
+        self.lower, self.upper = position_range(robot, None, None) if between is None else between
         native = validity.collision_kernel.native()
         self._world = BoundWorld(world, "float32")
         self._positions, self._collides = np.zeros((GROUP, n), np.float32), np.zeros(GROUP, np.float32)
@@ -82,7 +85,8 @@ class Search:
         self._trees = [np.empty((CAPACITY // GROUP + 1) * GROUP * n, np.float32) for _ in range(2)]
         self._parents = [np.empty(CAPACITY + 1, np.int64) for _ in range(2)]
         self._path, self._room = np.empty((MOST_POINTS + 2, n), np.float32), np.empty((4, n), np.float32)
-        per_unit = np.vstack([np.zeros(n), *validity.speed_factors]).max(axis=0)
+        factors = validity.speed_factors_between(self.lower, self.upper)
+        per_unit = np.vstack([np.zeros(n), *factors]).max(axis=0)
         self._settings = np.array([STEP, *(per_unit / (GROUP * gap))], np.float32)
         self._bounds = [self.lower.astype(np.float32), (self.upper - self.lower).astype(np.float32)]
         words = [*self._world.numbers, arrays.address(self._positions), n, *self._world.places]

@@ -18,6 +18,7 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.core.once import once
+from linkwise.core.products import length
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import ShapeError
 from linkwise.optimal import arguments
@@ -319,7 +320,7 @@ class Walking(Summarised):
         part = min(at - k, 1.0)
         x, y = plan.states[k], plan.states[k + 1]
         between = x + part * (y - x)
-        between[3:7] /= math.sqrt(float(between[3:7] @ between[3:7]))
+        between[3:7] /= length(between[3:7])
         return between[:nq], between[nq:], (y[nq:] - x[nq:]) / h
 
     def _standing(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linkwise.core.products import times
+from linkwise.errors import ModelWarning
 from linkwise.model.contacts import Contact, Shape
 from linkwise.model.coordinates import position_coordinates
 from linkwise.model.link import Frame
@@ -15,6 +18,7 @@ from linkwise.model.transform import Transform
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.robot.robot import Robot
+from linkwise.solve.linear import singular_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +97,24 @@ def feet_of(robot: Robot, feet: Sequence[str] | None, stand: Any, radius: float 
     q[2] += radius - places[:, 2].min()
     order = _order(places)
     names = tuple(feet[k] for k in order)
+    if corners:
+        _warn_of_rank(robot, names, q)
     places = np.array([np.asarray(robot.pose(q, frame=name))[:3, 3] for name in names])
     return Feet(robot, names, radius, q, places, np.array([corners[k] for k in order]) if corners else None)
+
+
+def _warn_of_rank(robot: Robot, soles: Sequence[str], q: np.ndarray) -> None:
+    """A warning where soles that all stand are held in more directions than the joints can move."""
+    values = singular_values(np.vstack([np.asarray(robot.jacobian(q, name)) for name in soles]))
+    rank = int((values > FLAT * values[0]).sum())
+    if rank < 6 * len(soles):
+        warnings.warn(
+            f"{robot.name}: its soles are held in {6 * len(soles)} directions while all stand, of which the joints can "
+            f"move {rank} in this position: knees are straight, or legs have fewer than six joints. Plans may fail; "
+            "choose another stand=, and try rehearse()",
+            ModelWarning,
+            stacklevel=4,
+        )
 
 
 def _points_of(contacts: Sequence[Contact]) -> list[Contact]:
@@ -113,6 +133,8 @@ def _points_of(contacts: Sequence[Contact]) -> list[Contact]:
     return found
 
 
+FLAT = 1e-3
+"""Of the largest singular value: soles cannot be moved along directions of smaller ones."""
 LEVEL = 0.005
 """Height [m] above the lowest corner of a hull up to which others belong to its lowest face."""
 STANDING = 0.02
@@ -132,7 +154,7 @@ def _soles_of(robot: Robot, contacts: Sequence[Contact], q: np.ndarray) -> list[
         sole = np.array([point for point in points if point[2] < min(heights) + STANDING])
         if len(sole) > 2:
             place = np.asarray(robot.pose(q, frame=frame))
-            corners = (sole - place[:3, 3]) @ place[:3, :3]
+            corners = times(sole - place[:3, 3], place[:3, :3])
             soles.append(Contact(frame, points=corners.tolist(), friction=contact.friction, name=frame))
     return soles
 
@@ -145,7 +167,7 @@ def _is_end(robot: Robot, frame: str) -> bool:
 
 def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
     """Corners of the lowest face of a box or a hull, or the lowest points of end spheres, in the world [m]."""
-    place = np.asarray(robot.pose(q, frame=shape.frame)) @ shape.pose.matrix
+    place = times(robot.pose(q, frame=shape.frame), shape.pose.matrix)
     up, radius = place[2, :3], 0.0
     match shape.kind:
         case "box":
@@ -154,7 +176,8 @@ def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
             corners = half * signs[signs[:, axis] * up[axis] < 0.0]
         case "hull":
             points = np.array(shape.points)
-            corners = points[points @ up < (points @ up).min() + LEVEL]
+            heights = times(points, up)
+            corners = points[heights < heights.min() + LEVEL]
         case "capsule":
             radius, length = shape.sizes
             corners = np.array([(0.0, 0.0, -0.5 * length), (0.0, 0.0, 0.5 * length)])
@@ -162,7 +185,7 @@ def _lowest_of(robot: Robot, shape: Shape, q: np.ndarray) -> list[np.ndarray]:
             (radius,), corners = shape.sizes, np.zeros((1, 3))
         case _:
             return []
-    return [place[:3, :3] @ corner + place[:3, 3] - (0.0, 0.0, radius) for corner in corners]
+    return [times(place[:3, :3], corner) + place[:3, 3] - (0.0, 0.0, radius) for corner in corners]
 
 
 def _upright(robot: Robot, stand: Any) -> np.ndarray:
@@ -202,10 +225,10 @@ def _frames(robot: Robot, touching: Sequence[Any], q: np.ndarray) -> tuple[list[
     frames, corners = [], []
     for frame, points in of_link.items():
         level = np.asarray(robot.pose(q, frame=frame))[:3, :3].T  # axes of the world in those of the frame
-        seen = np.asarray(points, dtype=float) @ level
+        seen = times(points, level)
         middle = 0.5 * (seen.min(axis=0) + seen.max(axis=0))
         link, place = _on_link(robot, frame)
-        frames.append(Frame(f"{frame} sole", link, place @ Transform(level, level @ middle)))
+        frames.append(Frame(f"{frame} sole", link, place @ Transform(level, times(level, middle))))
         corners.append(seen - middle)
     return frames, corners
 

@@ -23,7 +23,8 @@ UNUSED = 1e-9  # weight of tasks that do not count
 FINDING = 0.4  # [m/s], in units of √(height): speed with which a foot that should stand looks for the ground
 NEAR = 0.03  # of the standing height: a foot that should stand and is lower than this does
 SMOOTH = 0.02  # [s]: dry friction that is compensated changes its direction as in steps of this duration
-SOLVED = 1e-6  # residual of the law above which its torques are not used
+SOLVED = 1e-6  # of the weight, from 1 on: residual of the law above which its torques are not used
+SURE = 40  # iterations of the interior-point method, for samples that the active-set method does not solve
 FADED = 0.95  # of the torques of the last sample, where this one has none
 SHARE = 1e-6  # weight of equal shares of the robot's weight
 
@@ -46,23 +47,26 @@ class Follower:
         foot = PointTask if feet.corners is None else PoseTask
         corners = [((0.0, 0.0, 0.0),)] * len(feet.names) if feet.corners is None else feet.corners.tolist()
         least = 0.01 * self.weight if feet.corners is None else 0.0  # soles push inside cones of wrenches
-        self.law = WholeBody(
-            robot,
-            [
-                PoseTask(base, weight=1.0, frequency=8.0, name="trunk"),
-                *(foot(name, weight=1.0, frequency=25.0) for name in feet.names),
-                PostureTask(weight=1e-3, frequency=8.0),
-                ForceTask(weight=SHARE / mass**2),
-            ],
-            MotionLimits(torque=torque_limits, period=0.005),
-            supports=[
-                Support(name, own, radius=feet.radius, friction=friction, smallest=least)
-                for name, own in zip(feet.names, corners, strict=True)
-            ],
-            damping=10.0,
+        tasks = [
+            PoseTask(base, weight=1.0, frequency=8.0, name="trunk"),
+            *(foot(name, weight=1.0, frequency=25.0) for name in feet.names),
+            PostureTask(weight=1e-3, frequency=8.0),
+            ForceTask(weight=SHARE / mass**2),
+        ]
+        supports = [
+            Support(name, own, radius=feet.radius, friction=friction, smallest=least)
+            for name, own in zip(feet.names, corners, strict=True)
+        ]
+        limits = MotionLimits(torque=torque_limits, period=0.005)
+        self.law = WholeBody(robot, tasks, limits, supports=supports, damping=10.0)
+        # forces on two soles depend on each other: of a walking biped's samples a tenth has more limits active at once
+        # than what they limit has directions, which leaves nothing of the digits of the active-set method
+        self.surer = WholeBody(
+            robot, tasks, limits, supports=supports, damping=10.0, iterations=SURE, method="interior_point"
         )
         self._limits = limits_of_torque(robot, torque_limits)
         self._slices = self.law.target_slices()
+        self._solved = SOLVED * max(1.0, self.weight)
         self._near = feet.radius + NEAR * float(feet.stand[2])
         self._finding = FINDING * float(np.sqrt(feet.stand[2]))
         self.reset()
@@ -106,13 +110,17 @@ class Follower:
             else:
                 gains[1 + k, 0] = UNUSED
         targets[self._slices[-1][0]][-3:] = (0.0, 0.0, self.weight / max(1.0, stance.sum()))
-        solution, self.start = law.solve(q, qd, targets, gains=gains, stance=stance, start=self.start)
+        given = {"gains": gains, "stance": stance}
+        solution, self.start = law.solve(q, qd, targets, **given, start=self.start)
+        if not float(solution.residual) <= self._solved:
+            solution, _ = self.surer.solve(q, qd, targets, **given)
+            self.start = law.cold_start
         self.solution, self.accelerations = solution, solution.qdd
         tau = solution.tau + self._friction(q, qd)
         tau[:6] = 0.0
-        if not (np.isfinite(tau).all() and float(solution.residual) <= SOLVED):
+        if not (np.isfinite(tau).all() and float(solution.residual) <= self._solved):
             self.unsolved += 1
-            tau, self.start = FADED * self.torques, law.cold_start
+            tau = FADED * self.torques
         self.torques = np.clip(tau, -self._limits, self._limits)
         return self.torques.copy()
 

@@ -16,6 +16,7 @@ from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.compiler.trace.traced_function import TracedFunction
+from linkwise.core.products import times
 from linkwise.language import empty, span, straight, variable
 from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.contact_terms import FrictionCone
@@ -27,6 +28,7 @@ from linkwise.optimal.predictive import plans
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.walking.stages import END, TRUNK, Stages, orders_of
 from linkwise.scalar import Scalar
+from linkwise.solve.linear import solve_least_squares
 
 if TYPE_CHECKING:
     from linkwise.compiler.ir.program import Dtype
@@ -135,8 +137,8 @@ def guess_of(problem: Problem, q: np.ndarray, table: np.ndarray) -> tuple[np.nda
         key = flags.tobytes()
         if key not in known:
             J = np.hstack([flag * own for flag, own in zip(flags, columns, strict=True)])
-            forces = np.linalg.lstsq(J[:6], needed[:6], rcond=None)[0]
-            known[key] = (needed - J @ forces)[list(problem.dynamics.driven)]
+            forces = solve_least_squares(J[:6], needed[:6])
+            known[key] = (needed - times(J, forces))[list(problem.dynamics.driven)]
         torques[stage] = known[key]
     return np.tile(np.concatenate([q, still]), (problem.horizon + 1, 1)), torques
 

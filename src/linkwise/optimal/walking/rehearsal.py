@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.core.products import length, times
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import SimulationWarning
 from linkwise.model.contacts import Contact
@@ -115,7 +116,7 @@ def _judged(walking: Walking, q: np.ndarray, failures: int, plans: int) -> Rehea
     first, last, period = stop // 4, stop - 1, SAMPLE * EVERY
     way = (q[last, :2] - q[first, :2]) / max((last - first) * period, period)
     size = math.hypot(*walking.velocity[:2])
-    speed = float(way @ walking.velocity[:2]) / size if size else float(np.linalg.norm(way))
+    speed = float(times(way, walking.velocity[:2])) / size if size else length(way)
     fell = period * int(down[0]) if down.size else math.nan
     message = f"it walked for {period * (len(q) - 1):g} s"
     if down.size:

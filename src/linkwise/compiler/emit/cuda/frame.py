@@ -22,8 +22,7 @@ _OWN_NAMES = """
     threadIdx blockIdx blockDim gridDim warpSize real word quad shared_memory memory lane first states state room rows
     group exchange at meetings min meet tell store_columns
     count following inputs other half thread tile row kept steps every samples sample step_number left numbers
-    sin sinf cos cosf sincos sincosf
-    own number queue idle active share most warp warps next keep fetched
+    sin sinf cos cosf sincos sincosf own number queue idle active share most warp warps next keep fetched
 """
 KEYWORDS = clike.WORDS | frozenset(_OWN_NAMES.split())
 

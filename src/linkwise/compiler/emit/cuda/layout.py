@@ -81,9 +81,8 @@ def candidates(program: Program) -> list[WarpLayout]:
         staged.append(size > 1 and used + need <= room)
         used += need if staged[-1] else 0
     found = bold_and_safe(program, 0.8, used, inputs, tuple(staged))
-    spills = (
-        alive(program) * item // 4 > _SPILLING
-    )  # into a cache of which memory for the next inputs takes a part
+    # into a cache of which memory for the next inputs takes a part
+    spills = alive(program) * item // 4 > _SPILLING
     found = [replace(each, persistent=each.persistent and not spills) for each in found]
     return [_together(each) for each in found] if item == 4 and _is_long(program) else found
 

@@ -91,9 +91,8 @@ def candidates(program: Program | RolloutProgram) -> list[WarpLayout]:
     if isinstance(program, Program):
         return cuda_layout.candidates(program)
     frame = RolloutFrame(program, program.name)
-    return cuda_layout.in_step(program.step, frame.least) or cuda_layout.bold_and_safe(
-        program.step, 0.9, frame.bytes
-    )
+    found = cuda_layout.in_step(program.step, frame.least)
+    return found or cuda_layout.bold_and_safe(program.step, 0.9, frame.bytes)
 
 
 def chosen_layout(program: Program | RolloutProgram) -> WarpLayout:
@@ -102,8 +101,7 @@ def chosen_layout(program: Program | RolloutProgram) -> WarpLayout:
 
 
 def layouts(program: Program | RolloutProgram) -> list[WarpLayout]:
-    """Layouts to try: that of warps which compute a large program together, or whose threads take one state after the
-    other; else ``candidates``."""
+    """Layouts to try: that of ``together`` or of ``queued`` for large programs, else ``candidates``."""
     made = ordered(program)
     large = (together(made) if isinstance(made, Program) else None) or queued(made)
     return [large] if large is not None else candidates(program)
