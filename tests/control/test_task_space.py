@@ -368,6 +368,16 @@ def test_a_law_says_what_cannot_be_right():
         control.HandGuiding(arm, walls=[1.0, 2.0])
 
 
+def test_frequencies_of_a_tool_are_one_number_or_six():
+    """Seven, one for each joint, were an error of NumPy about shapes."""
+    panda = lw.load("panda")
+    for name in ("cartesian_impedance", "cartesian_admittance", "operational_space", "hybrid_force_motion"):
+        for argument in ("frequency", "damping"):
+            given = {"frequency": 10.0, argument: np.full(7, 2.0)}
+            with pytest.raises(ValueError, match=f"{argument}: expected one number or 6"):
+                control.named(name, panda, **given)
+
+
 def test_a_spring_gives_no_energy_along_a_closed_path():
     """Any stiffness, also one that couples turns with shifts: the work around a loop of poses is zero."""
     rng, count = np.random.default_rng(0), 4000

@@ -97,8 +97,11 @@ class ActiveSet:
         self.first_facet = rows.boxes - len(rows.unlimited)
         self.first_bound = self.first_facet + len(self.facets)
         self.candidates = self.first_bound + rows.bounds
-        # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict.
+        # two of three steps take something in, as a rule; fours for vectors. More than N where limits contradict: up
+        # to 16 for 12 unknowns were seen with facets.
         self.slots = min(self.candidates, 4 * -(-steps // 6))
+        if self.facets:
+            self.slots = min(self.slots, max(16, 4 * (5 * N // 16 + 2)))
         self._read_limits(limits)
         self.cost = CostFactors(P, p, rows)
         self.bound_give = self._softness()

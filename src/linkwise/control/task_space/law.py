@@ -116,6 +116,8 @@ class TaskSpaceLaw(Controller):
             damping: ζ, one number or six.
         """
         plain = Gains.from_frequency(frequency, damping)
+        for name, value in (("frequency", frequency), ("damping", damping)):
+            Numbers().each(name, value, 6)
         return FrequencyGains(plain.kp, plain.kd, 0.0, ratio=damping)
 
     def options(self) -> tuple[Any, ...]:
