@@ -6,7 +6,7 @@ multiplier would become negative first, takes that one out of it. So it needs ab
 active in the end, and a step is some products of a matrix and a vector, where a step of an interior-point method is a
 factorisation. A step always has the same operations: what is chosen is a vector of zeros and a one.
 
-Inequalities are exceeded by u / SOFT, bounds in units of their rows, boxes not at all (with ``Rows.firm`` boxes are
+Inequalities are exceeded by u / SOFT, in units of their rows, boxes not at all (with ``Rows.firm`` boxes are
 exceeded, and the first bounds are not): multipliers u of active ones solve (A P⁻¹ Aᵀ + C) u = …, with C of 1/SOFT on
 the diagonal. B, the inverse of this matrix, changes by a rank of one when an inequality enters or leaves. Active
 normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
@@ -30,17 +30,12 @@ from linkwise.language import (
     variable,
     zeros,
 )
-from linkwise.scalar import Scalar, all_of, where
-from linkwise.solve.cost_factors import COSTLESS, SHARING, CostFactors
+from linkwise.scalar import all_of, where
+from linkwise.solve.cost_factors import SHARING, CostFactors
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
+from linkwise.solve.softness import larger, softness, usual_weight
 
-SOFT, SOFT_FACETS, SHARED_SOFT = 1e4, 1e5, 1e6
-"""Weight of what inequalities are exceeded by, boxes excepted, during the steps; ``STIFF`` afterwards, where they do
-not contradict. In units of P's mean diagonal, and of the rows (``_softness``). More of it leaves nothing of B's digits
-where they contradict: with 10⁶ bounds of arms were missed by up to a percent more than needed, those of robots on feet
-by up to six times the least. The second number is for robots on feet: with less, refinements do not converge. The third
-one is for unknowns without a box, the same, and not in units of rows."""
 REFINEMENTS, SHARED_REFINEMENTS = 4, 8
 """After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, more with facets or unknowns without a
 box, ..."""
@@ -90,8 +85,7 @@ class ActiveSet:
     ):
         self.rows, self.S, self.P, self.p, self.steps = rows, S, P, p, steps
         N = rows.unknowns
-        usual = SHARED_SOFT if rows.others else SOFT_FACETS if rows.facets else SOFT
-        self.soft, self.stiff = soft or usual, stiff
+        self.soft, self.stiff = soft or usual_weight(rows), stiff
         self.facets, self.runs = rows.each_facet(), self._runs()
         self.boxes_alone = not rows.bounds and not self.facets
         self.first_facet = rows.boxes - len(rows.unlimited)
@@ -104,7 +98,7 @@ class ActiveSet:
             self.slots = min(self.slots, max(16, 4 * (5 * N // 16 + 2)))
         self._read_limits(limits)
         self.cost = CostFactors(P, p, rows)
-        self.bound_give = self._softness()
+        self.bound_give = softness(rows, P, S, self.soft, [] if rows.firm is None else self.runs)
         self.rest = self.cost.halved(elementwise(lambda v: -v, self.p))
         self.x = self.cost.solved(self.rest)
         self.cost.lend(self.x, self.rest, self.p)
@@ -175,37 +169,6 @@ class ActiveSet:
             self.half[self.first_facet + k] = h[number] + TOLERANCE * (1.0 + abs(h[number]))
         for i in span(r.bounds):
             self.middle[i], self.half[first + i] = _interval(h[r.moving + i], h[r.moving + r.bounds + i])
-
-    def _softness(self) -> Any:
-        """What inequalities other than boxes are exceeded by for a multiplier of one, in the units of their rows:
-        accelerations of a light wrist are many times its torques, and so are forces of feet; rows that are stiffer by
-        many digits leave none of B's."""
-        if self.boxes_alone:  # which cannot contradict each other
-            return 0.0
-        r, firm = self.rows, self.rows.firm
-        soft_boxes = 0 if firm is None else self.first_facet
-        count = r.bounds - (firm or 0) + soft_boxes + len(self.facets)
-        if r.others or not count:
-            return 1.0 / self.soft
-        N, total = r.boxes, variable(0.0)
-        weights = [
-            sum(c * c for _, c in own) for own in r.each_force()
-        ]  # facets without products of different forces
-        inverse, sizes = empty(N), empty(N)
-        for j in span(N):
-            known = self.P[j, j] > COSTLESS
-            inverse[j] = where(known, 1.0 / where(known, self.P[j, j], 1.0), 0.0)
-        for j in span(N, parallel=True):
-            own = dot(self.S[firm or 0 : r.bounds, j], self.S[firm or 0 : r.bounds, j]) if r.bounds else 0.0
-            for k, weight in enumerate(weights):
-                own = own + weight * (self.S[r.bounds + k, j] * self.S[r.bounds + k, j])
-            sizes[j] = inverse[j] * own
-        for j in span(N):
-            total += sizes[j]
-        for start, end, _ in self.runs if soft_boxes else ():
-            for j in span(start, end):
-                total += inverse[j]
-        return (1.0 / self.soft) * larger((1.0 / count) * total.value, 1.0)
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 
@@ -607,8 +570,3 @@ def _interval(upper: Any, lower: Any) -> tuple[Any, Any]:
     """(middle, half width with the tolerance) of −lower ≤ v ≤ upper."""
     half = larger(0.5 * (upper + lower), 0.0)
     return 0.5 * (upper - lower), half + TOLERANCE * (1.0 + larger(abs(upper), abs(lower)))
-
-
-def larger(a: Scalar, b: Scalar) -> Scalar:
-    """The larger one of two numbers that are not NaN, with one comparison."""
-    return where(a > b, a, b)
