@@ -227,11 +227,9 @@ class Clearance:
         states = self._states(motion, t)
         a, b = [x[:-1] for x in states], [x[1:] for x in states]
         least, when = np.inf, float(t[0])
+        factors = self._factors(a[2], b[2], _travel(begin, end, a[1], b[1], acceleration))
         for level in range(halvings + 1):
-            step = (end - begin)[:, None]
-            travel = 0.5 * step * (a[1] + b[1] + step * acceleration)
-            if level == 0:
-                factors = self._factors(a[2], b[2], travel)
+            travel = _travel(begin, end, a[1], b[1], acceleration)
             lower = (0.5 * (a[0] + b[0] - linear.product(travel, factors.T))).min(axis=1)
             open_ = lower < wanted
             sampled = np.minimum(a[0].min(axis=1), b[0].min(axis=1))
@@ -489,6 +487,14 @@ def traced_poses(robot: Robot, q: Sequence[Any]) -> np.ndarray:
 
 def _columns(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return points[..., 0], points[..., 1], points[..., 2]
+
+
+def _travel(
+    begin: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray, acceleration: np.ndarray
+) -> np.ndarray:
+    """How far joints move at most in intervals, from the speeds at their ends, (k, n)."""
+    step = (end - begin)[:, None]
+    return 0.5 * step * (first + last + step * acceleration)
 
 
 def _stacked(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:

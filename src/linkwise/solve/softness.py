@@ -1,4 +1,4 @@
-"""By how much inequalities may be exceeded during the steps of ``active_set``, so that its numbers keep their digits."""
+"""By how much inequalities may be exceeded during steps of ``active_set``, so that its numbers keep their digits."""
 
 from __future__ import annotations
 
