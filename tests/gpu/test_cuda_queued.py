@@ -75,10 +75,11 @@ def test_rows_that_all_states_share(tmp_path):
 
 
 def test_contact_steps_of_large_robots_are_queued():
-    """Those of small ones are not: a thread for each state needs no memory."""
+    """Those of small ones are not: a thread for each state needs no memory, in either precision."""
     assert queued.queued(ordered(uneven())) is None
-    small, large = (_standing(legs) for legs in (1, 6))
+    small, medium, large = (_standing(legs) for legs in (1, 2, 6))
     assert not cuda.module(small.kernel("contact_step", step=0.002).program("float32")).scratch
+    assert not cuda.module(medium.kernel("contact_step", step=0.002).program("float64")).scratch
     made = cuda.module(large.kernel("contact_step", step=0.002).program("float32"))
     assert made.scratch
     assert made.resident == 1
