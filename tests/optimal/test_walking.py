@@ -455,7 +455,7 @@ def test_a_biped_walks_on_its_soles(yaw):
     )
     assert (heights.max(axis=0) > 0.02).all()  # both feet were lifted
     assert np.abs(result.tau[:, 6:]).max() <= robot.effort_limits[6:].max()
-    assert walk.follower.unsolved < 10  # of 1000 samples; 95 with the active-set method alone
+    assert walk.follower.unsolved < 10  # of 1000 samples; some 120 without the interior-point method
 
 
 def test_soles_must_have_the_same_number_of_corners():
