@@ -312,7 +312,7 @@ class Printer:
             self._read(node)
         aside: dict[int, str] = {}
         for k, (place, node) in enumerate(late):  # registers change at once
-            if isinstance(place, Register) and _without_sign(node).op == "input":
+            if isinstance(place, Register) and without_sign(node).op == "input":
                 aside[k] = self._variable("n", self.value(node))
         self.before_writes(late)
         for k, (place, node) in enumerate(late):
@@ -362,7 +362,7 @@ class Printer:
 
     def _read(self, node: Node) -> None:
         """Read what an operand needs, once."""
-        node = _without_sign(node)
+        node = without_sign(node)
         if node.op != "input":
             return
         place = self._step.reads[node.value]
@@ -427,7 +427,7 @@ class Printer:
         return table[op].format(*[self.value(a) for a in args], bit=bit)
 
     def _loop(self, region: LoopRegion) -> None:
-        loop, number = region.loop, region.number
+        loop = region.loop
         for phi, initial in zip(loop.phi, loop.initial, strict=True):
             self._line(f"{self.dialect.real} {self.value(phi)} = {self.value(initial)};")
         self._open("for (;;)")
@@ -436,16 +436,20 @@ class Printer:
         else:
             self._line(self.left_where_not(self.value(loop.active)))
             self._body(region.body)
+        self._moves(region)
+        self._close()
+
+    def _moves(self, region: LoopRegion) -> None:
+        """All carried values change at once: one that becomes another's old value is set aside first."""
+        loop, number = region.loop, region.number
         moves = [(phi, new) for phi, new in zip(loop.phi, loop.following, strict=True) if new is not phi]
-        # All carried values change at once: one that becomes another's old value is set aside first.
         aside: dict[int, str] = {}
         for k, (_, new) in enumerate(moves):
-            if _without_sign(new).op == "phi":
+            if without_sign(new).op == "phi":
                 aside[k] = f"n{number}_{k}"
                 self._line(f"const {self.dialect.real} {aside[k]} = {self.value(new)};")
         for k, (phi, new) in enumerate(moves):
             self._line(f"{self.value(phi)} = {aside.get(k) or self.value(new)};")
-        self._close()
 
     def left_where_not(self, condition: str) -> str:
         """The statement that ends a loop whose condition does not hold."""
@@ -530,5 +534,6 @@ def operands(region: LoopRegion) -> Iterator[Node]:
         yield from operands(item) if isinstance(item, LoopRegion) else item.args
 
 
-def _without_sign(node: Node) -> Node:
-    return _without_sign(node.args[0]) if node.op == "neg" else node
+def without_sign(node: Node) -> Node:
+    """The node inside all changes of sign around it."""
+    return without_sign(node.args[0]) if node.op == "neg" else node

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 
-from linkwise.compiler.emit.clike import operands
+from linkwise.compiler.emit.clike import operands, without_sign
 from linkwise.compiler.emit.cuda.frame import WarpFrame
 from linkwise.compiler.emit.cuda.layout import IN_STEP, WARP, WarpLayout, item_size
 from linkwise.compiler.ir.graph import CONDITIONS, WORDS, Node
@@ -151,7 +151,7 @@ class _Queue(WarpFrame):
         aside = {
             node: self._variable("r", self.value(node))
             for _, node in writes
-            if _without_sign(node).op == "input"
+            if without_sign(node).op == "input"
         }
         for place, node in writes:
             target = self.target(place) if isinstance(place, Element) else self.place(place)
@@ -178,7 +178,7 @@ class _Queue(WarpFrame):
         self._exchange(fetched)
         self._open("else if (active)")
         self._body(rest)
-        self._moves()
+        self._moves(self.region)
         self._close()
         self._close()
         self._close()
@@ -208,18 +208,6 @@ class _Queue(WarpFrame):
         self._close()
         self._line("queue += __popc(idle);")
         self._close()
-
-    def _moves(self) -> None:
-        """All carried values change at once: one that becomes another's old value is set aside first."""
-        loop = self.region.loop
-        moves = [(phi, new) for phi, new in zip(loop.phi, loop.following, strict=True) if new is not phi]
-        aside: dict[int, str] = {}
-        for k, (_, new) in enumerate(moves):
-            if _without_sign(new).op == "phi":
-                aside[k] = f"s{k}"
-                self._line(f"const real {aside[k]} = {self.value(new)};")
-        for k, (phi, new) in enumerate(moves):
-            self._line(f"{self.value(phi)} = {aside.get(k) or self.value(new)};")
 
 
 class QueuedFrame(_Queue):
@@ -300,17 +288,13 @@ def _read_in(region: LoopRegion) -> list[Node]:
     nodes = [loop.active, *loop.following]
     for item in region.body:
         nodes += operands(item) if isinstance(item, LoopRegion) else item.args
-    return list(dict.fromkeys(map(_without_sign, nodes)))
+    return list(dict.fromkeys(map(without_sign, nodes)))
 
 
 def _read(body: Body, outputs: Iterable[Node]) -> list[Node]:
     """All that a part reads."""
     nodes = [a for item in body if isinstance(item, Node) for a in item.args]
-    return list(dict.fromkeys(map(_without_sign, (*nodes, *outputs))))
-
-
-def _without_sign(node: Node) -> Node:
-    return _without_sign(node.args[0]) if node.op == "neg" else node
+    return list(dict.fromkeys(map(without_sign, (*nodes, *outputs))))
 
 
 _HELPERS = """
