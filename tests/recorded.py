@@ -15,15 +15,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+import linkwise as lw
 
 FOLDER = Path(__file__).parent / "recorded_results"
 RENEW = "LINKWISE_RECORD"
@@ -32,6 +36,8 @@ TOLERANCE = 1e-8
 SHORT = 24
 """Arrays of at most so many numbers are kept whole, longer ones as their range and weighted sums."""
 SUMS = 4
+TINY = 1e-14
+"""Sums of magnitudes up to this are rounding errors."""
 
 
 def flat(value: Any, name: str = "") -> dict[str, Any]:
@@ -46,6 +52,86 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes) and not _is_numbers(value):
         return flat(dict(enumerate(value)), name)
     return {name: value}
+
+
+def everything(value: Any) -> Any:
+    """Fields and public properties of a result and of all results in it, robots as texts and numbers.
+
+    Functions and objects of other kinds are left out.
+    """
+    if isinstance(value, lw.Robot):
+        texts, numbers = _content(value.content())
+        return {"texts": texts, "numbers": numbers}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        value = dict(zip(value._fields, value, strict=True))
+    if isinstance(value, Mapping):
+        return {key: everything(part) for key, part in value.items() if _is_kept(part)}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes) and not _is_numbers(value):
+        return {str(place): everything(part) for place, part in enumerate(value) if _is_kept(part)}
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    names = [field.name for field in dataclasses.fields(value) if not field.name.startswith("_")]
+    members = inspect.getmembers(type(value), lambda member: isinstance(member, property))
+    names += [name for name, _ in members if not name.startswith("_") and name not in names]
+    parts = {name: getattr(value, name) for name in names}
+    return {name: everything(part) for name, part in parts.items() if _is_kept(part)}
+
+
+def told(function: Callable[..., Any], *args: Any, **options: Any) -> str:
+    """The error of a call as text: a scenario of errors is a table of wrong calls."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(*args, **options)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def warned(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, str]:
+    """The result of a call, and its warnings as one text."""
+    with warnings.catch_warnings(record=True) as kept:
+        warnings.simplefilter("always")
+        result = function(*args, **options)
+    return result, "\n".join(f"{each.category.__name__}: {each.message}" for each in kept)
+
+
+def _is_kept(value: Any) -> bool:
+    plain = value is None or isinstance(value, str | bool | np.bool_ | lw.Robot | Mapping | Sequence)
+    return plain or (dataclasses.is_dataclass(value) and not isinstance(value, type)) or _is_numbers(value)
+
+
+def _content(content: Any) -> tuple[str, list[float]]:
+    """Texts and numbers of nested tuples; poses are bytes there."""
+    if isinstance(content, bytes):
+        return "", np.frombuffer(content).tolist()
+    if content is None or isinstance(content, str):
+        return f"{content} ", []
+    if isinstance(content, int | float | np.number):
+        return "", [float(content)]
+    if dataclasses.is_dataclass(content) and not isinstance(content, type):
+        content = [getattr(content, field.name) for field in dataclasses.fields(content)]
+    items = content.items() if isinstance(content, Mapping) else content
+    parts = [_content(part) for part in items]
+    return "".join(text for text, _ in parts), [x for _, numbers in parts for x in numbers]
+
+
+def packed(value: Any) -> dict[str, Any]:
+    """A few numbers for each array below a value, for results that have hundreds of them, and all their texts."""
+    leaves = flat(value)
+    texts = [f"{name}={leaf}" for name, leaf in leaves.items() if leaf is None or isinstance(leaf, str)]
+    arrays = {name: leaf for name, leaf in leaves.items() if leaf is not None and not isinstance(leaf, str)}
+    rows = [_proportions(np.asarray(leaf, dtype=np.float64)) for leaf in arrays.values()]
+    return {"texts": "\n".join([*texts, *arrays]), "numbers": [x for row in rows for x in row]}
+
+
+def _proportions(array: np.ndarray) -> list[float]:
+    """The size of an array, how its numbers share it, and how many there are: no array drowns beside larger ones."""
+    kept = np.where(np.isfinite(array), array, 0.0).ravel()
+    size = math.fsum(np.abs(kept).tolist())
+    share = math.fsum((_weights(kept.size, 0) * kept).tolist()) / size if size > TINY else 0.0
+    odd = float((~np.isfinite(array)).sum())
+    return [math.log10(size) if size > TINY else 0.0, share, math.log(1.0 + kept.size), odd]
 
 
 def _is_numbers(value: Any) -> bool:
