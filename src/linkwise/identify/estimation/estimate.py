@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
-from linkwise.errors import needed
+from linkwise.errors import ArgumentError, UnknownNameError, needed, suggest
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,10 +54,14 @@ class Estimate(Summarised):
 
     def value(self, label: str) -> float:
         """One parameter."""
+        if label not in self.labels:
+            raise UnknownNameError(f"estimate: no parameter {label!r}; {suggest(label, self.labels)}")
         return float(self.x[self.labels.index(label)])
 
 
 def quantile(level: float, freedom: np.ndarray | float | None = None) -> np.ndarray:
     """Standard deviations from the middle of a confidence interval to its ends; ``freedom`` as in ``Estimate``."""
+    if not 0.0 < level < 1.0:
+        raise ArgumentError(f"level: expected a number between 0 and 1, such as 0.95, got {level!r}")
     stats = needed("scipy.stats", "identify")
     return stats.t.ppf(0.5 + level / 2, np.inf if freedom is None else freedom)

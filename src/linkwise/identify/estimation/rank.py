@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.base_parameters import BaseParameters
 from linkwise.identify.errors import IdentificationError
 from linkwise.robot.robot import Robot
@@ -71,6 +72,9 @@ def independent(
 ) -> BaseParameters:
     """Independent columns of W (rows, p), and how the other parameters pass to theirs; values (p,) if known."""
     place = {label: k for k, label in enumerate(labels)}
+    for label in order:
+        if label not in place:
+            raise UnknownNameError(f"order: no parameter {label!r}; {suggest(label, labels)}")
     first = [place[label] for label in order]
     sequence = first + [k for k in range(len(labels)) if k not in set(first)]
     length = np.sqrt((W**2).sum(axis=0))

@@ -129,6 +129,8 @@ class Log(Summarised):
 
     def blocks(self, count: int) -> list[Log]:
         """``count`` consecutive parts of equal length."""
+        if not 1 <= count <= len(self):
+            raise LogError(f"{self.name}: {len(self)} samples cannot be cut into {count} blocks")
         edges = np.linspace(0, len(self), count + 1).astype(int)
         parts = itertools.pairwise(edges)
         return [self._pick(slice(a, b), f"block {k} of {count}") for k, (a, b) in enumerate(parts, 1)]
