@@ -36,7 +36,7 @@ TOLERANCE = 1e-8
 SHORT = 24
 """Arrays of at most so many numbers are kept whole, longer ones as their range and weighted sums."""
 SUMS = 4
-TINY = 1e-14
+TINY = 1e-9
 """Sums of magnitudes up to this are rounding errors."""
 
 
