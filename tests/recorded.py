@@ -110,7 +110,7 @@ def _content(content: Any) -> tuple[str, list[float]]:
     if isinstance(content, int | float | np.number):
         return "", [float(content)]
     if dataclasses.is_dataclass(content) and not isinstance(content, type):
-        content = [getattr(content, field.name) for field in dataclasses.fields(content)]
+        content = tuple(getattr(content, field.name) for field in dataclasses.fields(content))
     items = content.items() if isinstance(content, Mapping) else content
     parts = [_content(part) for part in items]
     return "".join(text for text, _ in parts), [x for _, numbers in parts for x in numbers]

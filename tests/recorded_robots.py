@@ -1,4 +1,4 @@
-"""Robots of every shape with odd numbers, for scenarios whose results are recorded: nothing is zero, one or symmetric."""
+"""Robots of every shape for scenarios whose results are recorded, with odd numbers: nothing is one or symmetric."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@ from functools import cache, partial
 
 import numpy as np
 from known_arm import TRUE_FRICTION, motion
-from recorded import Scenarios, everything, packed, told, warned
-from recorded_robots import chain, with_laws
 
 import linkwise as lw
 from linkwise.identify import (
@@ -35,6 +33,8 @@ from linkwise.identify.estimation.base import base_of, excitation_of
 from linkwise.identify.estimation.regression import Regression
 from linkwise.identify.judging.diagnosis import diagnose
 from linkwise.identify.judging.samples import sample_faults
+from recorded import Scenarios, everything, packed, told, warned
+from recorded_robots import chain, with_laws
 
 scenarios = Scenarios("identify")
 FIXED = {"cutoff": 14.0, "lag": 0.0}
@@ -95,21 +95,32 @@ def chosen_by_the_recording():
     """Cut-off, lag and friction are chosen; the model is judged on another recording."""
     found, warnings = warned(identify, arm(), [run(1), run(2)], validation=run(3))
     competitors = packed(everything(found.competitors))
-    return result(found) | {"warnings": warnings, "competitors": competitors, "code": found.code(reduced=True)[:3000]}
+    return result(found) | {
+        "warnings": warnings,
+        "competitors": competitors,
+        "code": found.code(reduced=True)[:3000],
+    }
 
 
 @scenarios
 def torques_that_are_late_and_velocities():
     log = run(1, 0.01)
     late = Log(log.t + 0.3, log.q, np.roll(log.tau, 2, axis=0), np.gradient(log.q, log.t, axis=0))
-    found, warnings = warned(identify, arm(), late.rows(5, 690), friction="coulomb", band=6.0, estimator="idim-iv")
+    found, warnings = warned(
+        identify, arm(), late.rows(5, 690), friction="coulomb", band=6.0, estimator="idim-iv"
+    )
     return result(found) | {"warnings": warnings, "replay": packed(everything(found.replay(window=0.8)))}
 
 
 @scenarios
 def a_chain_that_slides_with_asymmetric_friction():
     log = moved(chain(), 4, 5.0, 0.03, 0.3)
-    options = {"significance": "statistics", "decimation": 3, "strength": 0.4, "derivatives": "savitzky_golay"}
+    options = {
+        "significance": "statistics",
+        "decimation": 3,
+        "strength": 0.4,
+        "derivatives": "savitzky_golay",
+    }
     return identified(chain(), log, friction="asymmetric", **options, **FIXED)
 
 
@@ -209,7 +220,12 @@ def gravity_along_another_axis():
 @scenarios
 def a_fit_of_a_wrong_recording():
     found, warnings = warned(identify, puma(), WRONG["all torques"](of_puma()), friction="coulomb", **FIXED)
-    wanted = {"x": found.fit.x, "failure": found.failure, "failed": found.failed, "uses": everything(found.uses())}
+    wanted = {
+        "x": found.fit.x,
+        "failure": found.failure,
+        "failed": found.failed,
+        "uses": everything(found.uses()),
+    }
     return wanted | {"warnings": warnings, "contradiction": found.contradiction}
 
 
@@ -248,7 +264,7 @@ def _faulty() -> dict[str, Log]:
         "jump": replace(log, q=log.q + bump),
         "lost rows": replace(log, t=log.t[: len(rows)], q=log.q[rows], tau=log.tau[rows]),
         "no sign": replace(log, tau=np.abs(log.tau)),
-        "spikes": replace(log, tau=_with(log.tau, slice(20, None, 60), 1, 900.0)),
+        "spikes": replace(log, tau=_with(log.tau, slice(20, None, 290), 1, 900.0)),
         "cut off": replace(log, tau=np.clip(log.tau, -largest, largest)),
         "as it is": replace(log, qd=qd),
     }
@@ -256,7 +272,10 @@ def _faulty() -> dict[str, Log]:
 
 @scenarios
 def faults_of_samples():
-    return {name: " | ".join(sample_faults(puma(), log)) for name, log in _faulty().items()}
+    found = {name: " | ".join(sample_faults(puma(), log)) for name, log in _faulty().items()}
+    log = run(1, 0.0)
+    swinging = np.sin(4.1 * log.t)[:, None] * (2.0, 5.0)
+    return found | {"without sign": sample_faults(arm(), replace(log, tau=np.abs(swinging)))}
 
 
 @scenarios
@@ -265,7 +284,12 @@ def offset_friction_that_drives_and_lags_of_joints():
     driven = replace(log, tau=log.tau - 3.0 * np.gradient(log.q, log.t, axis=0) * (1.0, 0.0))
     offset = replace(log, tau=log.tau + (0.0, 9.0))
     one = replace(log, tau=np.column_stack([log.tau[:, 0], np.roll(log.tau[:, 1], 3)]))
-    given = {"driven": driven, "offset": offset, "one is late": one, "scaled": replace(log, tau=11.0 * log.tau)}
+    given = {
+        "driven": driven,
+        "offset": offset,
+        "one is late": one,
+        "scaled": replace(log, tau=11.0 * log.tau),
+    }
     return {name: _of_small(each) for name, each in given.items()}
 
 
@@ -292,7 +316,9 @@ def made() -> Regression:
 @cache
 def regression() -> Regression:
     friction = friction_named("coulomb", 2)
-    whole = Observer(arm(), [condition(run(1), cutoff=12.0), condition(run(2), cutoff=12.0)]).regression(friction)
+    whole = Observer(arm(), [condition(run(1), cutoff=12.0), condition(run(2), cutoff=12.0)]).regression(
+        friction
+    )
     return whole.pick(base_of(arm(), np.eye(2), friction).columns)
 
 
@@ -389,8 +415,12 @@ def base_parameters_and_priors():
     for robot in (arm(), chain()):
         found[robot.name] = {
             "rotors first": packed(everything(base_by_rank(robot))),
-            "as labelled": packed(everything(base_by_rank(robot, order=robot.parameter_labels[::-1], seed=3))),
-            "expressions": "; ".join(base_by_rank(robot).expression(k) for k in range(len(base_by_rank(robot)))),
+            "as labelled": packed(
+                everything(base_by_rank(robot, order=robot.parameter_labels[::-1], seed=3))
+            ),
+            "expressions": "; ".join(
+                base_by_rank(robot).expression(k) for k in range(len(base_by_rank(robot)))
+            ),
             "prior": prior_bodies(robot),
         }
     bare = arm().with_parameters(dict.fromkeys(arm().parameter_labels[:20], 0.0))
@@ -406,7 +436,11 @@ def lags():
         observer = Observer(arm(), [condition(each.rows(6, 680), cutoff=12.0)])
         late = lag.estimate_lag(observer)
         shifted = lag.shifted(observer.signals[0], late)
-        found[name] = {"lag": everything(late), "summary": late.summary(), "joints": lag.lags_of_joints(observer)}
+        found[name] = {
+            "lag": everything(late),
+            "summary": late.summary(),
+            "joints": lag.lags_of_joints(observer),
+        }
         found[name] |= {"tau": shifted.tau, "record": " ".join(shifted.record)}
     return found | {"given": everything(lag.as_given(0.0123))}
 

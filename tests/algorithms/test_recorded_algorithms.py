@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from recorded import Scenarios, packed
-from recorded_robots import ROBOTS, coupled, floating, linkage, states, touching
 
 import linkwise as lw
 from linkwise.functions import arrays
 from linkwise.functions.table import FUNCTIONS, Setting
 from linkwise.model.constraints import target_size
+from recorded import Scenarios, packed
+from recorded_robots import ROBOTS, coupled, floating, linkage, states, touching
 
 scenarios = Scenarios("algorithms")
 
@@ -56,12 +56,16 @@ def screw_chain() -> lw.Robot:
 
 
 SHAPES = {**ROBOTS, "six": six, "held": held, "standing": standing, "screw_chain": screw_chain}
+FEW = ("contact_step", "contact_gaps", "contact_frames")
+"""Functions with contacts of the robot that has many: each one but the first solves all again."""
 CONSTRAINED = ("constraint_", "constrained_", "delassus", "impact")
 
 
 def wanted(robot: lw.Robot, name: str) -> bool:
     if name.startswith("contact_"):
-        return bool(robot.contact_parts)
+        return bool(robot.contact_parts) and (robot is touching() or name in FEW)
+    if robot is standing():  # others are those of ``floating``
+        return False
     if name.startswith(CONSTRAINED):
         return bool(robot.constraints)
     return True
@@ -104,30 +108,29 @@ def _of_shape(make: Any) -> Any:
 for _make in SHAPES.values():
     scenarios(_of_shape(_make))
 
+PLAIN = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics", "bias_torques")
 OPTIONS = {
-    "frictionless": {"friction": False},
-    "wrench": {"wrench": True},
-    "base parameters": {"base_parameters": True},
-    "unmoved": {"slide": False},
-    "loose": {"tolerance": 1e-2, "limit": 2},
-    "warm": {"start": True, "tolerance": 1e-3},
-    "payload": {"parameters": ("payload",)},
+    "frictionless": ({"friction": False}, (*PLAIN, "inverse_dynamics_derivatives", "regressor")),
+    "wrench": ({"wrench": True}, PLAIN),
+    "base parameters": (
+        {"base_parameters": True},
+        (*PLAIN, "mass_matrix", "potential_energy", "gravity_torques"),
+    ),
+    "unmoved": ({"slide": False}, (*PLAIN, "pose", "jacobian_rate", "center_of_mass", "kinetic_energy")),
+    "loose": ({"tolerance": 1e-2, "limit": 2}, PLAIN[2:3]),
+    "warm": ({"start": True, "tolerance": 1e-3}, PLAIN[2:3]),
+    "payload": ({"parameters": ("payload",)}, (*PLAIN[:2], "mass_matrix", "potential_energy")),
 }
-OF_OPTIONS = (
-    *("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics", "mass_matrix", "gravity_torques"),
-    *("bias_torques", "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "regressor"),
-    *("pose", "jacobian_rate", "task_inertia", "kinetic_energy", "potential_energy", "centroidal_momentum"),
-)
 
 
 @scenarios
 def options_of_functions():
     found = {}
-    for label, options in OPTIONS.items():
-        for make in (six, coupled, floating):
+    for label, (options, names) in OPTIONS.items():
+        for make in (coupled, floating):
             robot = make()
             setting = Setting(robot, frame=robot.moving_joints[-1].child, **options)
-            found[f"{label} {make.__name__}"] = packed({name: results(setting, name) for name in OF_OPTIONS})
+            found[f"{label} {make.__name__}"] = packed({name: results(setting, name) for name in names})
     return found
 
 
@@ -140,7 +143,9 @@ def options_of_constraints():
             "stabilized": Setting(robot, frame="link3", stabilization=7.3),
             "frictionless": Setting(robot, frame="link3", friction=False, wrench=True),
         }
-        names = [name for name in FUNCTIONS if name.startswith((*CONSTRAINED, "forward", "motor", "inverse_dyn"))]
+        names = [
+            name for name in FUNCTIONS if name.startswith((*CONSTRAINED, "forward", "motor", "inverse_dyn"))
+        ]
         for label, setting in settings.items():
             found[f"{label} {make.__name__}"] = packed({name: results(setting, name) for name in names})
         found[f"targets {make.__name__}"] = [target_size(each) for each in robot.constraints]
@@ -150,7 +155,7 @@ def options_of_constraints():
 @scenarios
 def options_of_contacts():
     found = {}
-    names = [name for name in FUNCTIONS if name.startswith("contact_")]
+    names = ("contact_step", "contact_residual")
     inputs = ("time_step", "contact_friction", "ground_height", "start_impulse")
     for make in (touching, standing):
         for label, options in {
@@ -160,6 +165,8 @@ def options_of_contacts():
             "inputs": {"contact_inputs": inputs},
             "frictionless": {"friction": False},
         }.items():
+            if make is standing and label != "inputs":
+                continue  # as many candidates take long
             setting = Setting(make(), **options)
             found[f"{label} {make.__name__}"] = packed({name: results(setting, name) for name in names})
     return found
