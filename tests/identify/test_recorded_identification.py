@@ -39,6 +39,8 @@ from recorded_robots import chain, with_laws
 scenarios = Scenarios("identify")
 FIXED = {"cutoff": 14.0, "lag": 0.0}
 """Options with which a fit takes little time."""
+identification = partial(scenarios, tolerance=1e-6)
+"""For whole identifications: weights are iterated and sums are BLAS's, whose kernels differ by up to 2e-7 here."""
 
 
 @cache
@@ -90,7 +92,7 @@ def identified(robot: lw.Robot, *args, **options) -> dict:
 # -- whole identifications --------------------------------------------------------------------------------------------
 
 
-@scenarios
+@identification
 def chosen_by_the_recording():
     """Cut-off, lag and friction are chosen; the model is judged on another recording."""
     found, warnings = warned(identify, arm(), [run(1), run(2)], validation=run(3))
@@ -102,7 +104,7 @@ def chosen_by_the_recording():
     }
 
 
-@scenarios
+@identification
 def torques_that_are_late_and_velocities():
     log = run(1, 0.01)
     late = Log(log.t + 0.3, log.q, np.roll(log.tau, 2, axis=0), np.gradient(log.q, log.t, axis=0))
@@ -112,7 +114,7 @@ def torques_that_are_late_and_velocities():
     return result(found) | {"warnings": warnings, "replay": packed(everything(found.replay(window=0.8)))}
 
 
-@scenarios
+@identification
 def a_chain_that_slides_with_asymmetric_friction():
     log = moved(chain(), 4, 5.0, 0.03, 0.3)
     options = {
@@ -124,7 +126,7 @@ def a_chain_that_slides_with_asymmetric_friction():
     return identified(chain(), log, friction="asymmetric", **options, **FIXED)
 
 
-@scenarios
+@identification
 def laws_of_joints():
     """Springs are fitted, torques without a name and ripple are looked for, and small networks."""
     bent = with_laws().with_parameters({"joint1.stiffness": 0.0, "joint3.compensated_mass": 0.0})
@@ -133,7 +135,7 @@ def laws_of_joints():
     return identified(given, log, network=True, **FIXED)
 
 
-@scenarios
+@identification
 def springs_by_terms():
     sprung = truth().with_parameters({"joint2.stiffness": 3.7, "joint2.spring_reference": 0.2})
     terms = (Term("rotor_inertia"), Term("viscous"), Term("coulomb", width=2e-3), Term("offset"))
@@ -141,7 +143,7 @@ def springs_by_terms():
     return identified(arm(), moved(sprung, 8, 5.0, 0.02), friction=friction, **FIXED)
 
 
-@scenarios
+@identification
 def a_motor_of_two_joints():
     motor = lw.Motor("both", {"joint1": 1.4, "joint2": -0.7}, 0.13, 0.43, (0.47, 0.71), offset=0.21)
     robot = truth().with_motors([motor])
@@ -156,7 +158,7 @@ def _by_model(name: str):
 for _name in ("none", "viscous", "stribeck", "presliding", "rich"):
     _scenario = _by_model(_name)
     _scenario.__name__ = f"friction_{_name}"
-    scenarios(_scenario)
+    identification(_scenario)
 
 
 # -- recordings that are wrong ----------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ def gravity_along_another_axis():
     return {name: _diagnosed(puma().with_gravity(g), of_puma()) for name, g in directions.items()}
 
 
-@scenarios
+@identification
 def a_fit_of_a_wrong_recording():
     found, warnings = warned(identify, puma(), WRONG["all torques"](of_puma()), friction="coulomb", **FIXED)
     wanted = {
@@ -278,7 +280,7 @@ def faults_of_samples():
     return found | {"without sign": sample_faults(arm(), replace(log, tau=np.abs(swinging)))}
 
 
-@scenarios
+@identification
 def offset_friction_that_drives_and_lags_of_joints():
     log = run(1, 0.01)
     driven = replace(log, tau=log.tau - 3.0 * np.gradient(log.q, log.t, axis=0) * (1.0, 0.0))
