@@ -66,7 +66,7 @@ class SmallSpheres(NamedTuple):
     rows: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spheres:
     """Spheres of a robot in the frames of its bodies (see ``Model.carrier``).
 
@@ -134,12 +134,16 @@ def spheres_of(
     given = Numbers()
     number = given.whole("count", count, 1, MOST) if count is not None else None
     extra = given.number("margin", margin, least=0.0)
-    return _spheres(robot, number, extra, tuple(os.fspath(each) for each in meshes))
+    known: dict[object, Spheres] = robot.__dict__.setdefault("_spheres", {})
+    key = (number, extra, tuple(os.fspath(each) for each in meshes))
+    if key not in known:
+        known[key] = _spheres(robot, number, extra, _Triangles(robot, key[2]))
+    return known[key]
 
 
 @lru_cache(maxsize=64)
-def _spheres(robot: Model, count: int | None, margin: float, meshes: tuple[str, ...]) -> Spheres:
-    geometry = _Triangles(robot, meshes)
+def _spheres(robot: Model, count: int | None, margin: float, geometry: _Triangles) -> Spheres:
+    """Equal robots may come from files with other geometry, so that is part of the key."""
     bones = [rod for rod in skeleton(robot, THICKNESS, TAPER).capsules if rod.body in geometry.lacking]
     total = PER_BODY * max(1, len(robot.moving_joints)) if count is None else count
     pieces = _Pieces(geometry.triangles)
@@ -179,6 +183,24 @@ class _Triangles(Reading):
         self.balls: list[tuple[int, np.ndarray, float]] = []
         self.links: dict[int, list[str]] = {}
         super().__init__(robot, meshes)
+        self._content = self._digest()
+
+    def _digest(self) -> bytes:
+        """Of everything that was read."""
+        content = hashlib.sha256()
+        for body, parts in sorted(self.triangles.items()):
+            for part in parts:
+                content.update(b"%d %d" % (body, len(part)) + part.tobytes())
+        for body, centre, radius in self.balls:
+            content.update(b"%d" % body + np.append(centre, radius).tobytes())
+        content.update(repr((self.robot.source, self.links, sorted(self.lacking), self.problems)).encode())
+        return content.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Triangles) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
 
     def _add(self, visual: Visual) -> None:
         body, pose = self.robot.carrier(visual.link)

@@ -262,11 +262,18 @@ def _world(world: World | Sequence[Any] | None) -> World:
     return world if isinstance(world, World) else World(world)
 
 
-@lru_cache(maxsize=32)
 def validity_of(robot: Robot) -> Validity:
-    """Checks of a robot with the default spheres and pairs; made once.
+    """Checks of a robot with the default spheres and pairs; made once for equal robots with the same geometry.
 
     Args:
         robot: the robot.
     """
-    return Validity(robot)
+    kept: dict[str, Any] = vars(robot)
+    if "_validity" not in kept:
+        kept["_validity"] = _validity(robot, spheres_of(robot))
+    return kept["_validity"]
+
+
+@lru_cache(maxsize=32)
+def _validity(robot: Robot, spheres: Spheres) -> Validity:
+    return Validity(robot, spheres=spheres)
