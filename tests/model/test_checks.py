@@ -10,6 +10,7 @@ import linkwise as lw
 from linkwise.errors import LinkwiseError, ModelError, ModelWarning
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
 from linkwise.model.checks import check_physics
+from linkwise.model.contacts import Contact, Ground, contact_rows
 
 BODY = Inertia.from_com(1, (0, 0, 0), (1, 1, 1))
 
@@ -76,6 +77,26 @@ def test_trees(names, joints, message):
 def test_numbers_of_joints(changes, message):
     with pytest.raises(ModelError, match=message):
         Model("r", links(*"ab"), [joint(**changes)])
+
+
+def test_a_number_is_the_friction_of_both_directions():
+    assert Joint("j", "revolute", "a", "b", coulomb_friction=0.1).coulomb_friction == (0.1, 0.1)
+    assert Joint("j", "revolute", "a", "b", coulomb_friction=np.array([0.1, 0.2])).coulomb_friction == (
+        0.1,
+        0.2,
+    )
+    for wrong in ((0.1,), (0.1, 0.2, 0.3), "ab", None, True):
+        with pytest.raises(ModelError, match="joint 'j': coulomb_friction: expected a number, or two"):
+            Joint("j", "revolute", "a", "b", coulomb_friction=wrong)
+
+
+def test_rows_of_a_contact_problem_are_those_of_joints_that_rub_or_stop():
+    robot = lw.random_robot(3, 4, joints="R").with_contacts([Contact("link4"), Ground()])
+    assert contact_rows(robot) == 3
+    stribeck = {"joint3.stribeck_friction": 0.2, "joint3.stribeck_speed": 0.1}
+    rubbing = robot.with_parameters({"joint2.coulomb_friction": 0.1, **stribeck})
+    assert contact_rows(rubbing) == 5
+    assert contact_rows(rubbing.with_parameters({"joint2.viscous_friction": 0.1})) == 5
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from linkwise.joint_laws.coulomb import CoulombFriction
+from linkwise.joint_laws.coulomb import CoulombFriction, both_directions
 from linkwise.joint_laws.direction import Direction
 from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.joint_laws.law import Law, Parameter, is_zero
@@ -68,6 +68,11 @@ def coefficients(joints: Sequence[Any]) -> list[tuple[Law, str]]:
     return [(law, name) for law in LAWS for name in law.labels(joints)]
 
 
+def has_dry_friction(holder: Any) -> bool:
+    """Whether a joint has friction that holds it at rest; a symbol may."""
+    return any(law.dissipates and law.jumps and not law.absent(holder) for law in LAWS)
+
+
 def number(holder: Any, name: str) -> Scalar:
     """A number of a joint by the end of its label."""
     return _OWNER[name].number(holder, name)
@@ -85,8 +90,10 @@ __all__ = [
     "UNITS",
     "Law",
     "Parameter",
+    "both_directions",
     "changed",
     "coefficients",
+    "has_dry_friction",
     "is_zero",
     "number",
     "settable",

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from linkwise.errors import ModelError
 from linkwise.joint_laws.direction import direction, jumps, slope
 from linkwise.joint_laws.law import Law, Parameter
 from linkwise.scalar import Scalar, sign, where
@@ -19,6 +22,26 @@ _PARAMETER = Parameter(
     doubt="it would drive the joint",
     mjcf="frictionloss",
 )
+_PAIRS: Any = (tuple, list, np.ndarray)
+
+
+def both_directions(given: Any, holder: str) -> tuple[Any, Any]:
+    """(forward, backward) magnitudes: a single number is that of both directions.
+
+    Args:
+        given: a number or two.
+        holder: what has the friction, for the message.
+
+    Raises:
+        ModelError: neither.
+    """
+    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
+        return given, given
+    if isinstance(given, _PAIRS) and np.shape(given) == (2,):
+        return given[0], given[1]
+    raise ModelError(
+        f"{holder}: coulomb_friction: expected a number, or two (forward, backward), got {given!r}"
+    )
 
 
 class CoulombFriction(Law):

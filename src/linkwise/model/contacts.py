@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from linkwise import joint_laws
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model.quantity import finite
 from linkwise.model.shapes import WORLD_ONLY, Place, Shape, candidates_of, coefficient, places
@@ -433,7 +434,7 @@ def contact_rows(model: Model) -> int:
     if not model.contact_parts:
         return 0
     stopped = {stop.joint for stop in stops_of(model.contact_parts)}
-    rubbing = {joint.name for joint in model.moving_joints if joint.coulomb_friction}
+    rubbing = {joint.name for joint in model.moving_joints if joint_laws.has_dry_friction(joint)}
     return 3 * candidate_count(model) + len(stopped | rubbing) + len(tendons_of(model.contact_parts))
 
 

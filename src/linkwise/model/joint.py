@@ -76,8 +76,9 @@ class Joint(Hinted):
 
     ``origin`` is the pose of the child link's frame in the parent's at q = 0; ``axis`` is a unit vector in the child's
     frame. rotor_inertia is seen at the joint [kg·m² or kg], viscous_friction [N·m·s/rad or N·s/m];
-    coulomb_friction = (forward, backward) are two magnitudes [N·m or N] for positive and negative speed. ``body`` names
-    the link, fixed to the child, in whose frame inertial parameters are labelled (the child itself if empty).
+    coulomb_friction = (forward, backward) are two magnitudes [N·m or N] for positive and negative speed; a number is
+    both. ``body`` names the link, fixed to the child, in whose frame inertial parameters are labelled (the child itself
+    if empty).
     ``terms`` are the numbers of further laws by name (``stiffness``, ``spring_reference``; see
     ``linkwise.joint_laws``); those that are missing are zero.
 
@@ -109,6 +110,8 @@ class Joint(Hinted):
                     f"joint {self.name!r}: no term {name!r}; {suggest(name, joint_laws.TERMS)}"
                 )
         object.__setattr__(self, "terms", {name: float(value) for name, value in self.terms.items()})
+        friction = joint_laws.both_directions(self.coulomb_friction, f"joint {self.name!r}")
+        object.__setattr__(self, "coulomb_friction", friction)
 
     def number(self, name: str) -> float:
         """A number of the joint by the end of its label: ``viscous_friction``, ``stiffness`` …"""
