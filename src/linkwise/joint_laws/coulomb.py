@@ -22,7 +22,6 @@ _PARAMETER = Parameter(
     doubt="it would drive the joint",
     mjcf="frictionloss",
 )
-_PAIRS: Any = (tuple, list, np.ndarray)
 
 
 def both_directions(given: Any, holder: str) -> tuple[Any, Any]:
@@ -35,13 +34,17 @@ def both_directions(given: Any, holder: str) -> tuple[Any, Any]:
     Raises:
         ModelError: neither.
     """
-    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
+    if _is_one_of(given, (int, float, np.number)) and not _is_one_of(given, (bool,)):
         return given, given
-    if isinstance(given, _PAIRS) and np.shape(given) == (2,):
+    if _is_one_of(given, (tuple, list, np.ndarray)) and np.shape(given) == (2,):
         return given[0], given[1]
     raise ModelError(
         f"{holder}: coulomb_friction: expected a number, or two (forward, backward), got {given!r}"
     )
+
+
+def _is_one_of(given: Any, kinds: tuple[Any, ...]) -> bool:
+    return isinstance(given, kinds)
 
 
 class CoulombFriction(Law):
