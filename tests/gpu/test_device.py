@@ -204,7 +204,8 @@ def captured_by_cupy(work):
             result = work()
         finally:
             graph = stream.end_capture()
-    return result, lambda: (graph.launch(stream), stream.synchronize())
+    # a stream that does not block waits for no other: the copies of new inputs before it are work of the default one
+    return result, lambda: (cupy.cuda.Stream.null.synchronize(), graph.launch(stream), stream.synchronize())
 
 
 def captured_by_torch(work):
