@@ -4,6 +4,7 @@ import os
 
 from pretended import pretended
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves memory to CuPy, PyTorch and other workers
+# JAX would take three quarters of the GPU's memory, which CuPy, PyTorch and other workers need, too
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 __all__ = ["pretended"]
