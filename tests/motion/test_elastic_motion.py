@@ -65,6 +65,22 @@ def test_friction_of_motors_and_periodic_plans():
     assert np.abs(links(robot, found.q) - swing.at(found.t).q).max() < 1e-9
 
 
+def test_dry_friction_of_motors_and_of_rigid_joints_does_not_load_springs():
+    """It ended in a TypeError at joints without a spring."""
+    rubbing = {"joint1.coulomb_friction_forward": 3.0, "joint1.coulomb_friction_backward": 2.0}
+    rigid = lw.planar_chain(2)
+    parts = {"stiffness": 900.0, "damping": 1.0, "motor_inertia": 0.2}
+    for name in rigid.joint_names:
+        smooth = rigid.with_elastic_joints({name: lw.Elastic(**parts)})
+        rough = rigid.with_parameters({f"{j}.coulomb_friction": 2.0 for j in rigid.joint_names} | rubbing)
+        rough = rough.with_elastic_joints({name: lw.Elastic(**parts)})
+        t = np.linspace(0.1, 0.9, 5)
+        for ours, wanted in zip(
+            motion.ElasticMotion(rough, PLAN).at(t), motion.ElasticMotion(smooth, PLAN).at(t), strict=True
+        ):
+            np.testing.assert_array_equal(ours, wanted)
+
+
 def test_a_nonic_begins_and_ends_at_rest_to_the_fourth_derivative():
     from linkwise.motion.elastic import derivatives
 

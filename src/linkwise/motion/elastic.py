@@ -16,6 +16,7 @@ import numpy as np
 from linkwise.algorithms import coordinates
 from linkwise.errors import LinkwiseError
 from linkwise.functions.table import mechanism_of
+from linkwise.joint_laws import has_dry_friction
 from linkwise.motion.arguments import duration as checked_duration
 from linkwise.motion.arguments import number, positions
 from linkwise.motion.fourier import FourierSeries
@@ -60,6 +61,15 @@ class ElasticMotion(Trajectory):
                 f"got {type(plan).__name__}"
             )
         self.dof, self.begin, self.end = robot.dof, plan.begin, plan.end
+        # friction of a joint acts in its own row, which no spring carries, unless other joints follow it
+        followers = any(joint.mimic is not None and joint.mimic.coupled for joint in self.rigid.joints)
+        self.friction = followers
+        rubbing = [joint.name for joint in self.rigid.moving_joints if has_dry_friction(joint)]
+        if followers and rubbing:
+            raise ElasticMotionError(
+                f"{robot.name}: joints follow each other, and joint {rubbing[0]!r} has dry friction: motors would have "
+                "to jump where it turns back"
+            )
         self._check_smooth()
 
     def _check_smooth(self) -> None:
@@ -98,7 +108,7 @@ class ElasticMotion(Trajectory):
             [Series(*(q[k + i][..., j] for i in range(3))) for j in range(self.rigid.dof)] for k in range(3)
         ]
         links = mechanism_of(self.rigid)
-        loads = coordinates.inverse_dynamics(links, *columns, friction=True)  # type: ignore[arg-type]
+        loads = coordinates.inverse_dynamics(links, *columns, friction=self.friction)  # type: ignore[arg-type]
         pairs = {pair.motor.name: pair for pair in self.robot.elastic_joints}
         moved: dict[str, np.ndarray] = {}
         for j, name in enumerate(self.rigid.joint_names):
