@@ -194,3 +194,33 @@ def test_turns_that_begin_later_are_taken_once():
     for place, (first, stop) in enumerate(ends):
         wanted[place, first:stop] += 3.0 * A[place, first:stop] * b[first:stop]
     np.testing.assert_allclose(kernel(A.ravel(), b), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 5, 9, 14, 23])
+def test_turns_of_a_number_that_a_loop_around_decides(n, monkeypatch):
+    """Rows of a triangle: as vectors where their turns fill one, the last ones twice only where that is harmless."""
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 0)
+
+    def triangles(A, b, turns=span):
+        scaled, added = lw.zeros(n, n), lw.zeros(n, n)
+        added[:, :] = A
+        for i in turns(n):
+            for j in turns(i, n, parallel=True):
+                scaled[i, j] = A[i, j] * b[j]
+            for j in turns(i + 1, parallel=True):
+                added[i, j] = added[i, j] + A[j, i] * b[i]
+            for j in turns(i + 2, n - 1, parallel=True):
+                added[i, j] = added[i, j] - b[j]
+        return scaled, added
+
+    rng = np.random.default_rng(n)
+    A, b = rng.normal(size=(n, n)), rng.normal(size=n)
+    kernel = lw.kernel(A=(n, n), b=n)(lambda A, b: triangles(A, b)[0] + triangles(A, b)[1])
+    rows, columns = np.indices((n, n))
+    scaled = np.where(columns >= rows, A * b, 0.0)
+    added = A + np.where(columns <= rows, A.T * b[:, None], 0.0)
+    added = added - np.where((columns >= rows + 2) & (columns < n - 1), b, 0.0)
+    one, many = kernel(A, b), kernel(np.tile(A, (9, 1, 1)), np.tile(b, (9, 1)))
+    np.testing.assert_allclose(one, scaled + added, atol=1e-14)
+    np.testing.assert_array_equal(many, np.broadcast_to(one, many.shape))

@@ -157,9 +157,9 @@ class Renderer(Arithmetic):
             more = writer.value(f"icmp {relation} i64 %{name}.turn, {stop}")
             writer.effect(f"br i1 {more}, label %{name}.body, label %{name}.end")
             writer.start_block(f"{name}.body")
-        held = self._enter()
+        held = self.enter()
         self.write(loop.body)
-        self._leave(held, known)
+        self.leave(held, known)
         following = writer.value(f"add i64 %{name}.turn, {step}")
         last, after = writer.block, [self.now[key] for key in carried]
         if turns:
@@ -186,12 +186,12 @@ class Renderer(Arithmetic):
     def _kind(self, key: Register | str) -> str:
         return "i64" if isinstance(key, str) else self.lanes.real
 
-    def _enter(self) -> dict[Element, str]:
+    def enter(self) -> dict[Element, str]:
         """A block that does not always run begins; what to go back to when it ends."""
         held, self.held, self.wholes = self.held, dict(self.held), {}
         return held
 
-    def _leave(self, held: dict[Element, str], known: Iterable[Register | str]) -> None:
+    def leave(self, held: dict[Element, str], known: Iterable[Register | str]) -> None:
         """Such a block ends: only values from before it exist on every path to here."""
         self.held, self.wholes = held, {}
         self.now = {key: self.now[key] for key in known}
@@ -225,10 +225,10 @@ class Renderer(Arithmetic):
         ends = [] if len(sides) == 2 else [(before, initial)]
         for label, body in sides.items():
             writer.start_block(label)
-            held = self._enter()
+            held = self.enter()
             self.now.update(zip(carried, initial, strict=True))
             self.write(body)
-            self._leave(held, known)
+            self.leave(held, known)
             writer.effect(f"br label %join{number}")
             ends.append((writer.block, [self.now[key] for key in carried]))
         writer.start_block(f"join{number}")

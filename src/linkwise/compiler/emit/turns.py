@@ -28,22 +28,62 @@ ROW = 8  # numbers of a row
 def side_by_side(outer: Renderer, loop: For) -> bool:
     """Write a loop whose lanes take a turn each; False where it has too few turns or turns of unknown number."""
     first, stop = loop.first.number, loop.stop.number
-    if first is None or stop is None or loop.step.number != 1 or _copies_rows(loop):
+    if loop.step.number != 1 or _copies_rows(loop):
         return False
+    if first is None or stop is None:
+        return _of_any_number(outer, loop)
     width = next((width for width in widths(outer.lanes.bits) if width <= stop - first), 1)
     if width == 1:
         return False
     end = stop
     if not loop.repeatable:
         stop -= (stop - first) % width
+    _vectors(outer, loop, width, str(first), str(stop))
+    if stop < end:
+        outer.loop(replace(loop, first=whole(stop), side_by_side=False))
+    return True
+
+
+def _of_any_number(outer: Renderer, loop: For) -> bool:
+    """Turns whose number is known while the code runs: as vectors where they fill one, the others one by one."""
+    writer, name = outer.writer, f"some{outer.loops}"
+    outer.loops += 1
+    outer.wholes = {}
+    first, stop = outer.whole(loop.first), outer.whole(loop.stop)
+    known = list(outer.now)
+    for width in widths(outer.lanes.bits):
+        count = writer.value(f"sub i64 {stop}, {first}")
+        enough = writer.value(f"icmp sge i64 {count}, {width}")
+        whole_vectors = writer.value(f"and i64 {count}, {-width}")
+        end = stop if loop.repeatable else writer.value(f"add i64 {first}, {whole_vectors}")
+        before = writer.block
+        writer.effect(f"br i1 {enough}, label %{name}.{width}, label %{name}.below{width}")
+        writer.start_block(f"{name}.{width}")
+        held = outer.enter()
+        _vectors(outer, loop, width, first, end)
+        outer.leave(held, known)
+        after = writer.block
+        writer.effect(f"br label %{name}.below{width}")
+        writer.start_block(f"{name}.below{width}")
+        first = writer.value(f"phi i64 [ {first}, %{before} ], [ {end}, %{after} ]")
+    held = outer.enter()
+    outer.now[name] = first
+    outer.loop(replace(loop, first=Whole("name", (name,)), side_by_side=False))
+    outer.leave(held, known)
+    return True
+
+
+def _vectors(outer: Renderer, loop: For, width: int, first: str, stop: str) -> None:
+    """The turns from ``first`` to ``stop``, as many as fill a vector at least, so many at a time."""
     writer, number = outer.writer, outer.loops
     outer.loops += 1
     name = f"turns{number}"
+    last_at = str(int(stop) - width) if stop.isdigit() else writer.value(f"sub i64 {stop}, {width}")
     before = writer.block
     writer.effect(f"br label %{name}")
     writer.start_block(name)
     place = len(writer.lines)
-    at = writer.value(f"call i64 @llvm.smin.i64(i64 %{name}.turn, i64 {stop - width})")
+    at = writer.value(f"call i64 @llvm.smin.i64(i64 %{name}.turn, i64 {last_at})")
     inner = type(outer)(outer.nest, Lanes(width, outer.nest.dtype), writer, {})
     inner.memory = {key: _Turns(memory, loop.name) for key, memory in outer.memory.items()}
     inner.loops, inner.divisions = outer.loops, outer.divisions
@@ -63,9 +103,6 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     writer.effect(f"br i1 {more}, label %{name}, label %{name}.end")
     writer.lines.insert(place, f"  %{name}.turn = phi i64 [ {first}, %{before} ], [ {following}, %{last} ]")
     writer.start_block(f"{name}.end")
-    if stop < end:
-        outer.loop(replace(loop, first=whole(stop), side_by_side=False))
-    return True
 
 
 def _copies_rows(loop: For) -> bool:
