@@ -26,7 +26,7 @@ from linkwise.compiler.ir.program import Dtype, Program, Shape, trace
 from linkwise.compiler.kernel import Portable
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.runtime import arrays, host, targets, threads
-from linkwise.errors import ShapeError
+from linkwise.errors import ShapeError, UnknownNameError
 
 NEXT = "next_"  # the output that replaces the carried input of the rest of the name
 _CALL_SECONDS = 0.2  # about how long one call of compiled code may last, so that a user can interrupt it
@@ -239,6 +239,8 @@ class RolloutKernel(Portable):
 
     def native(self, dtype: str, width: int) -> Native:
         """The machine code for blocks of ``width`` robots."""
+        if dtype not in self._natives:
+            raise UnknownNameError(f"dtype: expected {' or '.join(self._natives)}, got {dtype!r}")
         return self._natives[dtype].form(width)
 
 
