@@ -6,9 +6,10 @@
 ``trot`` is one iteration for a quadruped's trot of 50 stages, ``humanoid`` one for ``simple_humanoid`` of
 example-robot-data with 20 stages, ``contact`` a step with contact (robots of ``contact.py``), ``plan`` the first check
 of a configuration of a robot of example-robot-data (loading, spheres, compilation), ``ROBOT:FUNCTION`` a function. Each
-program is made in a child process of its own. Columns are seconds without the phases inside: ``trace`` is what is left
-of the time until the program is known. ``--width`` compiles for blocks of so many states. ``--text`` writes the LLVM
-text of each program to a file, to compare versions of the compiler.
+program is made in a child process of its own. ``load`` makes the robot or the problem, with the small functions that it
+calls for that (feet of a gait); ``all`` is what comes after it. Columns are seconds without the phases inside:
+``trace`` is what is left of the time until the program is known. ``--width`` compiles for blocks of so many states.
+``--text`` writes the LLVM text of each program to a file, to compare versions of the compiler.
 """
 
 from __future__ import annotations
@@ -126,18 +127,18 @@ def first_use(name: str) -> None:
 
 def measured(name: str, width: int, folder: Path | None) -> None:
     """Make a program and print its times."""
+    begin = time.process_time()
+    kernel = None if name.startswith("plan:") else kernel_of(name)
+    load = time.process_time() - begin
     clock = Clock()
     for phase, (module, attribute) in PHASES.items():
         setattr(module, attribute, clock.of(phase, getattr(module, attribute)))
     rules._Pass.run = clock.of("simplify", rules._Pass.run)
     begin = time.process_time()
-    if name.startswith("plan:"):
+    if kernel is None:
         first_use(name.removeprefix("plan:"))
         lines = 0
     else:
-        clock.enter("load")
-        kernel = kernel_of(name)
-        clock.enter("trace")
         kernel.program("float64")
         text = kernel.native_program("float64").text(width)
         machine.compile_text(text)
@@ -146,9 +147,9 @@ def measured(name: str, width: int, folder: Path | None) -> None:
             (folder / re.sub(r"\W+", "_", Path(name).name)).with_suffix(f".{width}.ll").write_text(text)
     clock.enter("end")
     total = time.process_time() - begin
-    cells = "".join(f"{clock.spent[phase]:9.2f}" for phase in ("load", "trace", *PHASES))
+    cells = "".join(f"{clock.spent[phase]:9.2f}" for phase in ("trace", *PHASES))
     print(
-        f"{Path(name).name[:24]:24s}{total:8.2f}{cells}{lines:9d} lines, "
+        f"{Path(name).name[:24]:24s}{load:8.2f}{total:8.2f}{cells}{lines:9d} lines, "
         f"{clock.calls['schedule']} graphs, {clock.calls['simplify'] - clock.calls['schedule']} passes",
         flush=True,
     )
@@ -165,7 +166,8 @@ def main() -> None:
     if given.text is not None:
         given.text.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", lw.ModelWarning)
-    print(f"{'':24s}{'all':>8s}{''.join(f'{phase:>9s}' for phase in ('load', 'trace', *PHASES))}", flush=True)
+    columns = "".join(f"{phase:>9s}" for phase in ("trace", *PHASES))
+    print(f"{'':24s}{'load':>8s}{'all':>8s}{columns}", flush=True)
     for name in given.programs:
         child = os.fork()
         if child == 0:
