@@ -117,15 +117,6 @@ def steps():
         "wrench": {
             "y": {"function": "inverse_dynamics", "wrench": True, "inputs": {"qdd": 0.0, "wrench": 1.5}}
         },
-        "simulate": {
-            "x": {
-                "simulate": "tracking",
-                "duration": 0.05,
-                "reference": {"to": 0.1},
-                "gains": {"frequency": 5},
-            },
-            "y": "x.rms_error + 2 * x.max_torque - x.max_error / 3 + x.final_error + sum(q) - q[0] * qd[1]",
-        },
         "frictionless": {"y": {"function": "inverse_dynamics", "inputs": {"qdd": 0.0}, "friction": False}},
     }.items():
         said = told(study, compute=compute, keep={"y": "raw"}, samples=3)
@@ -133,6 +124,21 @@ def steps():
             said = packed(at(study(compute=compute, keep={"y": "raw"}, samples=3), "y"))
         found[name] = said
     return found
+
+
+@scenarios
+def studies_of_simulations():
+    compute = {
+        "x": {"simulate": "tracking", "duration": 0.05, "reference": {"to": 0.1}, "gains": {"frequency": 5}},
+        "y": "x.rms_error + 2 * x.max_torque - x.max_error / 3 + x.final_error",
+    }
+    vary = {"changes": {"labels": "*.m", "relative": True, "uniform": [0.8, 1.2]}}
+    made = study(
+        compute=compute, vary=vary, keep={"y": "raw", "x.rms_error": {"statistics": ["max"]}}, samples=4
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        data = made.run(Path(folder) / "store", progress=False, threads=1).dataset().load()
+        return {name: np.asarray(data[name].values, float) for name in sorted(data.data_vars)}
 
 
 @scenarios
