@@ -1,0 +1,203 @@
+"""Packages, real-time programs, bounds and units of systems: their parts and numbers beside what is recorded."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import linkwise as lw
+from linkwise import evidence
+from linkwise.compiler.ir import interpret
+from linkwise.embedded import ENTRIES, Options, Package, entries
+from linkwise.environments import Environment, PDTargets, Policy, Task, Torques
+from linkwise.realtime import TwoRatePrograms
+from recorded import Scenarios, packed, told
+from recorded_robots import limited
+
+scenarios = Scenarios("code")
+INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+WORD = re.compile(r"[A-Za-z_]+|[-+*/<>=?:;]")
+
+
+@cache
+def two() -> lw.Robot:
+    friction = {"joint1.viscous_friction": 0.4, "joint2.coulomb_friction": 0.3}
+    return limited(lw.load("two_link")).with_parameters(friction)
+
+
+OPTIONS = Options(frequency=7.0, damping=0.8, period=0.004)
+FUNCTIONS = (
+    "inverse_dynamics",
+    "mass_matrix",
+    "pose",
+    "gravity_torques",
+    "computed_torque",
+    "safe_stop",
+    "online",
+)
+MORE = (
+    "momentum_observer",
+    "state_observer",
+    "kalman_filter",
+    "gravity_pd",
+    "cartesian_impedance",
+    "guarded_controller",
+)
+
+
+@scenarios
+def entries_of_packages():
+    """What functions take, give and are, and the results that the self-test of a package expects."""
+    found: dict[str, Any] = {"names": " ".join(sorted(ENTRIES))}
+    for name in (*FUNCTIONS, *MORE):
+        said = told(entries, two(), [name], OPTIONS)
+        if said != "no error":
+            found[name] = said
+            continue
+        for entry in entries(two(), [name], OPTIONS):
+            kernel = entry.kernel
+            parts = {key: np.asarray(value, float) for key, value in entry.parameters.items()}
+            parts |= {f"table {key}": np.asarray(value, float) for key, value in entry.tables.items()}
+            parts |= {f"example {key}": np.asarray(value, float) for key, value in entry.examples.items()}
+            found[entry.name] = packed(parts) | {
+                "summary": entry.summary,
+                "definitions": " ".join(f"{key}={value}" for key, value in sorted(entry.definitions.items())),
+                "inputs": " ".join(f"{each[0]} {each[1]}" for each in getattr(kernel, "inputs", ())),
+                "outputs": " ".join(f"{each[0]} {each[1]}" for each in getattr(kernel, "outputs", ())),
+            }
+    return found
+
+
+def text_of(text: str) -> dict[str, Any]:
+    """How many of each word, and the sum of whole numbers; times, digests and versions are not among them."""
+    text = re.sub(r"\b[0-9a-f]{10,}\b|\d+\.\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*", "", text)
+    words = WORD.findall(text)
+    names = sorted({word for word in words if words.count(word) > 2})
+    whole = [int(each) for each in INTEGER.findall(text)]
+    numbers = [float(words.count(word)) for word in names] + [float(sum(whole)), float(text.count("\n"))]
+    return packed({"": np.array(numbers)}) | {"words": " ".join(names)}
+
+
+@scenarios
+def files_of_packages():
+    found: dict[str, Any] = {}
+    for name, options in {
+        "plain": {},
+        "short": {"fma": False, "constant_time": True, "prefix": "arm", "count": 3},
+    }.items():
+        package = Package(two(), ["mass_matrix", "computed_torque"], OPTIONS, **options)
+        files = package.files() if callable(getattr(package, "files", None)) else {}
+        files = files or getattr(package, "contents", {})
+        found[name] = {key: text_of(value) for key, value in sorted(files.items()) if isinstance(value, str)}
+    return found
+
+
+@scenarios
+def bounds():
+    robot = lw.load("two_link")
+    options = Options()
+    found: dict[str, Any] = {}
+    for name in ("gravity_torques", "mass_matrix"):
+        for fma in (True, False):
+            done = evidence.certify(robot, name, options=options, fma=fma, velocity=2.0)
+            rows = [[each.low, each.high, each.error, each.tightness] for each in done.outputs]
+            found[f"{name} {fma}"] = {"rows": rows, "verdict": done.verdict, "holds": done.holds}
+    constants = evidence.constants(robot, points=2000)
+    names = ("least_inertia", "most_inertia", "gravity", "coriolis")
+    found["constants"] = [getattr(constants, each) for each in names]
+    kernel = robot.kernel("gravity_torques")
+    box = evidence.box_of(robot, kernel.program("float64").inputs, velocity=3.0, acceleration=2.0)
+    fixed = evidence.fixed_point(kernel.program("float64"), box)
+    states = box.draw(np.random.default_rng(3), 4)
+    given = {key: values[0] for key, values in fixed.given(states).items()}
+    found["fixed"] = {key: np.asarray(value, float) for key, value in fixed.run(given).items()}
+    found["errors"] = [list(each) for each in fixed.errors]
+    found["drawn"] = states
+    return found
+
+
+@scenarios(tolerance=1e-7)
+def real_time_programs():
+    programs = TwoRatePrograms(two(), period=0.002)
+    found: dict[str, Any] = {"dof": float(programs.dof)}
+    for name in ("inertia", "velocity", "synchronous"):
+        program = programs.program(name)
+        inputs = [np.random.default_rng(7).uniform(0.1, 0.9, size) for _, size in program.inputs]
+        results = interpret.run(program, *inputs)
+        found[name] = packed([np.asarray(each, float) for each in results])
+        found[name] |= {"inputs": str(program.inputs), "outputs": str(program.outputs)}
+        found[name] |= {"counts": str(program.operations)}
+    return found
+
+
+def observe(state: Any, draw: Any) -> list[Any]:
+    return [*(x + draw.noise(0.01) for x in (*state.q, *state.qd)), state.time]
+
+
+def reward(state: Any) -> dict[str, Any]:
+    return {
+        "reach": -(state.q[0] - 0.3) * (state.q[0] - 0.3),
+        "effort": -0.01 * state.torque[0] * state.torque[0],
+    }
+
+
+def reset(draw: Any, inputs: Any) -> dict[str, Any]:
+    return {"q": [draw.uniform(-0.3, 0.3), draw.normal()], "qd": [0.1, -0.2]}
+
+
+def task_of(robot: lw.Robot, drives: Any, **options: Any) -> Task:
+    given: dict[str, Any] = {
+        "step": 0.005,
+        "substeps": 2,
+        "episode_length": 5,
+        "randomise": {"payload": (0.0, 0.5), "kp": (0.5, 1.5)} if isinstance(drives, PDTargets) else {},
+        "payload_frame": "link2",
+        "delay": (0, 2),
+        "least_reward": -3.0,
+    }
+    return Task("reach", robot, drives, observe, reward, lambda s: s.q[1] > 1.4, reset, **(given | options))
+
+
+@scenarios
+def environments():
+    found: dict[str, Any] = {}
+    rng = np.random.default_rng(2)
+    for name, drives in {
+        "targets": PDTargets(30.0, [2.0, 1.0], 0.1, [0.5, 0.4], dry_friction=0.2),
+        "torques": Torques([9.0, 4.0]),
+    }.items():
+        task = task_of(two(), drives)
+        env = Environment(task, 3)
+        env.reset(seed=4)
+        rows = []
+        for _ in range(7):
+            made = env.advance(rng.uniform(-1.0, 1.0, (3, 2)).astype(np.float32))
+            rows.append([np.asarray(each, float) for each in made if each is not None])
+        found[name] = packed({"rows": rows, "state": np.asarray(env.state, float)})
+    policy = Policy.random((5, 4, 2), 3)
+    return found | {"policy": np.asarray(policy.weights, float)}
+
+
+@scenarios
+def refusals():
+    robot = two()
+    return {
+        "function": told(entries, robot, ["inverse"], OPTIONS),
+        "twice": told(entries, robot, ["pose", "pose"], OPTIONS),
+        "frequency": told(entries, robot, ["computed_torque"], Options(frequency=[1.0, 2.0, 3.0])),
+        "frame": told(entries, robot, ["pose"], Options(frame="hand")),
+        "trajectory": told(entries, robot, ["trajectory"], OPTIONS),
+        "prefix": told(Package, robot, ["pose"], OPTIONS, prefix="1 a"),
+        "none": told(Package, robot, [], OPTIONS),
+        "certify": told(evidence.certify, robot, "inverse"),
+        "velocity": told(evidence.certify, robot, "inverse_dynamics", velocity=-1.0),
+        "drives": told(lambda: Environment(task_of(robot, PDTargets([1.0, 2.0, 3.0], 1.0)), 2)),
+        "joints": told(lambda: Environment(task_of(robot, PDTargets(1.0, 1.0, joints=("elbow",))), 2)),
+    }
+
+
+test_results_are_those_recorded = scenarios.test()
+test_every_record_has_its_scenario = scenarios.test_of_records()
