@@ -352,3 +352,15 @@ def test_errors_of_recordings_keep_their_class(tmp_path):
         read_log(tmp_path / "none.csv", lw.load("two_link"))
     with pytest.raises(lw.LinkwiseError, match="no such file"):
         motion.read_csv(tmp_path / "none.csv")
+
+
+def test_a_rate_that_time_stamps_contradict_is_refused(tmp_path):
+    """Stamps in milliseconds were read as seconds where a rate was given, too."""
+    file = tmp_path / "run.csv"
+    rows = [f"{10 * k},{0.01 * k},{0.02 * k},3,4" for k in range(20)]
+    file.write_text("t,q1,q2,tau1,tau2\n" + "\n".join(rows), encoding="utf-8")
+    robot = lw.load("two_link")
+    with pytest.raises(LogError, match=r"recording.rate is 100 per second, but .* a sample every 10 s"):
+        read_log(file, robot, {"recording": {"rate": 100.0}})
+    named = {"recording": {"rate": 100.0}, "units": {"time": "ms"}}
+    np.testing.assert_allclose(read_log(file, robot, named).t[:3], [0.0, 0.01, 0.02])

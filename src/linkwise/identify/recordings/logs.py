@@ -27,6 +27,8 @@ from linkwise.identify.walking.log import WalkingLog, is_floating, joints_alone
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot.robot import Robot
 
+SAME_RATE = 1.5  # a factor between a rate that is given and that of time stamps, of which some may be lost
+
 Source = str | os.PathLike[str]
 
 
@@ -331,6 +333,18 @@ def _side_by_side(parts: list[NumberTable]) -> NumberTable:
 # -- joint side -------------------------------------------------------------------------------------------------------
 
 
+def _check_rate(t: np.ndarray, layout: Layout, path: str) -> None:
+    """Refuse a rate that stamps contradict: one of them is wrong, and either would go unnoticed."""
+    if layout.rate is None or len(t) < 2:
+        return
+    step = float(np.nanmedian(np.diff(t)))
+    if not 1.0 / SAME_RATE < step * layout.rate < SAME_RATE:
+        raise LogError(
+            f"{path}: recording.rate is {layout.rate:g} per second, but the column of time has a sample every "
+            f"{step:g} s; leave out one of them, or say the unit of the stamps (units.time)"
+        )
+
+
 def _joint_side(
     found: dict[str, np.ndarray], origin: NumberTable, layout: Layout, robot: Robot, name: str
 ) -> Log:
@@ -341,6 +355,7 @@ def _joint_side(
         raise LogError(f"{path}: no columns of torques or currents; name them in the layout (columns.torque)")
     if "time" in found:
         t = found["time"][:, 0]
+        _check_rate(t, layout, path)
     elif layout.rate is not None:
         t = np.arange(len(found["position"])) / layout.rate
         notes.append(f"no time stamps: {layout.rate:g} samples per second as given")
