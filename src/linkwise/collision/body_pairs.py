@@ -12,15 +12,17 @@ of bodies has in half of the postures, and no more than a part of it is asked of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from linkwise.collision.checks import are_apart
 from linkwise.collision.clearance import NEAR, OFTEN, body_poses, position_range
 from linkwise.collision.cover import BLOCK, blocks
-from linkwise.collision.spheres import FINE, SmallSpheres, Spheres
+from linkwise.collision.spheres import FINE, Place, SmallSpheres, Spheres
+from linkwise.collision.touching import Surface, relative, touching
 from linkwise.core.once import once
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
@@ -37,6 +39,10 @@ FAR_APART = 0.1  # [m] usual distances are not looked at above this
 MOST_DIVIDED = 40  # spheres, those that touch most often
 SLACK = 1e-4  # [m] rounding of distances in single precision
 SOME = 0.05  # share of postures in which a sphere touches another body, from which on it is divided
+RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
+MOST_FINER = 64  # groups, those that touch most often
+TRIED = 14  # random postures in which meshes are compared
+TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
 
 
@@ -51,6 +57,9 @@ class BodyPairs:
         apart: pairs of numbers of groups of small spheres that touch by construction; they are not compared.
         always: pairs of links that touch by construction; they are not compared.
         left_out: pairs of links that are left out by name.
+        partly: pairs of links that touch by construction in some parts, of which these parts are not compared.
+        unresolved: pairs of links whose spheres touch in all of some postures though meshes can be apart. They are
+            compared, so hardly any configuration is free.
         connected: pairs of links that a joint connects, and of fingers; they are not compared.
         never: pairs of links that touch in none of the random postures. They are compared, as that proves nothing;
             ``skip=pairs.never`` leaves them out.
@@ -64,6 +73,8 @@ class BodyPairs:
     left_out: tuple[LinkPair, ...]
     connected: tuple[LinkPair, ...] = ()
     never: tuple[LinkPair, ...] = ()
+    partly: tuple[LinkPair, ...] = ()
+    unresolved: tuple[LinkPair, ...] = ()
 
     def of(self, sphere: int) -> range:
         """Numbers of the groups of small spheres of a sphere; none where it is not divided.
@@ -97,56 +108,98 @@ def body_pairs(
     """
     skipped = _bodies(robot, spheres, skip, all_of=True)
     wanted = _bodies(robot, spheres, compare, all_of=False)
-    above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
     postures = _Postures(robot, spheres)
-    listed: dict[str, list[LinkPair]] = {"always": [], "left_out": [], "connected": [], "never": []}
-    candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray | None]] = {}  # how often pairs touch
-    shares = np.zeros(len(spheres))  # how often each sphere touches another body, the most of all
-    bodies = spheres.bodies
-    for place, first in enumerate(bodies):
-        near = postures.near_bounds(first, bodies[place + 1 :])
-        for number, second in enumerate(bodies[place + 1 :]):
-            key = (first, second)
-            if key in skipped:
-                listed["left_out"].append((_name(robot, first), _name(robot, second)))
-            elif are_apart(first, second, above) or key in wanted:
-                pairs = _all_pairs(postures.bodies[first], postures.bodies[second])
-                share = postures.touching(first, second, near[number])
-                candidates[key] = (pairs, share)
-                if share is not None:
-                    np.maximum.at(shares, pairs, share[:, None])
-                else:
-                    listed["never"].append((_name(robot, first), _name(robot, second)))
-            else:
-                listed["connected"].append((_name(robot, first), _name(robot, second)))
-    often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
-    small = spheres.divide(tuple(sorted(often))) if spheres.divide is not None else _NONE
+    near = _Near(robot, postures, skipped, wanted)
+    small = _NONE if spheres.divide is None else spheres.divide(near.often)
     postures.place_small(small)
+    apart_ones = [key for key in near.candidates if key in wanted or postures.known.get(key) is False]
+    finer = postures.finer_groups(BodyPairs({}, {}, small, frozenset(), (), ()), near.candidates, apart_ones)
+    if finer and spheres.divide is not None:
+        small = spheres.divide(near.often, finer)
+        postures.place_small(small)
     divided = np.zeros(len(spheres), bool)
     divided[small.parent] = True
     compared: dict[tuple[int, int], np.ndarray] = {}
     apart: set[tuple[int, int]] = set()
     pairs_so_far = BodyPairs({}, {}, small, frozenset(), (), ())
-    for key, (pairs, share) in candidates.items():
-        kept = np.ones(len(pairs), bool)
-        if key not in wanted and share is not None:
-            plain = ~divided[pairs].any(axis=1)
-            kept[plain & (share >= OFTEN)] = False
-            if plain.any() and share.max() >= CLOSE:
-                kept[np.flatnonzero(plain)[postures.beside(pairs[plain])]] = False
-            for k in np.flatnonzero(~plain & (share >= OFTEN)).tolist():
-                first, second = pairs[k].tolist()
-                touching = postures.touching_groups(pairs_so_far, first, second)
-                kept[k] = len(touching) < touching.size
-                apart.update(touching if kept[k] else ())
+    listed = {**near.listed, "always": [], "partly": []}
+    for key, (pairs, share) in near.candidates.items():
+        kept, left_out = np.ones(len(pairs), bool), set[tuple[int, int]]()
+        if share is not None and share.max() >= CLOSE and postures.drops(key) and key not in wanted:
+            kept, left_out = _kept(postures, pairs_so_far, pairs, share, divided)
         if kept.any():
             compared[key] = pairs[kept]
+            apart |= left_out
+            if left_out or not kept.all():
+                listed["partly"].append(near.names(key))
         else:
-            listed["always"].append((_name(robot, key[0]), _name(robot, key[1])))
+            listed["always"].append(near.names(key))
     found = BodyPairs(
         compared, {}, small, frozenset(apart), **{name: tuple(pairs) for name, pairs in listed.items()}
     )
     return _with_usual(robot, found, postures, wanted)
+
+
+class _Near:
+    """Pairs of bodies that may be compared: ``candidates``, their pairs of spheres and how often these touch;
+    ``listed``, the others by reason; ``often``, spheres that touch so often that they are divided."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        postures: _Postures,
+        skipped: set[tuple[int, int]],
+        wanted: set[tuple[int, int]],
+    ):
+        self.robot = robot
+        self.listed: dict[str, list[LinkPair]] = {"left_out": [], "connected": [], "never": []}
+        self.candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray | None]] = {}
+        shares = np.zeros(
+            len(postures.spheres)
+        )  # how often each sphere touches another body, the most of all
+        close: set[int] = set()  # spheres that touch very often those of bodies that can be apart
+        above = [robot.carrier(joint.parent)[0] for joint in robot.moving_joints]
+        bodies = postures.spheres.bodies
+        for place, first in enumerate(bodies):
+            near = postures.near_bounds(first, bodies[place + 1 :])
+            for number, second in enumerate(bodies[place + 1 :]):
+                key = (first, second)
+                if key in skipped or not (are_apart(first, second, above) or key in wanted):
+                    self.listed["left_out" if key in skipped else "connected"].append(self.names(key))
+                    continue
+                pairs = _all_pairs(postures.bodies[first], postures.bodies[second])
+                share = postures.touching(first, second, near[number])
+                self.candidates[key] = (pairs, share)
+                if share is None:
+                    self.listed["never"].append(self.names(key))
+                    continue
+                np.maximum.at(shares, pairs, share[:, None])
+                if share.max() >= OFTEN and (key in wanted or not postures.by_construction(key)):
+                    close.update(pairs[share >= SOME].ravel().tolist())
+        often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
+        self.often = tuple(sorted({*often, *close}))
+
+    def names(self, key: tuple[int, int]) -> LinkPair:
+        """Names of the links of two bodies."""
+        return _name(self.robot, key[0]), _name(self.robot, key[1])
+
+
+def _kept(
+    postures: _Postures, so_far: BodyPairs, pairs: np.ndarray, share: np.ndarray, divided: np.ndarray
+) -> tuple[np.ndarray, set[tuple[int, int]]]:
+    """Which pairs of spheres of two bodies that touch by construction are compared, and of these the pairs of groups
+    that are not."""
+    kept, apart = np.ones(len(pairs), bool), set[tuple[int, int]]()
+    plain = ~divided[pairs].any(axis=1)
+    kept[plain & (share >= OFTEN)] = False
+    if plain.any():
+        kept[np.flatnonzero(plain)[postures.beside(pairs[plain])]] = False
+    for k in np.flatnonzero(~plain & (share >= OFTEN)).tolist():
+        first, second = pairs[k].tolist()
+        touch = postures.touching_groups(so_far, first, second)
+        kept[k] = len(touch) < touch.size
+        apart.update(touch if kept[k] else ())
+    return kept, apart
 
 
 def _with_usual(
@@ -154,12 +207,23 @@ def _with_usual(
 ) -> BodyPairs:
     """With usual distances, and without the bodies that overlap in all postures by one part or another."""
     compared, usual, always = dict(pairs.compared), dict.fromkeys(pairs.compared, FAR_APART), [*pairs.always]
+    unresolved: list[LinkPair] = []
     for key in postures.not_far(list(compared)):
-        usual[key], overlap = postures.usual_distance(pairs, key)
-        if overlap and key not in wanted:
+        usual[key], most, overlap = postures.usual_distance(pairs, key)
+        if overlap and key not in wanted and postures.by_construction(key):
             always.append((_name(robot, key[0]), _name(robot, key[1])))
             del compared[key], usual[key]
-    return replace(pairs, compared=compared, usual=usual, always=tuple(always))
+        elif most < 0.0 and key not in wanted:
+            unresolved.append((_name(robot, key[0]), _name(robot, key[1])))
+    partly = tuple(pair for pair in pairs.partly if pair not in always)
+    return replace(
+        pairs,
+        compared=compared,
+        usual=usual,
+        always=tuple(always),
+        partly=partly,
+        unresolved=tuple(unresolved),
+    )
 
 
 def _all_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -183,6 +247,10 @@ class _Postures:
         self._bounds = self._placed(np.array([*self.bodies], int), middles, POSTURES)
         self._sizes = np.array([spheres.bound(body)[1] for body in self.bodies])
         self._places = {body: k for k, body in enumerate(self.bodies)}
+        self.known: dict[tuple[int, int], bool] = {}  # pairs of bodies that touch by construction, or not
+        self._surfaces: dict[int, Surface] = {}
+        usual = np.vstack([0.5 * (lower + upper), np.clip(0.0, lower, upper)])
+        self._shown = np.concatenate([body_poses_of(robot, usual), self.poses.transpose(3, 0, 1, 2)])
 
     def _placed(self, body: np.ndarray, point: np.ndarray, count: int) -> np.ndarray:
         """Points of bodies in the first postures, (3, points, count)."""
@@ -236,6 +304,69 @@ class _Postures:
             count += (_squares(one[:, :, None], two[:, None]) < reach * reach).sum(axis=-1)
         return count.reshape(-1) / POSTURES if count.any() else None
 
+    def by_construction(self, key: tuple[int, int]) -> bool:
+        """Whether the meshes of two bodies touch in the middle of the joint limits, at zero, and in those of the random
+        postures in which their spheres are least deep in each other; of bodies without meshes it is not known, and
+        taken for granted."""
+        if key not in self.known:
+            one, two = (self._surface(body) for body in key)
+            if not (len(one) and len(two)):
+                self.known[key] = True
+                return True
+            chosen = np.concatenate([[0, 1], 2 + self._least_deep(key)[:TRIED]])
+            poses = relative(self._shown[chosen, key[0]], self._shown[chosen, key[1]])
+            self.known[key] = all(touching(one, two, poses[a:b]).all() for a, b in pairwise(TRIES))
+        return self.known[key]
+
+    def drops(self, key: tuple[int, int]) -> bool:
+        """Whether spheres of two bodies that touch in nearly all postures need not be compared."""
+        return self.known.get(key, not all(len(self._surface(body)) for body in key))
+
+    def _least_deep(self, key: tuple[int, int]) -> np.ndarray:
+        """Numbers of postures, those first in which the spheres of two bodies are farthest apart."""
+        one, two = (self.bodies[body] for body in key)
+        reach = (self.spheres.radius[one][:, None] + self.spheres.radius[two]).astype(np.float32)
+        gap = np.full(POSTURES, np.inf)
+        for some in blocks(POSTURES, reach.size):
+            first, second = (self.centres[:, k[0] : k[-1] + 1, some] for k in (one, two))
+            gaps = np.sqrt(_squares(first[:, :, None], second[:, None])) - reach[:, :, None]
+            gap[some] = gaps.min(axis=(0, 1))
+        return np.argsort(-gap, kind="stable")
+
+    def _surface(self, body: int) -> Surface:
+        if body not in self._surfaces:
+            self._surfaces[body] = Surface(self.spheres.surfaces.get(body, []))
+        return self._surfaces[body]
+
+    def finer_groups(
+        self,
+        pairs: BodyPairs,
+        candidates: Mapping[tuple[int, int], tuple[np.ndarray, np.ndarray | None]],
+        keys: Iterable[tuple[int, int]],
+    ) -> frozenset[Place]:
+        """Groups of small spheres, by sphere and place in it, of pairs of bodies that can be apart though small spheres
+        touch in nearly all postures; those that touch most often."""
+        shares: dict[Place, float] = {}
+        for key in keys:
+            numbers, share = candidates[key]
+            near = np.flatnonzero(share >= RARELY) if share is not None else np.zeros(0, int)
+            touch = np.zeros(FIRST, bool)
+            found: dict[Place, float] = {}
+            for first, second in numbers[near].tolist():
+                gap, names = self._group_gaps(pairs, first, second, np.arange(FIRST))
+                hits = gap < 0.0
+                touch |= hits.any(axis=(0, 1))
+                for side, sphere in enumerate((first, second)):
+                    start = pairs.of(sphere).start
+                    parts = hits.any(axis=1 - side).mean(axis=-1).tolist()
+                    for group, part in zip(names[side], parts, strict=True):
+                        if group >= 0 and part >= RARELY:
+                            place = (sphere, group - start)
+                            found[place] = max(part, found.get(place, 0.0))
+            if touch.mean() >= OFTEN:
+                shares |= {place: max(part, shares.get(place, 0.0)) for place, part in found.items()}
+        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:MOST_FINER])
+
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""
         reach = (1.0 + NEAR) * self.spheres.radius[pairs].sum(axis=1)
@@ -283,9 +414,9 @@ class _Postures:
             gap[:, :, some] = np.minimum.reduceat(np.minimum.reduceat(gaps, starts[0]), starts[1], axis=1)
         return gap, numbers
 
-    def usual_distance(self, found: BodyPairs, key: tuple[int, int]) -> tuple[float, bool]:
-        """The median of the distance [m] of two bodies, at most ``FAR_APART``, and whether they overlap in all postures
-        by more than spheres reach beyond meshes, so that the meshes touch there, too."""
+    def usual_distance(self, found: BodyPairs, key: tuple[int, int]) -> tuple[float, float, bool]:
+        """The median and the largest of the distance [m] of two bodies, at most ``FAR_APART``, and whether they overlap
+        in all postures by more than spheres reach beyond meshes, so that the meshes may touch there, too."""
         pairs, count = found.compared[key], USUAL
         reach = self.spheres.radius[pairs].sum(axis=1)
         deep = np.zeros(count, bool)
@@ -313,7 +444,7 @@ class _Postures:
                     gap = np.maximum(gap, groups.min(axis=(0, 1)))
                 deep[rows] |= gap < -beyond[k]
                 least[rows] = np.minimum(least[rows], gap)
-        return max(0.0, _median(least)), bool(deep.all())
+        return max(0.0, _median(least)), float(least.max()), bool(deep.all())
 
 
 def _squares(one: np.ndarray, two: np.ndarray) -> np.ndarray:

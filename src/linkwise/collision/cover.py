@@ -8,7 +8,8 @@ Surfaces inside a solid, as of screws and nested shells, do not make the spheres
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +20,11 @@ MOST_TRIANGLES = 12_000  # of a body; corners of more are moved to a grid
 FINEST = 120  # cells of this grid along the longest edge of a body
 CHOSEN = 600  # triangles of a body by which spheres are chosen at first
 PART_CHOSEN = 300  # of a part of a body
+FINE_PIECE = 5e-3  # [m] longest edge of triangles of the file that are looked for near others
+FINE_CHOSEN = 150  # of a small part
+_FINE_SURFACE = 2500  # points of the surface near a small part, about
 _ROUGH = 4e-3  # [m] depth of grooves and edges that do not make the spheres inside a part smaller
+_LOCAL = 0.012  # [m] largest spheres inside where only what is near is looked at
 _KEPT = 0.15  # part of the excess that is for triangles beside the chosen ones
 _SPARE = 1.3  # times as many spheres are chosen at first; some are not needed once all are
 _FURTHER = 1.5  # times as many spheres cover all triangles, at most, as the chosen ones need
@@ -28,7 +33,7 @@ _ADDED = 200  # triangles of those that are not covered yet by which further sph
 _FLAT = 1e-3  # sine of the angle below which points lie in the surface
 BLOCK = 1 << 15  # numbers of a table that are computed at a time
 _LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
-_SURFACE = 1500  # points by which spheres inside are bounded
+_SURFACE = 3000  # points by which spheres inside are bounded, at most
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SOME = 16  # every so many points of a surface give bounds of distances to it
 _AT_ONCE = 64  # points whose distances to a surface are computed at a time, those of the largest bounds first
@@ -55,11 +60,13 @@ class Cover:
     def __init__(self, parts: list[np.ndarray]):
         corners = np.concatenate([part.reshape(-1, 3) for part in parts])
         self.extent = float(np.ptp(corners, axis=0).max(initial=0.0)) + 1e-6
+        self._read = parts
         parts, self.grown = _with_fewer(parts, self.extent)
         self.triangles = np.concatenate(
             [fit.divided_edges(part, max(self.extent / 24, 5e-3)) for part in parts]
         )
         self._own = _own(self.triangles)
+        self.known: dict[object, Covering] = {}  # of parts, by the caller's key
         self._inside = _Inside(self.triangles, self._own[0])
         self._whole = self._candidates(_spread(self.triangles, CHOSEN, self._own[0]), 0.0)
 
@@ -96,23 +103,70 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else ``most`` are not enough.
             most: number of spheres.
         """
-        return self._within(
-            triangles,
-            self._candidates(_spread(triangles, PART_CHOSEN, _own(triangles)[0]), excess),
-            excess,
-            most,
-        )
+        return self._part(triangles, excess, most, self._inside, PART_CHOSEN)
 
-    def _within(self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int) -> Covering:
+    def finer(self, triangles: np.ndarray, excess: float, most: int) -> tuple[np.ndarray, Covering]:
+        """``part`` for an excess of about a millimetre, by all of the surface that is near: the triangles in small
+        pieces, and spheres that contain them.
+
+        Args:
+            triangles: some of ``triangles``.
+            excess: how far they reach beyond the surface [m], about.
+            most: number of spheres.
+        """
+        pieces = fit.divided_edges(self._read_near(triangles), 3.0 * excess)
+        low, high = (edge(triangles.reshape(-1, 3), axis=0) for edge in (np.min, np.max))
+        reach = 0.5 * float(fit.lengths(high - low)) + 2.0 * _LOCAL
+        middle, around = self._own
+        near = self.triangles[fit.lengths(middle - 0.5 * (low + high)) - around < reach]
+        surface = _own(fit.divided_edges(near, 5.0 * excess))[0]
+        surface = _spread(surface, _FINE_SURFACE, surface)
+        found = self._part(pieces, excess, most, self._inside.near(surface, excess), FINE_CHOSEN)
+        return pieces, replace(found, radius=found.radius - self.grown)
+
+    def _read_near(self, triangles: np.ndarray) -> np.ndarray:
+        """Triangles of the file some part of which was moved into the given ones."""
+        if not self.grown:
+            return triangles
+        middle, around = _own(triangles)
+        low, high = (edge(triangles.reshape(-1, 3), axis=0) for edge in (np.min, np.max))
+        more = self.grown + FINE_PIECE
+        found = [np.zeros((0, 3, 3))]
+        for part in self._read:
+            beside = (part.max(axis=1) >= low - more) & (part.min(axis=1) <= high + more)
+            near = fit.divided_edges(part[beside.all(axis=1)], FINE_PIECE)
+            place, size = _own(near)
+            found.append(near[nearest_spheres(place[:, None], middle, around, -size)[1] <= self.grown + 1e-5])
+        return np.concatenate(found)
+
+    def _part(
+        self, triangles: np.ndarray, excess: float, most: int, inside: _Inside, chosen: int
+    ) -> Covering:
+        few = _spread(triangles, chosen, _own(triangles)[0])
+        return self._within(triangles, self._candidates(few, excess, inside), excess, most, inside)
+
+    def _within(
+        self,
+        triangles: np.ndarray,
+        candidates: _Candidates,
+        excess: float,
+        most: int,
+        inside: _Inside | None = None,
+    ) -> Covering:
         """At most so many spheres that contain the triangles, with a larger excess where that is needed."""
         while candidates.are_more(excess, most):
             excess *= _LARGER
-        while isinstance(found := self._covering(triangles, candidates, excess, most), int):
+        while isinstance(found := self._covering(triangles, candidates, excess, most, inside), int):
             excess *= max(_LARGER, found / (_LARGER * most))
         return Covering(found.centre, found.radius + self.grown, found.owner)
 
     def _covering(
-        self, triangles: np.ndarray, candidates: _Candidates, excess: float, most: int
+        self,
+        triangles: np.ndarray,
+        candidates: _Candidates,
+        excess: float,
+        most: int,
+        inside: _Inside | None,
     ) -> Covering | int:
         """Spheres that contain all triangles; where ``most`` are not enough, how many were chosen. To spheres for some
         of the triangles further ones are added for those that they leave out; then those that others make superfluous
@@ -133,12 +187,12 @@ class Cover:
             nearest[unsure], beyond[unsure] = nearest_spheres(triangles[left[unsure]], added, reach)
             owner[left] = first + nearest
             left = left[beyond > _KEPT * excess]
-            candidates = self._candidates(triangles[left[:: max(1, len(left) // _ADDED)]], excess)
+            candidates = self._candidates(triangles[left[:: max(1, len(left) // _ADDED)]], excess, inside)
         kept = _chosen(corner_distances(few, centre) <= radius + _KEPT * excess)
         rest = np.flatnonzero(~_mask(kept, len(centre))[owner])
         nearest, beyond = nearest_spheres(triangles[rest], centre[kept], radius[kept])
-        inside = beyond <= _KEPT * excess
-        owner[rest[inside]] = kept[nearest[inside]]
+        covered = beyond <= _KEPT * excess
+        owner[rest[covered]] = kept[nearest[covered]]
         used = _mask(owner, len(centre))
         if used.sum() > most:
             return int(used.sum())
@@ -146,10 +200,10 @@ class Cover:
         np.maximum.at(size, owner, fit.lengths(triangles - centre[owner][:, None]).max(axis=0))
         return Covering(centre, size, owner)
 
-    def _candidates(self, few: np.ndarray, excess: float) -> _Candidates:
+    def _candidates(self, few: np.ndarray, excess: float, solid: _Inside | None = None) -> _Candidates:
         """What spheres of at least this excess [m] are chosen of. A sphere about the middle of a triangle that is no
         larger than the excess lies in the one that touches the surface there."""
-        shown, place, inside = self._inside.spheres(few)
+        shown, place, inside = (solid or self._inside).spheres(few)
         middle, around = _own(few)
         alone = ~shown | (around > (1.0 - _KEPT) * excess)
         centre = np.concatenate([place, middle[alone]])
@@ -247,7 +301,8 @@ def _at_most(covers: np.ndarray, most: int) -> np.ndarray | None:
 
 
 def _spread(triangles: np.ndarray, count: int, middle: np.ndarray) -> np.ndarray:
-    """About so many of the triangles with these middles, in different places: one in each cell of a grid."""
+    """About so many of the triangles with these middles, in different places: one in each cell of a grid. Every so many
+    of them would not be in different places: triangles that were divided follow each other in an order of their own."""
     if len(triangles) <= count:
         return triangles
     low, size = middle.min(axis=0), float(np.ptp(middle, axis=0).max()) + 1e-9
@@ -282,7 +337,19 @@ class _Inside:
         self._outside, self._low, self._cell, self._extent = _outside(np.ascontiguousarray(triangles.T))
         point, _, sides = self._seen(triangles, middle)
         surface = point[sides.any(axis=0)]
-        self._surface = surface[:: max(1, len(surface) // _SURFACE)]
+        self._surface = _spread(surface, _SURFACE, surface)
+        self._rough, self._largest = _ROUGH, 0.5 * self._extent
+
+    def near(self, surface: np.ndarray, rough: float) -> _Inside:
+        """The same with points of the surface that are near some place.
+
+        Args:
+            surface: these points [m], shape (k, 3).
+            rough: depth [m] of grooves that do not make spheres smaller.
+        """
+        found = copy(self)
+        found._surface, found._rough, found._largest = surface, rough, min(self._largest, _LOCAL)
+        return found
 
     def _is_outside(self, points: np.ndarray) -> np.ndarray:
         """Whether points (3, k) lie in cells that can be reached from outside."""
@@ -310,7 +377,7 @@ class _Inside:
         shown = sides[0] != sides[1]
         point, inward = point[shown], -normal[shown]
         others, place, way = (each.astype(np.float32, order="C") for each in (self._surface.T, point, inward))
-        radius = np.full(len(point), 0.5 * self._extent)
+        radius = np.full(len(point), self._largest)
         for rows in blocks(len(point), len(self._surface)):
             along, square = np.zeros((2, len(place[rows]), len(self._surface)), np.float32)
             for axis in range(3):
@@ -318,7 +385,7 @@ class _Inside:
                 along += away * way[rows, axis, None]
                 away *= away
                 square += away
-            beside = (along <= _ROUGH) | (along * along <= _FLAT * _FLAT * square)
+            beside = (along <= self._rough) | (along * along <= _FLAT * _FLAT * square)
             with np.errstate(divide="ignore", invalid="ignore"):
                 square /= along
             square[beside] = np.inf

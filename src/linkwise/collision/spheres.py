@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -41,12 +41,15 @@ FINE = 4e-3  # [m] excess of small spheres in place of one sphere
 FINE_EDGE = 12e-3  # [m] longest edge of triangles that they cover
 MOST_SMALL = 96  # of one sphere
 GROUPED = 8  # of them in a group
+FINEST = 8e-4  # [m] excess where links that can be apart are nearer to each other than small spheres show
+MOST_FINEST = 128  # of one group
 _LEAST_EXCESS = 1e-3  # [m]
 _HALVINGS = 9  # of the range of the excess
 _TRIES = 6  # of a smaller excess, as spheres that others make superfluous are not counted before
 _THINNER = 0.95  # factor of the excess in each of them
 _CENTRING = 24  # steps of the search for the centre of an enclosing sphere
 _CENTRED = 200  # points by which it is found, about
+Place = tuple[int, int]  # of a group: number of the sphere, place in it
 _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 
@@ -66,6 +69,15 @@ class SmallSpheres(NamedTuple):
     rows: np.ndarray
 
 
+class Divide(Protocol):
+    """Gives small spheres in place of some."""
+
+    def __call__(self, numbers: tuple[int, ...], finer: frozenset[Place] = frozenset(), /) -> SmallSpheres:
+        """Small spheres of spheres with these numbers; ``finer``: groups, by sphere and place in it, in place of which
+        there are groups of spheres that reach beyond the mesh by less."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Spheres:
     """Spheres of a robot in the frames of its bodies (see ``Model.carrier``).
@@ -78,6 +90,8 @@ class Spheres:
         notes: where the geometry came from, in words.
         links: names of the links that have geometry, by body.
         divide: gives small spheres in place of some; None where there is no geometry to cover.
+        surfaces: triangles (k, 3, 3) of each mesh and solid [m], by body; of bodies without geometry there are none.
+        problems: what could not be read of the geometry, in words.
     """
 
     body: np.ndarray
@@ -86,7 +100,9 @@ class Spheres:
     excess: float
     notes: tuple[str, ...] = ()
     links: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    divide: Callable[[tuple[int, ...]], SmallSpheres] | None = None
+    divide: Divide | None = None
+    surfaces: Mapping[int, list[np.ndarray]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.body)
@@ -158,9 +174,10 @@ def _spheres(robot: Model, count: int | None, margin: float, geometry: _Triangle
     links = {key: tuple(dict.fromkeys(names)) for key, names in geometry.links.items()}
     size = radius[order] + ROUNDING + margin
 
-    def divide(numbers: tuple[int, ...]) -> SmallSpheres:
+    def divide(numbers: tuple[int, ...], finer: frozenset[Place] = frozenset()) -> SmallSpheres:
         fitted = tuple(int(order[k]) for k in numbers if order[k] < len(rows))
-        found = _divided_once(pieces, rows, fitted)
+        smaller = tuple(sorted((int(order[k]), place) for k, place in finer))
+        found = _divided_once(pieces, rows, fitted, smaller)
         found = found[np.lexsort((found[:, 1], np.argsort(order)[found[:, 0].astype(int)]))]
         found[:, 5] += ROUNDING + margin
         heads = found[:, 6] == 1.0
@@ -172,7 +189,9 @@ def _spheres(robot: Model, count: int | None, margin: float, geometry: _Triangle
             found[~heads, 2:6],
         )
 
-    return Spheres(body[order], centre[order], size, excess, tuple(notes), links, divide)
+    surfaces = {body: parts for body, parts in geometry.surfaces.items() if body not in geometry.lacking}
+    problems = tuple(dict.fromkeys(geometry.problems))
+    return Spheres(body[order], centre[order], size, excess, tuple(notes), links, divide, surfaces, problems)
 
 
 class _Triangles(Reading):
@@ -182,6 +201,7 @@ class _Triangles(Reading):
         self.triangles: dict[int, list[np.ndarray]] = {}
         self.balls: list[tuple[int, np.ndarray, float]] = []
         self.links: dict[int, list[str]] = {}
+        self.surfaces: dict[int, list[np.ndarray]] = {}
         super().__init__(robot, meshes)
         self._content = self._digest()
 
@@ -208,14 +228,16 @@ class _Triangles(Reading):
         primitive = visual.part.primitive
         self.pieces.setdefault(body, [])
         self.links.setdefault(body, []).append(visual.link)
+        own = (visual.part.mesh if primitive is None else primitive.mesh()).moved(pose)
+        self.surfaces.setdefault(body, []).append(own.vertices[own.faces])
         if primitive is not None and primitive.kind in ("sphere", "capsule"):
             half = np.array([0.0, 0.0, primitive.sizes[1] / 2 if primitive.kind == "capsule" else 0.0])
             ends = [times(pose.rotation, end) + pose.translation for end in (-half, half)]
             self.balls += _along(Capsule(body, ends[0], ends[1], primitive.sizes[0]))
             return
-        mesh = visual.part.mesh if primitive is None else _around(primitive)
+        mesh = own if primitive is None else _around(primitive).moved(pose)
         if len(mesh.faces):
-            self.triangles.setdefault(body, []).append(mesh.moved(pose).vertices[mesh.faces])
+            self.triangles.setdefault(body, []).append(mesh.vertices[mesh.faces])
 
 
 def _around(primitive: Primitive) -> Mesh:
@@ -278,7 +300,7 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 9 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 10 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
@@ -323,27 +345,34 @@ def _are_enough(bodies: Mapping[Cover, int], excess: float, total: int) -> bool:
     return True
 
 
-def _divided_once(pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
+def _divided_once(
+    pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...], finer: tuple[Place, ...]
+) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 7 %r " % (numbers,) + np.ascontiguousarray(rows).tobytes()
-    return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers)).reshape(-1, 7).copy()
+    name = b"small spheres 12 %r %r " % (numbers, finer) + np.ascontiguousarray(rows).tobytes()
+    return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers, finer)).reshape(-1, 7).copy()
 
 
-def _divided(covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
+def _divided(
+    covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...], finer: tuple[Place, ...]
+) -> np.ndarray:
     """Rows (number of the sphere, place, x, y, z, radius, whether it is a group) of groups of small spheres, each
     before its small spheres, for what the meshes have in some spheres."""
     found: list[np.ndarray] = [np.zeros((0, 7))]
     count = 0
     owners: dict[Cover, np.ndarray] = {}
-    places: dict[int, tuple[Cover, int]] = {}
+    places: dict[int, tuple[Cover, int, tuple[int, ...]]] = {}
     for number in numbers:
         cover = covers[int(rows[number, 0])]
         mine = rows[rows[:, 0] == rows[number, 0], 1:]
-        places[number] = cover, number - int((rows[:, 0] < rows[number, 0]).sum())
+        first = int((rows[:, 0] < rows[number, 0]).sum())
+        places[number] = cover, number - first, tuple(place for k, place in finer if k == number)
         if cover not in owners:
             owners[cover] = nearest_spheres(cover.triangles, mine[:, :3], mine[:, 3])[0]
     parts = [*dict.fromkeys(places.values())]
-    small_ones = _at_once(lambda part: _small(part[0], part[0].triangles[owners[part[0]] == part[1]]), parts)
+    small_ones = _at_once(
+        lambda part: _small(part[0], part[0].triangles[owners[part[0]] == part[1]], part[2]), parts
+    )
     made = dict(zip(parts, small_ones, strict=True))
     for number in numbers:
         small = made[places[number]]
@@ -361,22 +390,34 @@ def _at_once(function: Callable[[_Given], _Found], items: Sequence[_Given]) -> l
         return list(pool.map(function, items))
 
 
-def _small(cover: Cover, triangles: np.ndarray) -> np.ndarray:
+def _small(cover: Cover, triangles: np.ndarray, finer: tuple[int, ...]) -> np.ndarray:
     """Rows (x, y, z, radius, whether it is a group) of groups, each before its small spheres, for some triangles of a
-    body."""
-    rows: list[np.ndarray] = [np.zeros((0, 5))]
-    if len(triangles):
-        triangles = divided_edges(triangles, FINE_EDGE)
-        small = cover.part(triangles, FINE, MOST_SMALL)
-        groups = _groups(small.centre)
-        group_of = np.zeros(len(small.centre), int)
-        for number, group in enumerate(groups):
-            group_of[group] = number
-        for number, group in enumerate(groups):
-            centre, radius = enclosing_sphere(triangles[group_of[small.owner] == number])
-            rows.append(np.array([[*centre, radius + cover.grown, 1.0]]))
-            rows.append(np.column_stack([small.centre[group], small.radius[group], np.zeros(len(group))]))
+    body; several groups of finer spheres in place of those with the given numbers."""
+    if not len(triangles):
+        return np.zeros((0, 5))
+    triangles = divided_edges(triangles, FINE_EDGE)
+    key = (len(triangles), float(triangles[0, 0, 0]), float(triangles.sum()))
+    small = cover.known.get(key)
+    if small is None:
+        small = cover.known[key] = cover.part(triangles, FINE, MOST_SMALL)
+    rows: list[np.ndarray] = []
+    for number, group in enumerate(_groups(small.centre)):
+        mine = np.isin(small.owner, group)
+        if number in finer:
+            pieces, fine = cover.finer(triangles[mine], FINEST, MOST_FINEST)
+            owners = fine.owner
+            for some in _groups(fine.centre):
+                rows += _group(0.0, pieces[np.isin(owners, some)], fine, some)
+        else:
+            rows += _group(cover.grown, triangles[mine], small, group)
     return np.concatenate(rows)
+
+
+def _group(grown: float, triangles: np.ndarray, small: Covering, group: np.ndarray) -> list[np.ndarray]:
+    """Rows of a group around triangles and of its small spheres."""
+    centre, radius = enclosing_sphere(triangles)
+    spheres = np.column_stack([small.centre[group], small.radius[group], np.zeros(len(group))])
+    return [np.array([[*centre, radius + grown, 1.0]]), spheres]
 
 
 def _groups(points: np.ndarray) -> list[np.ndarray]:

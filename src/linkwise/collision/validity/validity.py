@@ -22,7 +22,7 @@ from linkwise.collision.validity.nests import ASKED, BEYOND, LARGEST, Checked, c
 from linkwise.collision.world import World
 from linkwise.core.once import once
 from linkwise.core.products import length
-from linkwise.errors import ArgumentError, ShapeError
+from linkwise.errors import ArgumentError, ModelWarning, ShapeError, warn
 from linkwise.formats.srdf import read_srdf
 from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
@@ -80,6 +80,27 @@ class Validity:
         known = [pair for pair in listed if set(pair) <= set(robot.link_names)]
         self.pairs: BodyPairs = body_pairs(robot, whole, [*known, *skip], compare)
         self._checked = Checked(robot, self.spheres, self.pairs)
+        self._warn()
+
+    def _warn(self) -> None:
+        """Say what makes the checks worth less than they seem."""
+        problems = self.spheres.problems
+        if len(problems) > 0:
+            more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+            warn(
+                f"collisions of {self.robot.name}: not read: {problems[0]}{more}; spheres along the kinematics, which "
+                "may be thinner than the links, stand for what is missing (spheres_of(robot, meshes=[folder]))",
+                ModelWarning,
+            )
+        if pairs := self.pairs.unresolved:
+            names = ", ".join(f"{one} and {two}" for one, two in pairs[:3])
+            more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+            warn(
+                f"collisions of {self.robot.name}: spheres of {names}{more} touch in all postures that were tried, "
+                "though the meshes do not, so hardly any position is free; if these links cannot touch, leave them "
+                "out with skip= or an SRDF file",
+                ModelWarning,
+            )
 
     @once
     def collision_kernel(self) -> ValidityKernel:
