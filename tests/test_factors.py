@@ -1,95 +1,82 @@
-"""Factors of small matrices (``solve.factors``) on plain numbers beside NumPy's."""
+"""Factors of symmetric matrices of every size, small ones by rows and large ones by tiles, beside NumPy."""
+
+from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from linkwise.language import SIDE_BY_SIDE, empty, sums
-from linkwise.solve import factors
+import linkwise as lw
+from linkwise.language import SIDE_BY_SIDE, TILE, tiles
+from linkwise.solve.factors import (
+    back_substituted,
+    ldl,
+    ldl_from_last,
+    ldl_of_any,
+    scaled,
+    solve,
+    substituted,
+)
 
-SMALLEST = 1e-9
-
-
-def arrays(*values):
-    """As arrays of Python's numbers, which the language takes."""
-    return [np.array(np.asarray(value, float).tolist(), object) for value in values]
-
-
-def unit_lower(L):
-    return np.tril(np.array(L, object), -1).astype(float) + np.eye(len(L))
-
-
-def test_products_of_factors_and_solutions():
-    """Quasidefinite matrices of 1 to 6 rows: both orders of elimination, vectors and columns."""
-    rng = np.random.default_rng(0)
-    for n in (1, 2, 3, 6):
-        W = rng.normal(size=(n, n + 1))
-        A = W @ W.T + 0.1 * np.eye(n)
-        A[n // 2 + 1 :, n // 2 + 1 :] *= -1.0
-        upper = A.copy()
-        upper[np.triu_indices(n, 1)] = np.nan  # is not read
-        for b in (rng.normal(size=n), rng.normal(size=(n, 2))):
-            given, right = arrays(upper, b)
-            L, inverse = factors.ldl(given)
-            lower, d = unit_lower(L), 1.0 / inverse.astype(float)
-            np.testing.assert_allclose(lower * d @ lower.T, A, atol=1e-12)
-            expected = np.linalg.solve(A, b)
-            np.testing.assert_allclose(factors.solve(L, inverse, right).astype(float), expected, atol=1e-9)
-            L, inverse = factors.ldl_from_last(given)
-            lower, d = unit_lower(L), 1.0 / inverse.astype(float)
-            np.testing.assert_allclose(lower.T * d @ lower, A, atol=1e-12)
-            back = factors.scaled(inverse, factors.back_substituted(L, right))
-            found = factors.substituted(L, back).astype(float)
-            np.testing.assert_allclose(found, expected, atol=1e-9)
-    assert factors.largest(np.array([0.5, -3.0, 2.0], object)) == 3.0
+SIZES = (1, 7, SIDE_BY_SIDE, SIDE_BY_SIDE + 1, 4 * TILE, 4 * TILE + 5)
 
 
-def test_soundness_of_any_matrix():
-    """1 where all pivots are positive, 0.75 where one is zero, 0 where one is negative, also where another is zero;
-    directions of pivots that are not positive are left alone."""
-    lower = np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.3, -0.2, 1.0]])
-    for pivots, sound in (
-        ([2.0, 0.5, 3.0], 1.0),
-        ([2.0, 0.0, 3.0], 0.75),
-        ([2.0, 0.4e-9, 3.0], 0.75),  # of a diagonal entry of 0.5
-        ([2.0, -0.4e-9, 3.0], 0.75),
-        ([2.0, 0.6e-9, 3.0], 1.0),
-        ([2.0, -0.6e-9, 3.0], 0.0),
-        ([2.0, 0.0, -3.0], 0.0),
-        ([-2.0, 0.0, 3.0], 0.0),
-    ):
-        A = lower * pivots @ lower.T
-        L, inverse, found = factors.ldl_of_any(*arrays(A), SMALLEST)
-        assert found == sound, pivots
-        x = factors.solve(L, inverse, *arrays(np.ones(3))).astype(float)
-        assert np.isfinite(x).all()
-        assert [i > 0.0 for i in inverse.tolist()] == [p > 0.5e-9 for p in pivots]
-        if sound == 1.0:
-            np.testing.assert_allclose(A @ x, 1.0, atol=1e-6)
+def lower_half(n: int, seed: int, signs: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A symmetric matrix, some of whose last pivots are negative, and its lower half beside what is not to be read."""
+    rng = np.random.default_rng(seed)
+    L = np.tril(rng.normal(size=(n, n)) / np.sqrt(n), -1) + np.eye(n)
+    d = rng.uniform(0.5, 2.0, n)
+    d[n - signs :] *= -1.0
+    A = L @ np.diag(d) @ L.T
+    return A, np.where(np.tri(n) > 0, A, np.nan)
 
 
-def test_systems_of_triangles_in_place_are_those_of_single_rows():
-    """Sizes around whole tiles; large mass matrices are eliminated row by row at once."""
-    rng = np.random.default_rng(1)
-    for n in (1, 9, *range(SIDE_BY_SIDE, SIDE_BY_SIDE + 5)):
-        lower, b = np.tril(0.3 * rng.normal(size=(n, n)), -1) + np.eye(n), rng.normal(size=n)
-        for solved, A in ((factors.solve_lower, lower), (factors.solve_upper, lower.T)):
-            L, x = arrays(lower, b)
-            solved(L, x)
-            np.testing.assert_allclose(A @ x.astype(float), b, atol=1e-9)
-    n = SIDE_BY_SIDE + 2
-    W = rng.normal(size=(n, n + 1))
-    A = W @ W.T + np.eye(n)
-    L, inverse = factors.ldl_from_last(arrays(A)[0])
-    lower, d = unit_lower(L), 1.0 / inverse.astype(float)
-    np.testing.assert_allclose(lower.T * d @ lower, A, atol=1e-9)
+@pytest.mark.parametrize("n", SIZES)
+def test_solutions_of_both_orders_solve_the_system(n):
+    A, given = lower_half(n, seed=n)
+    b = np.random.default_rng(1).normal(size=(n, 2))
+    assert np.allclose(A @ solve(*ldl(given), b), b, atol=1e-11)
+    L, inverse = ldl_from_last(given)
+    assert np.allclose(A @ substituted(L, scaled(inverse, back_substituted(L, b))), b, atol=1e-11)
 
 
-def test_sums_of_rows_side_by_side_are_products_of_matrices():
-    rng = np.random.default_rng(2)
-    for rows, inner in ((1, 1), (6, 3), *((SIDE_BY_SIDE + more, 3 + more) for more in range(5))):
-        A, C = rng.normal(size=(rows, inner)), rng.normal(size=(rows, 2))
-        b, d, start = rng.normal(size=inner), rng.normal(size=2), rng.normal(size=rows)
-        a, c, x, y, first = arrays(A, C, b, d, start)
-        out = empty(rows)
-        for i, total in sums([first, first], (a, x, 1), (c, y, -1)):
-            out[i] = total
-        np.testing.assert_allclose(out.astype(float), 2 * start + A @ b - C @ d, atol=1e-12)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("signs", [0, 1, 5])
+def test_quasidefinite_matrices_have_factors_and_are_not_sound(n, signs):
+    A, given = lower_half(n, n, min(signs, n))
+    L, inverse, sound = ldl_of_any(given, 1e-11)
+    assert sound == (0.0 if signs else 1.0)
+    b = np.ones(n)
+    if not signs:
+        assert np.allclose(A @ solve(L, inverse, b), b, atol=1e-11)
+    assert np.allclose(A @ solve(*ldl(given), b), b, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", SIZES[1:])
+def test_a_direction_without_cost_is_left_alone(n):
+    A, _ = lower_half(n, n)
+    A[n - 2] = A[:, n - 2] = 0.0
+    L, inverse, sound = ldl_of_any(A, 1e-11)
+    x = solve(L, inverse, np.ones(n))
+    assert (sound, inverse[n - 2], x[n - 2]) == (0.75, 0.0, 0.0)
+    rest = np.arange(n) != n - 2
+    assert np.allclose(A[np.ix_(rest, rest)] @ x[rest], 1.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("n", [SIDE_BY_SIDE + 1, 3 * TILE + 6])
+def test_compiled_factors_have_the_bits_of_every_width(n):
+    """One state, whose columns are side by side, and blocks of states."""
+    kernel = lw.kernel(A=(n, n), b=(n,))(
+        lambda A, b: solve(*ldl(A), b) + solve(*ldl_of_any(A, 1e-11)[:2], 2.0 * b)
+    )
+    rng = np.random.default_rng(4)
+    A = np.stack([lower_half(n, seed)[0] for seed in range(9)])
+    b = rng.normal(size=(9, n))
+    many = kernel(A.reshape(9, -1), b)
+    one = np.stack([kernel(A[k].ravel(), b[k]) for k in range(9)])
+    assert many.tobytes() == one.tobytes()
+    assert np.allclose(np.einsum("kij,kj->ki", A, many), 3.0 * b, atol=1e-10)
+
+
+def test_tiles_cover_every_number_once():
+    for count in range(1, 4 * TILE):
+        assert [k for tile in tiles(count) for k in tile] == list(range(count))

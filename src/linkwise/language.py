@@ -48,7 +48,7 @@ class Tracer(Protocol):
     def straight(self, function: Any, reads: Any, writes: Any) -> None: ...
 
 
-TILE = 4
+TILE = 8
 """Sums that are formed side by side: no addition waits for the one before, and every number is read once for them."""
 SIDE_BY_SIDE = 24
 """Rows above which sums of a matrix are formed so, entries that are not needed among them: smaller ones gain nothing
@@ -238,13 +238,18 @@ def sums(starts: Sequence[Any], *products: tuple[Any, Any, int]) -> Iterable[tup
         *products: (matrix A, vector b, whether the products are added or subtracted: 1 or −1).
     """
     for rows in rows_together(products[0][0].shape[0]):
-        totals = [variable(0.0 if not starts else starts[0][i]) for i in rows]
-        for more in starts[1:]:
-            for total, i in zip(totals, rows, strict=True):
-                total += more[i]
-        for A, b, sign in products:
-            add_products(totals, [A[i, :] for i in rows], b, sign)
-        yield from zip(rows, (total.value for total in totals), strict=True)
+        yield from zip(rows, sums_of(rows, starts, *products), strict=True)
+
+
+def sums_of(rows: Sequence[Any], starts: Sequence[Any], *products: tuple[Any, Any, int]) -> list[Any]:
+    """Those of some rows, side by side; arguments as for ``sums``."""
+    totals = [variable(0.0 if not starts else starts[0][i]) for i in rows]
+    for more in starts[1:]:
+        for total, i in zip(totals, rows, strict=True):
+            total += more[i]
+    for A, b, sign in products:
+        add_products(totals, [A[i, :] for i in rows], b, sign)
+    return [total.value for total in totals]
 
 
 def add_products(totals: Sequence[Any], vectors: Sequence[Any], b: Any, sign: int) -> None:

@@ -41,8 +41,6 @@ ROUNDED = 100.0
 """Sum of gaps, in units of the smallest pivot, up to which they are closed but for rounding."""
 LEAST_STAGES, MOST_STAGES = 4, 16
 """Of a chunk: so many stages are linearised before their sweep, so that their derivatives stay in a near cache."""
-OF_LARGE = 8
-"""Most stages of a chunk of a robot whose derivatives are computed in parts."""
 
 
 class Iterations:
@@ -78,7 +76,7 @@ class Iterations:
         N, tries = problem.horizon, len(steps)
         self.N, self.ns, self.n, self.m = N, problem.ns, problem.nx, problem.nu
         s = self.shape = shape
-        self.chunk = chunk_of(N, OF_LARGE if problem.dynamics.in_parts else MOST_STAGES)
+        self.chunk = chunk_of(N)
         self.x, self.u = empty(N + 1, self.ns), empty(N, self.m)
         self.p, self.multipliers = empty(N + 1, problem.np), empty(N + 1, problem.nm)
         self.slopes = empty(self.chunk, s.full, s.width)
@@ -516,15 +514,11 @@ def full_rows(made: Any, shape: Shape) -> list[list[Scalar]]:
     return [[*a, *b] for a, b in zip(A, B, strict=True)]
 
 
-def chunk_of(horizon: int, most: int = MOST_STAGES) -> int:
-    """How many stages are linearised at a time: the divisor of the horizon, up to a number, that leaves least of
+def chunk_of(horizon: int) -> int:
+    """How many stages are linearised at a time: the divisor of the horizon, up to ``MOST_STAGES``, that leaves least of
     vectors of ``LEAST_STAGES`` lanes unused, the largest of such; all if none fills a vector.
-
-    Args:
-        horizon: number of stages.
-        most: of a chunk.
     """
-    divisors = [size for size in range(LEAST_STAGES, most + 1) if horizon % size == 0]
+    divisors = [size for size in range(LEAST_STAGES, MOST_STAGES + 1) if horizon % size == 0]
     return max(divisors, key=lambda size: (-(-size % LEAST_STAGES) / size, size), default=horizon)
 
 

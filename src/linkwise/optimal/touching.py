@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from linkwise.language import array, dot, empty, less, span
+from linkwise.language import array, dot, empty, less, span, sums_of, tiles
 from linkwise.solve.factors import (
     back_substituted,
     ldl_from_last,
@@ -99,9 +99,11 @@ class Touching:
             solve_upper(L, Y[:, j])
         weighted = scaled(inverse, Y)
         G = empty(c, c)
+        for rows in tiles(c):
+            for j in span(c, parallel=True):
+                for i, total in zip(rows, sums_of(rows, [], (weighted.T, Y[:, j], 1)), strict=True):
+                    G[i, j] = total
         for i in span(c):
-            for j in span(i + 1):
-                G[i, j] = dot(weighted[:, i], Y[:, j])
             G[i, i] = G[i, i] + (1.0 - flags[i])
         C, pivots, _ = ldl_of_any(G, SMALLEST)
         self.factors = Factors(L, inverse, Y, C, pivots, flags)

@@ -39,7 +39,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.core.once import once
-from linkwise.language import dot, empty, less, span, straight, sums, variable, zeros
+from linkwise.language import (
+    SIDE_BY_SIDE,
+    dot,
+    empty,
+    less,
+    span,
+    straight,
+    sums,
+    sums_of,
+    tiles,
+    variable,
+    zeros,
+)
 from linkwise.scalar import where
 from linkwise.solve.factors import ldl_of_any, solve, solve_lower, solve_upper
 
@@ -139,10 +151,11 @@ class Riccati:
         s = self.shape
         v, q, h = s.full, s.shifted, s.step
         Vqq, Vqv, Vvv, moved, Pvq, Pvv = self.Vqq, self.Vqv, self.Vvv, self.moved, self.Pvq, self.Pvv
-        for i in span(q):
-            moved[i] = dot(Vqv[i, :], gap[q:], dot(Vqq[i, :], gap[:q], self.vx[i]))
-        for i in span(v):
-            moved[q + i] = dot(Vvv[i, :], gap[q:], dot(Vqv[:, i], gap[:q], self.vx[q + i]))
+        if q:
+            for i, total in sums([self.vx[:q]], (Vqq, gap[:q], 1), (Vqv, gap[q:], 1)):
+                moved[i] = total
+        for i, total in sums([self.vx[q:]], *[(Vqv.T, gap[:q], 1)][: bool(q)], (Vvv, gap[q:], 1)):
+            moved[q + i] = total
         for i in span(s.states):
             self.closing += 0.5 * gap[i] * (self.vx[i] + moved[i])
             self.largest.value = larger(self.largest.value, abs(self.vx[i]))
@@ -218,7 +231,8 @@ class Riccati:
         symmetric(Quu, H.get("uu"), lambda j: [(G[:, n:].T, Y[:, n + j], 1)])
         for i in span(m):
             Quu[i, i] = Quu[i, i] + mu * abs(Quu[i, i])
-            qu[i] = dot(G[:, n + i], self.ahead, gradient[n + i])
+        for i, total in sums([gradient[n:]], (G[:, n:].T, self.ahead, 1)):
+            qu[i] = total
         free = None
         if room is None:
             L, inverse, sound = ldl_of_any(Quu, self.smallest)
@@ -294,7 +308,8 @@ def _turned(S: Sequence[Any], a: Sequence[Any]) -> list[list[Any]]:
 
 
 def symmetric(S: Any, cost: Any, products: Callable[[Any], list[Any]], part: Any = None) -> None:
-    """Set a symmetric matrix to sums of products: those of small ones are computed by half, of large ones by columns.
+    """Set a symmetric matrix to sums of products: those of small and of large ones are computed by half, of others by
+    columns.
 
     Args:
         S: (n, n), which is written.
@@ -304,23 +319,29 @@ def symmetric(S: Any, cost: Any, products: Callable[[Any], list[Any]], part: Any
     """
     n = S.shape[0]
     diagonal = cost if cost is not None and len(cost.shape) == 1 else None
-
     given = [matrix for matrix in (part, None if diagonal is not None else cost) if matrix is not None]
-    by_columns = part is not None or n > BY_HALF
-    if by_columns:
+    if part is not None or BY_HALF < n <= SIDE_BY_SIDE:
         for j in span(n, parallel=True):
             for i, total in sums([matrix[:, j] for matrix in given], *products(j)):
                 S[i, j] = total
-    for i in span(n):
-        for j in span(i):
-            if part is not None:
-                S[i, j] = 0.5 * (S[i, j] + S[j, i])
-            elif not by_columns:
-                S[i, j] = _one(given, i, j, products(j))
-            S[j, i] = S[i, j]
-        if not by_columns:
-            S[i, i] = _one(given, i, i, products(i))
-        if diagonal is not None:
+        for i in span(n):
+            for j in span(i):
+                S[i, j] = S[j, i] = 0.5 * (S[i, j] + S[j, i]) if part is not None else S[i, j]
+    elif n > SIDE_BY_SIDE:
+        for rows in tiles(n):
+            for j in span(rows[0], n, parallel=True):
+                totals = sums_of(rows, [matrix[:, j] for matrix in given], *products(j))
+                for i, total in zip(rows, totals, strict=True):
+                    S[i, j] = total
+        for i in span(n):
+            for j in span(i):
+                S[i, j] = S[j, i]
+    else:
+        for i in span(n):
+            for j in span(i + 1):
+                S[i, j] = S[j, i] = _one(given, i, j, products(j))
+    if diagonal is not None:
+        for i in span(n):
             S[i, i] = S[i, i] + diagonal[i]
 
 
