@@ -341,6 +341,10 @@ def whole_bodies():
             "size": len(report),
         }
         found[name] |= {"names": " ".join(law.limit_names), "rows": law.rows.count}
+        found[name] |= {
+            "shapes": f"{law.input_shapes()} {law.output_shapes()}",
+            "tasks": " ".join(law.task_names),
+        }
     return found
 
 

@@ -65,7 +65,7 @@ def edits(text: str, ending: str, most: int = 2) -> Iterator[tuple[str, str]]:
             continue
         start, end = spot.span(2)
         number = NUMBER.search(text, start, end)
-        values = ["odd"] if number is None else ["1 nan 2", f"{text[start:end]} 0.3"]
+        values = ["odd"] if number is None else ["1 nan 2" if len(seen) % 2 else f"{text[start:end]} 0.3"]
         changed = {each: text[:start] + each + text[end:] for each in values}
         if number is not None:
             other = f"{1.37 * float(number[0]) + 0.013:.6f}"

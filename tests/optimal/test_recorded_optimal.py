@@ -28,12 +28,12 @@ def two() -> lw.Robot:
 
 @cache
 def legs() -> lw.Robot:
-    """A body on two legs, whose feet are links."""
+    """A body on two legs of one joint each, whose feet are links."""
     links = [lw.Link("body", lw.Inertia.from_com(5.0, (0.01, 0.02, 0.1), (0.1, 0.12, 0.05)))]
     joints = []
     for side, y in (("left", 0.1), ("right", -0.12)):
         parent, at = "body", (0.0, y, 0.0)
-        for part in ("hip", "knee"):
+        for part in ("hip",):
             own = f"{side}_{part}"
             links.append(lw.Link(own, lw.Inertia.from_com(0.6, (0.01, 0.0, -0.1), (3e-3, 4e-3, 1e-3))))
             limits = lw.Limits(-2.0, 2.0, 7.0, 30.0)
@@ -49,7 +49,7 @@ def legs() -> lw.Robot:
     return lw.Robot("two legs", links, joints).with_base("floating")
 
 
-STAND = np.array([0.0, 0.0, 0.35, 0.0, 0.0, 0.0, 1.0, 0.5, -1.0, 0.4, -0.9])
+STAND = np.array([0.0, 0.0, 0.2, 0.0, 0.0, 0.0, 1.0, 0.3, -0.2])
 
 
 def own(q: Any, qd: Any, u: Any, factor: Any) -> Any:
@@ -102,16 +102,16 @@ def problems() -> dict[str, Any]:
             robot, costs=timed, timings=optimal.Timings(0.1, 3.0, phases=[0, 2]), horizon=4, integrator="rk4"
         ),
         "held": lambda: optimal.Problem(
-            legs(), start=(STAND, np.zeros(10)), costs=step, limits=[optimal.FrictionCone(0.6)], contacts=held,
+            legs(), start=(STAND, np.zeros(8)), costs=step, limits=[optimal.FrictionCone(0.6)], contacts=held,
             friction=False, **short,
         ),
         "sole": lambda: optimal.Problem(
-            legs(), start=(STAND, np.zeros(10)), costs=step[:2], limits=[optimal.FrictionCone(0.6, (0.1, 0.07))],
+            legs(), start=(STAND, np.zeros(8)), costs=step[:2], limits=[optimal.FrictionCone(0.6, (0.1, 0.07))],
             contacts=sole, **short,
         ),
         "touching": lambda: optimal.Problem(
             legs().with_contacts([lw.Contact("left_foot", radius=0.01), lw.Ground(0.7)]),
-            start=(STAND, np.zeros(10)), costs=step[:2], through_contact=optimal.ThroughContact(0.2), **short,
+            start=(STAND, np.zeros(8)), costs=step[:2], through_contact=optimal.ThroughContact(0.2), **short,
         ),
     }  # fmt: skip
 
@@ -125,12 +125,14 @@ def stages(problem: optimal.Problem, numbers: tuple[int, ...]) -> dict[str, Any]
         moved = problem.linearised(x, u, p)
         first, last = problem.stage_quadratic(x, u, p, m), problem.terminal_quadratic(x, p, m)
         limits = problem.stage_limits(x, p)
+        limits = [*limits, *problem.force_limits(x, u, p)]
         costs = [problem.stage_cost(x, u, p), problem.terminal_cost(x, p)]
         parts = (*moved.matrices(), first.gradient, first.hessian, last.gradient, last.hessian)
         return (*parts, problem.next_state(x, u, p), costs, [*limits, 0.0])
 
     shapes = {"A": (nx, nx), "B": (nx, nu), "g": (n,), "H": (n, n), "g_end": (nx,), "H_end": (nx, nx)}
-    count = len(problem.stage_limits(problem.x0.tolist(), problem.p[0].tolist()))
+    at, row = problem.x0.tolist(), problem.p[0].tolist()
+    count = len(problem.stage_limits(at, row)) + len(problem.force_limits(at, [1.0] * nu, row))
     shapes |= {"next": (problem.ns,), "costs": (2,), "limits": (count + 1,)}
     program = trace(values, inputs, shapes)
     found = {}

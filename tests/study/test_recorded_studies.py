@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from linkwise.study.sampling import special
 from linkwise.study.sampling.permutation import permuted
 from linkwise.study.sampling.philox import key_of, ticks, words
 from linkwise.study.sampling.sobol import directions, sobol
+from linkwise.study.store.folder import read_study
 from recorded import Scenarios, packed, told
 
 scenarios = Scenarios("study")
@@ -129,7 +131,7 @@ def steps():
 @scenarios
 def studies_of_simulations():
     compute = {
-        "x": {"simulate": "tracking", "duration": 0.05, "reference": {"to": 0.1}, "gains": {"frequency": 5}},
+        "x": {"simulate": "tracking", "duration": 0.02, "reference": {"to": 0.1}, "gains": {"frequency": 5}},
         "y": "x.rms_error + 2 * x.max_torque - x.max_error / 3 + x.final_error",
     }
     vary = {"changes": {"labels": "*.m", "relative": True, "uniform": [0.8, 1.2]}}
@@ -189,6 +191,27 @@ def whole_runs():
         "shape": str(made.shape),
         "points": made.points,
     }
+
+
+@scenarios
+def damaged_folders():
+    found = {}
+    texts = {
+        "other": "{}",
+        "none": "nothing",
+        "cut": '{"linkwise": "1", "digest": "ab", "stu',
+        "sum": '{"sha256": 1',
+        "list": "[1, 2]",
+        "changed": '{"linkwise": "1", "digest": "ab", "study": {"format": 2}}',
+    }
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        Path("empty").mkdir()
+        found["empty"] = told(read_study, Path("empty"))
+        for name, text in texts.items():
+            Path(name).mkdir()
+            (Path(name) / "study.json").write_text(text, encoding="utf-8")
+            found[name] = told(read_study, Path(name))
+    return found
 
 
 @scenarios
