@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -65,6 +66,7 @@ FACTOR_OF_CHAINS = 0.7
 LARGE_DERIVATIVE = 10_000
 
 MOST_SHARED = 32
+SHARED = ("_mechanisms", "_contact_efforts")  # what a robot and those ``without_kernels`` know together
 _SHARED: dict[Any, Any] = {}  # kernels of robots with constraints, those used last at the end
 _SHARED_LOCK = forks.lock()
 
@@ -186,6 +188,7 @@ def compiled(name: str, setting: Setting, algorithm: str | None) -> Kernel | Hel
 
 def _held(setting: Setting, make: Callable[[Setting], Any]) -> HeldKernel:
     """A kernel whose targets are inputs, made for a setting with these."""
+    setting = replace(setting, model=without_kernels(setting.model))
     free = make(replace(setting, parameters=(*setting.parameters, TARGETS)))
     return HeldKernel(free, target_values(setting.model.constraints), lambda: make(setting))
 
@@ -207,7 +210,7 @@ def _checked(name: str, setting: Setting, algorithm: str | None, tolerance: Mapp
     """The same where targets are numbers, or inputs as the setting says."""
     function, setting, algorithm = _settled(name, setting, algorithm)
     base = cast("Kernel", kernel(function, setting, algorithm))
-    known = setting.model.__dict__.setdefault("_kernels", {})
+    known = kernels_of(setting.model)
     key = ("checked", base.key, tuple(tolerance.items()))
     found = known.get(key)
     if found is None:
@@ -229,6 +232,7 @@ def _checked(name: str, setting: Setting, algorithm: str | None, tolerance: Mapp
             base.name, base.inputs, [(output, shape)], base.dtype, build, hashlib.sha256(content).digest()
         )
         found = known[key] = shared(setting.model, made)
+        setting = replace(setting, model=without_kernels(setting.model))
         found.origin = (_checked, (name, setting, algorithm, dict(tolerance)))
     return found
 
@@ -348,13 +352,39 @@ def kernel(
     """The compiled form of a function, made once per robot."""
     if setting.base_parameters and not regroups(function, algorithm):
         setting = replace(setting, base_parameters=False)
-    known = setting.model.__dict__.setdefault("_kernels", {})
+    known = kernels_of(setting.model)
     key = (function.name, algorithm, setting.options(), dtype)
     found = known.get(key)
     if found is None:
+        setting = replace(setting, model=without_kernels(setting.model))
         found = known[key] = shared(setting.model, _make(function, setting, algorithm, dtype))
         found.origin = (_remade, (function.name, setting, algorithm, dtype))
     return found
+
+
+def kernels_of(model: Model) -> dict[Any, Any]:
+    """The kernels that were made for a robot, which keeps them; also for what ``without_kernels`` gave."""
+    keeper = model.__dict__.get("_keeper", lambda: None)() or model
+    return keeper.__dict__.setdefault("_kernels", {})
+
+
+def without_kernels(model: Model) -> Model:
+    """An equal robot for what kernels refer to: if they kept alive what keeps them, only the collector would free it.
+
+    Both share what is worked out of the robot when it is first needed.
+    """
+    if "_keeper" in model.__dict__:
+        return model
+    known = model.__dict__.get("_without_kernels")
+    if known is None:
+        for name in SHARED:
+            model.__dict__.setdefault(name, {})
+        known = object.__new__(type(model))
+        parts = dict(model.__dict__)  # another thread may add some
+        known.__dict__.update((name, part) for name, part in parts.items() if "_kernel" not in name)
+        known.__dict__["_keeper"] = weakref.ref(model)
+        model.__dict__["_without_kernels"] = known
+    return known
 
 
 def shared(model: Model, made: T, key: Any = None) -> T:
