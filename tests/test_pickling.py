@@ -10,6 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.control import Gains, GravityPD
+from linkwise.robot.kernels import kernels_of
 from linkwise.robot.robot import Robot
 from linkwise.simulate.loop import step_kernel
 
@@ -134,7 +135,7 @@ def test_closed_loops_travel():
     robot = lw.load("two_link")
     controller = GravityPD(robot, Gains(kp=10.0, kd=1.0))
     lw.simulate.simulate(robot, controller, [0.1, 0.2], duration=0.01)
-    (kernel,) = robot.__dict__["_rollouts"].values()
+    (kernel,) = [kernel for key, kernel in kernels_of(robot).items() if key[0] == "rollout"]
     twin = pickle.loads(pickle.dumps(kernel))
     assert twin.identity("float64") == kernel.identity("float64")
 

@@ -271,7 +271,7 @@ def test_a_negated_fused_zero_keeps_its_sign(tmp_path, compiler, dtype):
 
 def test_a_status_that_main_does_not_use_is_thrown_away_by_name():
     """``(void)`` stands before calls of functions that return a status, and before no other."""
-    from linkwise.control.controller import traced_kernel
+    from linkwise.compiler.kernel import traced_kernel
 
     shapes = {"tau": (1,), "fault": (1,)}
     checked = traced_kernel("law", lambda q: {"tau": q, "fault": q}, {"q": 1}, shapes, "float64", None)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import gc
-import pickle
 import weakref
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-import recorded_robots
 from linkwise.compiler.ir.fuse import fuse
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.ir.walks import copy, rebuild
 from linkwise.language import span, variable
-from linkwise.robot.kernels import cheapest_recorded, without_kernels
+from linkwise.robot.kernels import cheapest_recorded
 from linkwise.scalar import while_loop
 
 
@@ -109,49 +107,3 @@ def test_what_was_recorded_for_other_choices_is_freed():
     assert choice is False
     assert graphs[0]() is None
     assert graphs[1]() is best["y"][1][0].graph
-
-
-USES = {
-    "inverse dynamics": lambda robot, s: robot.inverse_dynamics(s["q"], s["qd"], s["qdd"]),
-    "forward dynamics of one state": lambda robot, s: robot.forward_dynamics(
-        s["q"][0], s["qd"][0], s["tau"][0]
-    ),
-    "constraints": lambda robot, s: robot.constraint_forces(s["q"], 0.0 * s["qd"], s["tau"]),
-    "impact": lambda robot, s: robot.impact(s["q"], s["qd"]),
-    "parameters": lambda robot, s: robot.kernel(
-        "gravity_torques", frame=robot.link_names[-1], inputs=("payload",)
-    ),
-    "contact": lambda robot, s: robot.contact_step(s["q"], s["qd"], s["tau"]),
-}
-
-
-def test_robots_are_freed_after_calls():
-    for make in (recorded_robots.tree, recorded_robots.coupled, recorded_robots.touching):
-        equal = make()
-        s = recorded_robots.states(equal, 2)
-        for name, use in USES.items():
-            if name in ("constraints", "impact") and not equal.constraints:
-                continue
-            if name == "contact" and not equal.contacts:
-                continue
-            robot = equal.with_gravity((0.1, -0.2, -9.7))
-            use(robot, s)
-            left = [weakref.ref(robot), weakref.ref(without_kernels(robot))]
-            del robot
-            assert left[0]() is None, f"{equal.name}: {name}"
-            # parts of a kernel with parameters refer to each other; the last ones with constraints are kept
-            if name != "parameters" and not equal.constraints:
-                assert left[1]() is None, f"{equal.name}: {name}"
-
-
-def test_kernels_outlive_their_robot():
-    robot = recorded_robots.chain().with_gravity((0.1, -0.2, -9.7))
-    s = recorded_robots.states(robot, 1)
-    kernel, q = robot.kernel("gravity_torques"), s["q"][0]
-    expected = robot.gravity_torques(q)
-    gone = weakref.ref(robot)
-    del robot
-    assert gone() is None
-    for each in (kernel, pickle.loads(pickle.dumps(kernel))):
-        assert np.array_equal(each(q), expected)
-        assert each.jacobian("q")(q).shape == (3, 3)

@@ -8,6 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise import ConstraintError, Inertia, Joint, Link, Robot, Transform, control
 from linkwise.compiler.rollout import interpret
+from linkwise.robot.kernels import kernels_of
 from linkwise.simulate import SimulationError, SimulationWarning, python_loop, simulate, simulate_adaptive
 from linkwise.simulate.watch import unmet
 
@@ -125,7 +126,7 @@ def test_the_adaptive_integrator_agrees(linkage, start):
 def test_fused_loops_have_the_bits_of_the_interpreter(linkage, start):
     law = control.ConstantTorque(linkage, [1.0, 0.0, 0.0])
     found = simulate(linkage, law, duration=0.004, q=start)
-    kernel = list(linkage.__dict__["_rollouts"].values())[-1]
+    kernel = [kernel for key, kernel in kernels_of(linkage).items() if key[0] == "rollout"][-1]
     given = {"q": start, "qd": np.zeros(3), "step": [1e-3], "target": np.zeros(3), "torque": [1.0, 0.0, 0.0]}
     final, _ = interpret(kernel.program(), given, 4)
     assert np.array_equal(final["q"], found.final_q)

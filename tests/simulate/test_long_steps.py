@@ -16,6 +16,7 @@ import linkwise as lw
 from linkwise import control
 from linkwise.compiler.ir.schedule import LoopRegion, scheduled
 from linkwise.compiler.rollout import interpret
+from linkwise.robot.kernels import kernels_of
 from linkwise.simulate import loop, simulate
 from linkwise.simulate.integrators import rk4, rk4_in_a_loop, space_of
 from linkwise.simulate.plant import Plant
@@ -29,9 +30,9 @@ def moved(robot, q, qd, limit, **options):
     """The motion of a robot, with code that is short from this many operations on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "LONG_STAGE", limit)
-        vars(robot).pop("_rollouts", None)
+        kernels_of(robot).clear()
         found = simulate(robot, control.Passive(robot), q=q, qd=qd, duration=4e-3, warn=False, **options)
-        vars(robot).pop("_rollouts", None)
+        kernels_of(robot).clear()
     return found
 
 
@@ -121,7 +122,7 @@ def test_large_robots_are_one_kernel_without_being_asked():
     with warnings.catch_warnings():
         warnings.simplefilter("error", lw.SlowWarning)
         found = simulate(robot, control.Passive(robot), q=q, qd=qd, duration=2e-3)
-    (kernel,) = vars(robot)["_rollouts"].values()
+    (kernel,) = [kernel for key, kernel in kernels_of(robot).items() if key[0] == "rollout"]
     program = kernel.program()
     given = {"q": q, "qd": qd, "step": [1e-3]}
     given |= {name: np.zeros(size) for name, size in program.interface.inputs().items() if name not in given}

@@ -446,3 +446,33 @@ def _written_out(name: str, write: Callable[..., Any], program: Program, **optio
             f"{name} has {program.operations.total} operations, too many for one formula; source('python') has a line "
             "for each"
         ) from None
+
+
+def traced_kernel(
+    name: str,
+    function: Callable[..., Any],
+    sizes: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
+    dtype: str,
+    key: Any,
+    steady: Sequence[str] = (),
+) -> Kernel:
+    """A function over scalars as a kernel.
+
+    Args:
+        name: of the kernel.
+        function: takes a list of scalars for each input, by name.
+        sizes: number of scalars of every input.
+        shapes: of every output.
+        dtype: "float64" or "float32".
+        key: bytes that stand for all that the function depends on, or all of it, to be printed; None: unknown.
+        steady: inputs that are mostly the same for all states of a batch.
+    """
+    from linkwise.compiler.ir.program import trace
+
+    def build(precision: str) -> Program:
+        return trace(function, sizes, shapes, name=name, dtype=precision, steady=steady)  # type: ignore[arg-type]
+
+    if not (key is None or isinstance(key, bytes)):
+        key = hashlib.sha256(repr(key).encode()).digest()
+    return Kernel(name, sizes.items(), shapes.items(), dtype, build, key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from linkwise.algorithms import coordinates
 from linkwise.arguments.flags import flag
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control.bounds import Command, bounded, commanded
 from linkwise.control.gains import Gains
 from linkwise.errors import UnknownNameError, suggest
@@ -345,34 +345,6 @@ def _remade_kernel(
 ) -> Kernel:
     """Unpickle a kernel."""
     return controller.kernel(period, dtype=dtype, inputs=inputs, frame=frame, fault=fault, tunable=tunable)
-
-
-def traced_kernel(
-    name: str,
-    function: Callable[..., Any],
-    sizes: Mapping[str, int],
-    shapes: Mapping[str, tuple[int, ...]],
-    dtype: str,
-    key: bytes | None,
-    steady: Sequence[str] = (),
-) -> Kernel:
-    """A function over scalars as a kernel.
-
-    Args:
-        name: of the kernel.
-        function: takes a list of scalars for each input, by name.
-        sizes: number of scalars of every input.
-        shapes: of every output.
-        dtype: "float64" or "float32".
-        key: stands for all that the function depends on; None: unknown.
-        steady: inputs that are mostly the same for all states of a batch.
-    """
-    from linkwise.compiler.ir.program import trace
-
-    def build(precision: str):
-        return trace(function, sizes, shapes, name=name, dtype=precision, steady=steady)  # type: ignore[arg-type]
-
-    return Kernel(name, sizes.items(), shapes.items(), dtype, build, key)
 
 
 def symbolic_links(

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control.bounds import LARGEST, all_finite, clipped, commanded
-from linkwise.control.controller import Reference, symbolic_links, traced_kernel
+from linkwise.control.controller import Reference, symbolic_links
 from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import ComputedTorque
 from linkwise.errors import UnknownNameError, suggest

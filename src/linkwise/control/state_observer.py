@@ -6,13 +6,11 @@ encoder amplifies its noise; the observer has the model's accelerations and need
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.compiler.kernel import Kernel
-from linkwise.control.controller import traced_kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control.gains import Gains
 from linkwise.control.kalman_filter import METHOD, without_jumps
 from linkwise.errors import LinkwiseError
@@ -92,5 +90,5 @@ class StateObserver:
             return {"next_q": [x for x, _ in new], "next_qd": [v for _, v in new]}
 
         numbers = (self.position_gain.tobytes(), self.velocity_gain.tobytes(), period, inputs, frame)
-        key = hashlib.sha256(repr((self.robot.content(), numbers)).encode()).digest()
-        return traced_kernel("state_observer", sample, sizes, {"next_q": (n,), "next_qd": (n,)}, dtype, key)
+        content, shapes = (self.robot.content(), numbers), {"next_q": (n,), "next_qd": (n,)}
+        return traced_kernel("state_observer", sample, sizes, shapes, dtype, content)

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.ir.program import Program
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.compiler.rollout import Feed, Interface, RolloutKernel, trace_rollout
 from linkwise.control import (
@@ -26,7 +26,7 @@ from linkwise.control import (
     Switched,
     named,
 )
-from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.control.controller import symbolic_links
 from linkwise.control.safe_stop import stop_kernel
 from linkwise.control.task_space.hybrid import SELECTION, HybridForceMotion
 from linkwise.embedded.entry import Entry, EntryError, Options

@@ -35,9 +35,8 @@ from linkwise.compiler.ir.loops import (
 from linkwise.compiler.ir.operations import Operations
 from linkwise.compiler.ir.program import lower
 from linkwise.compiler.ir.schedule import schedule
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.compiler.trace.procedure import ProcedureNest
-from linkwise.control.controller import traced_kernel
 from linkwise.errors import LinkwiseError
 from linkwise.motion import FourierSeries, PiecewisePolynomial, Trajectory, pieces
 from linkwise.robot.robot import Robot

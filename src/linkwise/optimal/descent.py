@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler.ir.program import trace
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.optimal import acceptance
 from linkwise.optimal.iteration import iteration
 from linkwise.optimal.iterations import REPORT
@@ -217,18 +216,10 @@ def step_of(problem: Problem) -> Kernel:
 def _kernel(
     problem: Problem, name: str, function: Any, inputs: dict[str, int], shapes: dict[str, Any]
 ) -> Kernel:
-    inputs = {"x": problem.ns, **inputs}
+    def named(**given: Any) -> dict[str, Any]:
+        return {next(iter(shapes)): function(*given.values())}
 
-    def build(dtype: Any) -> Any:
-        return trace(
-            lambda **given: {next(iter(shapes)): function(*given.values())},
-            inputs,
-            shapes,
-            name=name,
-            dtype=dtype,
-        )
-
-    return Kernel(name, inputs.items(), shapes.items(), "float64", build, problem.key())
+    return traced_kernel(name, named, {"x": problem.ns, **inputs}, shapes, "float64", problem.key())
 
 
 def _shared(problem: Problem, key: Any, make: Any) -> Any:

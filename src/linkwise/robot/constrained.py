@@ -12,7 +12,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.runtime.arrays import Array, is_numeric
 from linkwise.errors import ConstraintError, ModelError, ShapeError
 from linkwise.functions.table import FUNCTIONS, ITERATED, MOTOR_TORQUES, Setting
-from linkwise.robot.kernels import HeldKernel, checked, compiled, evaluate, evaluate_checked
+from linkwise.robot.kernels import HeldKernel, checked, compiled, evaluate, evaluate_checked, made_once
 from linkwise.robot.methods import computed, takes_names
 from linkwise.robot.results import frame_of, look_at
 
@@ -110,9 +110,7 @@ def impact(
         threads: number of threads.
     """
     if type(restitution) is float and _are_arrays(q, qd):
-        kernel = vars(self).get("_impact_kernel")
-        if kernel is None:
-            kernel = vars(self)["_impact_kernel"] = compiled("impact", Setting(_held(self)), None)
+        kernel = made_once(self, ("impact",), lambda own: compiled("impact", Setting(_held(own)), None))
         if kernel is not None:
             return kernel(q, qd, [restitution], out=out, threads=threads)
     given = {"q": q, "qd": qd, "restitution": np.atleast_1d(np.asarray(restitution, dtype=float))}
@@ -180,15 +178,15 @@ def _forces_kernels(
     robot: Robot, algorithm: str | None, friction: bool, stabilization: float | None
 ) -> tuple[Kernel | HeldKernel | None, Kernel | HeldKernel | None]:
     """What computes forces of constraints, and what is NaN where a constraint is not met."""
-    known = vars(robot).setdefault("_kernels_of_forces", {})
-    key = (algorithm, friction, stabilization)
-    if key not in known:
+
+    def make(robot: Robot) -> tuple[Kernel | HeldKernel | None, Kernel | HeldKernel | None]:
         setting = Setting(_held(robot), friction=friction, stabilization=stabilization)
-        known[key] = (
+        return (
             compiled("constraint_forces", setting, algorithm),
             checked(CONSTRAINED, setting, algorithm, CONSTRAINT_TOLERANCE),
         )
-    return known[key]
+
+    return made_once(robot, ("forces", algorithm, friction, stabilization), make)
 
 
 def constrained_setting(

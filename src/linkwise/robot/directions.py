@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.ir.program import Program, trace
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.compiler.runtime.arrays import as_reals
 from linkwise.errors import ShapeError
 from linkwise.joint_laws.direction import DISTANCE, MEMORY, direction
@@ -57,11 +55,8 @@ def next_directions(model: Model, dtype: str = "float64") -> Kernel:
     sizes = {"directions": len(axes), "step": n, "qd": n}
     shapes: dict[str, tuple[int, ...]] = {"next_directions": (len(axes),)}
 
-    def build(precision: Any) -> Program:
-        return trace(function, sizes, shapes, name="next_directions", dtype=precision)
-
-    identity = hashlib.sha256(repr(("next_directions", model.content())).encode()).digest()
-    made = Kernel("next_directions", sizes.items(), shapes.items(), dtype, build, identity)
+    content = ("next_directions", model.content())
+    made = traced_kernel("next_directions", function, sizes, shapes, dtype, content)
     made.origin = (next_directions, (model, dtype))
     return made
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from linkwise.model import Model
 
 T = TypeVar("T")
+R = TypeVar("R", bound="Model")
 
 # Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
 # cache and takes seconds to compile (see benchmarks/long_chains.py).
@@ -66,7 +67,8 @@ FACTOR_OF_CHAINS = 0.7
 LARGE_DERIVATIVE = 10_000
 
 MOST_SHARED = 32
-SHARED = ("_mechanisms", "_contact_efforts")  # what a robot and those ``without_kernels`` know together
+# What a robot remembers of itself besides kernels.
+WORKED_OUT = ("_carriers", "_contact_efforts", "_content", "_extent", "_labels", "_mechanisms", "_motors")
 _SHARED: dict[Any, Any] = {}  # kernels of robots with constraints, those used last at the end
 _SHARED_LOCK = forks.lock()
 
@@ -364,11 +366,28 @@ def kernel(
 
 def kernels_of(model: Model) -> dict[Any, Any]:
     """The kernels that were made for a robot, which keeps them; also for what ``without_kernels`` gave."""
-    keeper = model.__dict__.get("_keeper", lambda: None)() or model
-    return keeper.__dict__.setdefault("_kernels", {})
+    known = model.__dict__.get("_kernels")
+    if known is None:
+        keeper = model.__dict__.get("_keeper", lambda: None)() or model
+        known = keeper.__dict__.setdefault("_kernels", {})
+    return known
 
 
-def without_kernels(model: Model) -> Model:
+def made_once(robot: R, key: tuple[Any, ...], make: Callable[[R], T]) -> T:
+    """What is made once for a robot and is kept by it, such as a kernel: made of an equal robot.
+
+    Args:
+        robot: the robot.
+        key: the kind, then what else it depends on.
+        make: a function of the robot.
+    """
+    known = kernels_of(robot)
+    if key not in known:
+        known[key] = make(without_kernels(robot))
+    return known[key]
+
+
+def without_kernels(model: R) -> R:
     """An equal robot for what kernels refer to: if they kept alive what keeps them, only the collector would free it.
 
     Both share what is worked out of the robot when it is first needed.
@@ -377,11 +396,12 @@ def without_kernels(model: Model) -> Model:
         return model
     known = model.__dict__.get("_without_kernels")
     if known is None:
-        for name in SHARED:
+        for name in ("_mechanisms", "_contact_efforts"):
             model.__dict__.setdefault(name, {})
         known = object.__new__(type(model))
         parts = dict(model.__dict__)  # another thread may add some
-        known.__dict__.update((name, part) for name, part in parts.items() if "_kernel" not in name)
+        own = [name for name in parts if name[0] != "_" or name in WORKED_OUT]
+        known.__dict__.update((name, parts[name]) for name in own)
         known.__dict__["_keeper"] = weakref.ref(model)
         model.__dict__["_without_kernels"] = known
     return known

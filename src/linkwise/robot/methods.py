@@ -224,6 +224,8 @@ class Method:
 
     def _learn(self, robot: Robot, values: list[Any], key: tuple) -> None:
         """Remember the kernel that computes calls with these options; None: there is none."""
+        if "_keeper" in vars(robot):  # it would be kept alive by that, see ``kernels.without_kernels``
+            return
         options = {
             name: value is not None if role == OPTIONAL_INPUT else value
             for name, value, role in zip(self.names, values, self.roles, strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from linkwise.functions.table import FUNCTIONS, mechanism_of
 from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.contacts import candidate_count, ground_of
 from linkwise.model.mechanism import Mechanism
-from linkwise.robot.kernels import shared
+from linkwise.robot.kernels import made_once, shared
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where, while_loop
 from linkwise.simulate import arguments
@@ -328,15 +328,16 @@ class ClosedLoop:
 
     def kernel(self) -> RolloutKernel:
         """The rollout, made once per robot."""
-        known = vars(self.plant.robot).setdefault("_rollouts", {})
         own = self.controller.known
-        key = (self.key(), None if own else self.controller)
-        if key not in known:
-            identity = self.key() if own else self._traced_key()
-            made = RolloutKernel("simulation", self.interface, self.program, identity)
-            made.origin = (type(self).kernel, (self,))
-            known[key] = shared(self.plant.robot, made, ("simulation", identity))
-        return known[key]
+
+        def make(robot: Robot) -> RolloutKernel:
+            loop = replace(self, plant=replace(self.plant, robot=robot))
+            identity = loop.key() if own else loop._traced_key()
+            made = RolloutKernel("simulation", loop.interface, loop.program, identity)
+            made.origin = (type(loop).kernel, (loop,))
+            return shared(robot, made, ("simulation", identity))
+
+        return made_once(self.plant.robot, ("rollout", self.key(), None if own else self.controller), make)
 
     def _traced_key(self) -> bytes:
         """Identifies a controller that is not one of this package: by its traced program."""

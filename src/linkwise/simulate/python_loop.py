@@ -7,14 +7,13 @@ kernel, or on arrays where it is too large for one.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from linkwise.algorithms import joint_terms
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control import Controller, Reference
 from linkwise.errors import ShapeError
 from linkwise.model.constraints import TARGETS
@@ -122,11 +121,6 @@ def _advance(
         sizes = {"q": nq, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}
         shapes["next_touch"] = (len(columns[TOUCH]),)
 
-    def build(dtype: str):
-        from linkwise.compiler.ir.program import trace
-
-        return trace(period, sizes, shapes, name="advance", dtype=dtype)  # type: ignore[arg-type]
-
     plant = loop.plant
     content = (
         plant.robot.content_without_targets(),
@@ -136,8 +130,7 @@ def _advance(
         loop.varied,
     )
     content = (*content, loop.stabilization, loop.accuracy)
-    key = hashlib.sha256(repr(content).encode()).digest()
-    kernel = shared(plant.robot, Kernel("advance", sizes.items(), shapes.items(), "float64", build, key))
+    kernel = shared(plant.robot, traced_kernel("advance", period, sizes, shapes, "float64", content))
     parameters = [_array(columns[name]) for name in names if name != TOUCH]
 
     def compiled(q, qd, tau, touch):
@@ -208,13 +201,7 @@ class CompiledMotion(Motion, Space):
             return loop.motion(given) if given else plain
 
         def kernel(name: str, function, sizes: dict[str, int], shapes: dict[str, tuple[int, ...]]) -> Kernel:
-            def build(dtype: str):
-                from linkwise.compiler.ir.program import trace
-
-                return trace(function, sizes, shapes, name=name, dtype=dtype)  # type: ignore[arg-type]
-
-            key = hashlib.sha256(repr((name, content)).encode()).digest()
-            return shared(robot, Kernel(name, sizes.items(), shapes.items(), "float64", build, key))
+            return shared(robot, traced_kernel(name, function, sizes, shapes, "float64", (name, content)))
 
         space = space_of(plain.links)
         kernels = (

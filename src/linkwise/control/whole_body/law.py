@@ -33,8 +33,7 @@ import numpy as np
 
 from linkwise.algorithms.singularity import may_be_singular
 from linkwise.arguments.flags import flag
-from linkwise.compiler.kernel import Kernel
-from linkwise.control.controller import traced_kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control.whole_body.limits import (
     UNLIMITED,
     Bounds,

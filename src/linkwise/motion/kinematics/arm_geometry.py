@@ -13,6 +13,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.motion.kinematics.rotations import turn_about
+from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
 
 SAME = 1e-7  # [m, and sines of angles]: what counts as parallel, perpendicular or meeting
@@ -40,16 +41,17 @@ class Arm:
 
 def known_arm(robot: Robot, frame: str | None) -> Arm | ModelError:
     """The arm, or why it has no closed form; found out once per robot and frame."""
-    known = vars(robot).setdefault("_arms", {})
-    if frame not in known:
-        try:
-            known[frame] = _measured(robot, frame)
-        except ModelError as error:
-            known[frame] = error.with_traceback(None)
-    return known[frame]
+    return made_once(robot, ("arm", frame), lambda own: _measured(own, frame))
 
 
-def _measured(robot: Robot, frame: str | None) -> Arm:
+def _measured(robot: Robot, frame: str | None) -> Arm | ModelError:
+    try:
+        return _arm_of(robot, frame)
+    except ModelError as error:
+        return error.with_traceback(None)
+
+
+def _arm_of(robot: Robot, frame: str | None) -> Arm:
     zero = np.zeros(robot.dof)
     pose, J = np.asarray(robot.pose(zero, frame)), np.asarray(robot.jacobian(zero, frame))
     moved = tuple(int(k) for k in np.flatnonzero(np.abs(J).max(axis=0, initial=0.0) > 1e-12))

@@ -7,15 +7,13 @@ where it is told; the search over many targets tries several positions of it.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linkwise.compiler.ir.program import trace
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.checks import check_outside_loops
 from linkwise.motion import arguments
@@ -34,6 +32,7 @@ from linkwise.motion.kinematics.subproblems import (
     solutions,
     turned,
 )
+from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
 from linkwise.scalar import (
     Condition,
@@ -133,8 +132,14 @@ def branches_kernel(robot: Robot, frame: str | None) -> Kernel:
         found = _branches(arm, target, locked[0])
         return [_all_coordinates(arm, n, branch, locked[0]) for branch in found], [b.missed for b in found]
 
-    sizes, shapes = {"target": 12, "locked": 1}, {"q": (8, n), "missed": (8,)}
-    return _kept(robot, frame, "closed_form_branches", function, sizes, shapes)
+    key, sizes, shapes = (
+        ("closed_form_branches", frame),
+        {"target": 12, "locked": 1},
+        {"q": (8, n), "missed": (8,)},
+    )
+    return made_once(
+        robot, key, lambda r: traced_kernel(key[0], function, sizes, shapes, "float64", (r.content(), key))
+    )
 
 
 def nearest_kernel(robot: Robot, frame: str | None, *, search: str = OUTWARD) -> Kernel:
@@ -144,7 +149,11 @@ def nearest_kernel(robot: Robot, frame: str | None, *, search: str = OUTWARD) ->
     nearest on, or SPREAD, which finds one sooner), or the best of all that are tried (CLOSEST). ``error``: (angular,
     linear) that is left, as the robot's own kinematics have it; large where there is no branch.
     """
-    arm = _arm(robot, frame)
+    return made_once(robot, (f"closed_form_{search}", frame), lambda own: _nearest_kernel(own, frame, search))
+
+
+def _nearest_kernel(robot: Robot, frame: str | None, search: str) -> Kernel:
+    arm, name = _arm(robot, frame), f"closed_form_{search}"
     n = robot.dof
 
     def function(target: list[Scalar], near: list[Scalar], lower: list[Scalar], upper: list[Scalar]) -> Any:
@@ -166,27 +175,8 @@ def nearest_kernel(robot: Robot, frame: str | None, *, search: str = OUTWARD) ->
         return q, [where((away < FAR) & inside, e, FAR) for e in error]
 
     sizes = {"target": 12, "near": n, "lower": n, "upper": n}
-    return _kept(robot, frame, f"closed_form_{search}", function, sizes, {"q": (n,), "error": (6,)})
-
-
-def _kept(
-    robot: Robot,
-    frame: str | None,
-    name: str,
-    function: Callable[..., Any],
-    sizes: dict[str, int],
-    shapes: dict[str, tuple[int, ...]],
-) -> Kernel:
-    """The kernel of a robot and frame, made once."""
-    known: dict[Any, Kernel] = vars(robot).setdefault("_closed_forms", {})
-    if (frame, name) not in known:
-        content = hashlib.sha256(repr((robot.content(), frame, name)).encode()).digest()
-
-        def build(dtype: Any) -> Any:
-            return trace(function, sizes, shapes, name=name, dtype=dtype)
-
-        known[frame, name] = Kernel(name, sizes.items(), shapes.items(), "float64", build, content)
-    return known[frame, name]
+    shapes = {"q": (n,), "error": (6,)}
+    return traced_kernel(name, function, sizes, shapes, "float64", (robot.content(), frame, name))
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ grows. A joint at its limit is left out while the step pushes it further.
 
 from __future__ import annotations
 
-import hashlib
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from linkwise.algorithms import dense
-from linkwise.compiler.ir.program import trace
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
+from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Condition, Scalar, atan2, maximum, sqrt, where, while_loop
 
@@ -89,29 +89,22 @@ def iteration(robot: Robot, frame: str | None, task: str) -> Kernel:
     an angle counts [m], error that is enough [m and rad]). ``error``: angular then linear, or linear, in base axes,
     from where the frame is to the target. ``trust`` is 1 to begin with, and 0 once the iteration has ended.
     """
-    known: dict[Any, Kernel] = vars(robot).setdefault("_iterations", {})
-    key = (frame, task)
-    if key not in known:
+
+    def make(robot: Robot) -> Kernel:
         n, rows = robot.dof, 6 if task == "pose" else 3
         sizes = {
             "q": n,
-            "target": 12 if task == "pose" else 3,
+            "target": 2 * rows if task == "pose" else 3,
             "lower": n,
             "upper": n,
             "trust": 1,
             "about": 3,
         }
         shapes = {"q": (n,), "error": (rows,), "trust": ()}
+        function, content = functools.partial(_iterated, robot, frame), (robot.content(), frame, task)
+        return traced_kernel("inverse_kinematics", function, sizes, shapes, "float64", content)
 
-        def build(dtype: Any) -> Any:
-            def function(**inputs: Scalars) -> Any:
-                return _iterated(robot, frame, **inputs)
-
-            return trace(function, sizes, shapes, name="inverse_kinematics", dtype=dtype)
-
-        content = hashlib.sha256(repr((robot.content(), frame, task)).encode()).digest()
-        known[key] = Kernel("inverse_kinematics", sizes.items(), shapes.items(), "float64", build, content)
-    return known[key]
+    return made_once(robot, ("iteration", frame, task), make)
 
 
 def _iterated(

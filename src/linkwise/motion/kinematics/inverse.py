@@ -27,6 +27,7 @@ from linkwise.motion.kinematics.damped_least_squares import iteration
 from linkwise.motion.kinematics.free_space import FreeSpace
 from linkwise.motion.kinematics.restarts import PATIENCE, restarted, restarting
 from linkwise.motion.kinematics.rotations import check_poses
+from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
 
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
@@ -413,14 +414,15 @@ def _known_of(
 ) -> tuple[np.ndarray, np.ndarray, float, tuple[np.ndarray, np.ndarray]]:
     """(lower, upper) limits of the joints, and the length at which an angle counts as a distance: the longest lever of
     a joint at the zero position [m]; and the range of starts. Made once per robot and frame."""
-    known = vars(robot).setdefault("_lengths", {})
-    if frame not in known:
+
+    def make(robot: Robot) -> tuple[np.ndarray, np.ndarray, float, tuple[np.ndarray, np.ndarray]]:
         joints = robot.coordinate_joints
         lower = np.array([joint.limits.lower for joint in joints], dtype=float)
         upper = np.array([joint.limits.upper for joint in joints], dtype=float)
         reach = np.sqrt(np.sum(robot.jacobian(np.zeros(robot.dof), frame)[3:] ** 2, axis=0)).max(initial=0.0)
-        known[frame] = lower, upper, float(reach) if reach > 0 else 1.0, starting.sampling_range(robot)
-    return known[frame]
+        return lower, upper, float(reach) if reach > 0 else 1.0, starting.sampling_range(robot)
+
+    return made_once(robot, ("length", frame), make)
 
 
 def _usual_start(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -8,16 +8,15 @@ every few steps.
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any
+import functools
 
 import numpy as np
 
 from linkwise.algorithms import dense
-from linkwise.compiler.ir.program import trace
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.motion.kinematics import damped_least_squares as steps_of
 from linkwise.motion.kinematics.damped_least_squares import Goal, Scalars, is_larger, tried, within
+from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Condition, Scalar, rint, where, while_loop
 
@@ -39,22 +38,16 @@ def restarting(robot: Robot, frame: str | None, task: str) -> Kernel:
 
 def restarting_frames(robot: Robot, frames: tuple[tuple[str | None, str], ...]) -> Kernel:
     """``restarting`` for several frames at once, each with "pose" or "position"; the base may move."""
-    known: dict[Any, Kernel] = vars(robot).setdefault("_restarting", {})
-    if frames not in known:
-        goal, n, name = Goal(robot, frames), robot.nq, "inverse_kinematics_restarts"
+
+    def make(robot: Robot) -> Kernel:
+        goal, n = Goal(robot, frames), robot.nq
         sizes = {"q": n, "target": sum(goal.sizes), **dict.fromkeys(("lower", "upper", "low", "high"), n)}
         sizes |= {"progress": STATE, "about": 6}
         shapes = {"q": (n,), "error": (sum(goal.rows),), "progress": (STATE,)}
+        function, content = functools.partial(_searched, goal), (robot.content(), frames, "restarts")
+        return traced_kernel("inverse_kinematics_restarts", function, sizes, shapes, "float64", content)
 
-        def build(dtype: Any) -> Any:
-            def function(**inputs: Scalars) -> Any:
-                return _searched(goal, **inputs)
-
-            return trace(function, sizes, shapes, name=name, dtype=dtype)
-
-        content = hashlib.sha256(repr((robot.content(), frames, "restarts")).encode()).digest()
-        known[frames] = Kernel(name, sizes.items(), shapes.items(), "float64", build, content)
-    return known[frames]
+    return made_once(robot, ("restarting", frames), make)
 
 
 def fresh_state(count: int) -> np.ndarray:

@@ -9,9 +9,8 @@ from typing import Any
 
 from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.ir.program import trace
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, trace_rollout
-from linkwise.control.controller import traced_kernel
 from linkwise.core.once import once
 from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.path_integral.weights import exponential

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import coordinates, dense, joint_terms
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control.bounds import clipped, or_zero
-from linkwise.control.controller import traced_kernel
 from linkwise.core.once import once
 from linkwise.functions.table import mechanism_of
 from linkwise.model.coordinates import velocity_coordinates

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.algorithms import dense
 from linkwise.algorithms.constrained.constraints import computed_in
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.compiler.trace.traced_function import TracedFunction
 from linkwise.control.bounds import all_finite, clipped, is_finite, or_zero
-from linkwise.control.controller import traced_kernel
 from linkwise.language import empty, span, variable
 from linkwise.optimal.iteration import (
     WRITTEN_OUT,
