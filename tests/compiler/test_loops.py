@@ -412,6 +412,75 @@ def nested() -> Nest:
     return Nest("string", "float64", arrays, body, numbers=("steps",))
 
 
+def forked() -> Nest:
+    """Registers that both sides of a choice read and change, one side alone, or one that is empty; an input that is
+    first read on one side."""
+    graph = Graph()
+    t, a, b, out = name("t"), Register("a"), Register("b"), Element("out", name("t"))
+    x, y = graph.make("input", (), ("a", 0)), graph.make("input", (), ("b", 0))
+    scale = graph.make("input", (), ("scale", 0))
+    total, product = graph.add(x, y), graph.mul(x, scale)
+    both = {("a", 0): a, ("b", 0): b, ("scale", 0): Element("scale", whole(0))}
+    then = [
+        Step(both, schedule([total]), [(a, total)]),
+        Step(both, schedule([product]), [(b, product)]),
+    ]
+    other = [Step(both, schedule([product, total]), [(a, product), (b, total)])]
+    body = [
+        Declare({a: 1.0, b: 0.25}),
+        For(
+            "t",
+            whole(0),
+            whole(6),
+            [
+                If(t.equals(2), then, other),
+                If(t.equals(3), [], other),
+                If(t.equals(4), then),
+                Step({("a", 0): a}, [], [(out, x)]),
+            ],
+        ),
+        Step({("b", 0): b}, [], [(Element("out", whole(6)), y)]),
+    ]
+    return Nest("forked", "float64", (Array("scale", "input", 1), Array("out", "output", 7)), body)
+
+
+SCALE = np.array([0.7])
+
+
+def taken_sides() -> np.ndarray:
+    """The same in Python."""
+    a, b, found = 1.0, 0.25, []
+    for t in range(6):
+        for side in ("then" if t == 2 else "other", "" if t == 3 else "other", "then" if t == 4 else ""):
+            if side == "then":
+                a = a + b
+                b = SCALE[0] * a
+            elif side:
+                a, b = SCALE[0] * a, a + b
+        found.append(a)
+    return np.array([*found, b])
+
+
+def test_both_sides_of_a_choice_start_from_what_was_before():
+    out = np.zeros(7)
+    run_nest(forked(), {"scale": SCALE, "out": out})
+    np.testing.assert_array_equal(out, taken_sides())
+    for width in (1, 4):
+        code = machine.load(machine.compile_text(blocks.module(forked(), width)))
+        rows, given, scratch = np.zeros((5, 7)), np.tile(SCALE, (5, 1)), np.zeros(1000)
+        arguments = np.array([rows.ctypes.data, given.ctypes.data, 1], np.int64)
+        room = scratch.ctypes.data + -scratch.ctypes.data % 64
+        RUN(code.functions["run"])(0, 5, arguments.ctypes.data, room)
+        np.testing.assert_array_equal(rows, np.tile(taken_sides(), (5, 1)))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS[:1])
+def test_both_sides_of_a_choice_as_c(tmp_path, compiler):
+    out = np.zeros(7)
+    library(tmp_path, compiler, c.source(forked()), "-O2").forked(*pointers(SCALE, out))
+    np.testing.assert_array_equal(out, taken_sides())
+
+
 def string(steps):
     x, v, h, path = np.arange(5.0), np.zeros(5), 0.1, []
     for t in range(steps):

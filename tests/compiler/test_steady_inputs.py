@@ -50,6 +50,23 @@ def test_the_bits_are_those_of_other_inputs(dtype):
                         assert found.tobytes() == all_of_them[:count].tobytes()
 
 
+def test_columns_that_are_not_read_keep_their_places():
+    def late(q, gain):
+        return {"y": [q[0] * gain[7] - gain[3], gain[7]]}
+
+    def made(*steady: str) -> Kernel:
+        sizes, outputs = {"q": 1, "gain": 9}, {"y": (2,)}
+        build = lambda dtype: trace(late, sizes, outputs, name="late", dtype=dtype, steady=steady)  # noqa: E731
+        return Kernel("late", sizes.items(), outputs.items(), "float64", build)
+
+    rng = np.random.default_rng(2)
+    q, gain = rng.normal(size=(STATES, 1)), rng.normal(size=(STATES, 9))
+    for each in (gain, with_gaps(gain), gain[:1]):
+        expected = np.concatenate([q * each[:, 7:8] - each[:, 3:4], 0.0 * q + each[:, 7:8]], axis=1)
+        assert made("gain")(q, each).tobytes() == made()(q, each).tobytes()
+        np.testing.assert_allclose(made("gain")(q, each), expected, rtol=0, atol=1e-15)
+
+
 def test_every_thread_has_its_own_lanes():
     rng = np.random.default_rng(1)
     q, gain, limit = (rng.normal(size=(5000, size)) for size in SIZES.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ from linkwise.compiler.ir import interpret
 from linkwise.embedded import ENTRIES, Options, Package, entries
 from linkwise.environments import Environment, PDTargets, Policy, Task, Torques
 from linkwise.realtime import TwoRatePrograms
+from linkwise.realtime.plant import callbacks
 from recorded import Scenarios, packed, told
 from recorded_robots import limited
 
@@ -125,11 +127,66 @@ def real_time_programs():
     found: dict[str, Any] = {"dof": float(programs.dof)}
     for name in ("inertia", "velocity", "synchronous"):
         program = programs.program(name)
-        inputs = [np.random.default_rng(7).uniform(0.1, 0.9, size) for _, size in program.inputs]
+        rng = np.random.default_rng(7)
+        inputs = [rng.uniform(0.1, 0.9, size) for _, size in program.inputs]
         results = interpret.run(program, *inputs)
         found[name] = packed([np.asarray(each, float) for each in results])
         found[name] |= {"inputs": str(program.inputs), "outputs": str(program.outputs)}
         found[name] |= {"counts": str(program.operations)}
+    return found
+
+
+class Driver:
+    """A plant that reads what it is told."""
+
+    dof = 2
+
+    def __init__(self, *read: Any):
+        self.given, self.torques = read, []
+
+    def read(self, cycle: int) -> Any:
+        return [part() if callable(part) else part for part in self.given]
+
+    def write(self, tau: Any) -> None:
+        self.torques.append(np.asarray(tau).tolist())
+        if tau[0] > 5.0:
+            raise OSError("lost")
+
+    def brake(self) -> bool:
+        return self.given[0][0] > 0.0
+
+
+@scenarios
+def drivers_of_plants():
+    """What the runtime hears of a driver: 0, or a number below it where the plant is lost."""
+    found: dict[str, Any] = {}
+    for name, given in {
+        "good": ([0.1, 0.2], [0.3, 0.4], [True, False]),
+        "resting": ([-0.1, 0.2], [0.3, 0.4], [False, False]),
+        "too few": ([0.1], [0.3, 0.4], [True, False]),
+        "too many": ([0.1, 0.2], [0.3, 0.4, 0.5], [True, False]),
+        "no numbers": ([0.1, "a"], [0.3, 0.4], [True, False]),
+        "no flags": ([0.1, 0.2], [0.3, 0.4], []),
+    }.items():
+        driver = Driver(*given)
+        read, write, brake = callbacks(driver)
+        q, qd, hot, tau = (
+            (ctypes.c_double * 2)(),
+            (ctypes.c_double * 2)(),
+            (ctypes.c_int32 * 2)(9, 9),
+            (ctypes.c_double * 3)(1.0, 2.0, 3.0),
+        )
+        said = [read(None, 3, q, qd, hot), write(None, tau), brake(None)]
+        tau[0] = 7.0
+        said.append(write(None, tau))
+        found[name] = [
+            *map(float, said),
+            *q,
+            *qd,
+            *map(float, hot),
+            *driver.torques[0],
+            float(len(driver.torques)),
+        ]
     return found
 
 

@@ -14,7 +14,7 @@ from linkwise import motion
 from linkwise.collision import Box, Sphere, World
 from linkwise.motion.online import kernels
 from recorded import Scenarios, everything, packed, told, warned
-from recorded_robots import chain, coupled, elastic, limited, odd_joints, tree
+from recorded_robots import chain, coupled, elastic, limited, linkage, odd_joints, tree
 
 scenarios = Scenarios("motion")
 A, B, C = np.array([0.3, -0.4, 0.2]), np.array([-0.5, 0.7, 0.9]), np.array([0.1, 0.2, -0.3])
@@ -293,6 +293,10 @@ def refusals():
         "jerk": told(motion.jerk_limited, A, B, velocity=1.0, acceleration=1.0, jerk=-1.0),
         "factor": told(motion.slowed, motion.hold(A), 0.0),
         "limits": told(motion.fastest, motion.quintic(A, B, 1.0), chain()),
+        "constraints": told(motion.check, motion.ramp(np.zeros(5), np.ones(5), 1.0), linkage()),
+        "fastest constraints": told(motion.fastest, motion.ramp(np.zeros(5), np.ones(5), 1.0), linkage()),
+        "points": told(motion.check, motion.hold(A), robot, points=1),
+        "torque": told(motion.check, motion.hold(A), robot, torque="no"),
         "still": told(motion.fastest, motion.hold(A), robot),
         "joints": told(motion.fastest, motion.hold(A[:2]), robot),
         "task": told(motion.inverse_kinematics, six(), np.eye(4), task="poses"),

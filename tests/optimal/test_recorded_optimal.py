@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
+from four_legs import four_legs, round_feet
 from linkwise import optimal
 from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.program import trace
+from linkwise.optimal import gaits
 from linkwise.optimal.path_integral import weights
 from linkwise.optimal.walking.feet import feet_of
 from recorded import Scenarios, everything, packed, told
@@ -287,6 +289,28 @@ def gaits_and_feet():
     found["timings"] = [timings.begins(5), *timings.limits(5)]
     schedule = optimal.ContactSchedule(["left_foot", "right_foot"], [[1, 0], [0, 1]], hold="acceleration")
     found["schedule"] = [schedule.table(2), float(schedule.size), float(schedule.rows)]
+    return found
+
+
+@scenarios
+def ready_made_problems():
+    """All numbers of gaits' problems: targets, weights, which feet stand."""
+    robot, found = four_legs().with_contacts([*round_feet(), lw.Ground(0.7)]), {}
+    usual: dict[str, Any] = {"step": 0.04}
+    for name, made in {
+        "trot": gaits.trot(robot, (0.3, 0.1, 0.2), **usual, height=0.09, friction=0.6),
+        "walk": gaits.walk(robot, (0.2, -0.1, 0.3), **usual, swing=0.16, stance=0.05, torque_limits=False),
+        "timed": gaits.trot(robot, (0.3, 0.0, 0.0), **usual, cycles=2, timings=(0.5, 2.0), price=0.7),
+    }.items():
+        found[name] = packed(
+            {key: made.p[:, made.where(key)] for key in made.parameters} | {"x0": made.x0}
+        ) | {
+            "sizes": [float(size) for size in (made.horizon, made.nu, made.ns, made.nm)],
+            "costs": " ".join(
+                f"{type(cost).__name__} {cost.label}" for cost in (*made.costs, *made.terminal)
+            ),
+            "limits": " | ".join(str(words) for words in made.limit_words)[:2000],
+        }
     return found
 
 

@@ -104,6 +104,38 @@ def falls_of_robots_of_every_shape():
     return found
 
 
+@scenarios(tolerance=1e-7)
+def dry_friction_between_free_joints():
+    """Joints that stick and slide, with joints before and between them that never stick."""
+    rub = {
+        "j2.coulomb_friction": 0.7,
+        "j4.coulomb_friction_forward": 1.1,
+        "j4.coulomb_friction_backward": 0.4,
+    }
+    robots = {
+        "odd": odd_joints().with_parameters(rub),
+        "planar": ROBOTS["planar"](),
+        "floating": floating().with_parameters(
+            {"joint2.coulomb_friction": 0.9, "joint3.coulomb_friction": 0.02}
+        ),
+    }
+    found = {}
+    for name, robot in robots.items():
+        start = states(robot, 1)
+        qd = start["qd"][0] * np.where(np.arange(robot.dof) == robot.dof - 1, 0.0, 0.3)
+        for integrator in ("rk4", "semi_implicit_euler"):
+            found[f"{name} {integrator}"] = result(
+                robot,
+                control.Passive(robot),
+                q=start["q"][0],
+                qd=qd,
+                duration=0.012,
+                integrator=integrator,
+                fused=False,
+            )
+    return found
+
+
 @scenarios(tolerance=1e-6)
 def constraints_and_contacts():
     found: dict[str, Any] = {}
