@@ -14,7 +14,8 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import collision
-from linkwise.collision import Box, Cuboid, HalfSpace, HeightField, PointCloud, Rod, Sphere, World
+from linkwise.collision import Box, Cuboid, HalfSpace, HeightField, PointCloud, Rod, Sphere, World, fit
+from linkwise.collision.heights import lowest_points
 from linkwise.geometry import simplify, solids
 from linkwise.geometry.keyframes import keyframe_position
 from linkwise.geometry.posture import bent_position, first_position, up_of
@@ -47,6 +48,34 @@ def world() -> World:
             PointCloud([[0.3, 0.3, 0.6], [0.31, 0.33, 0.6], [-0.2, 0.1, 0.9]], 0.03),
         ]
     )
+
+
+@scenarios
+def fits():
+    """Capsules around points, balls and meshes, and what is left where there are fewer of them."""
+    rng = np.random.default_rng(5)
+    points, radii = rng.normal(size=(23, 3)) * (1.0, 0.4, 0.2), rng.uniform(0.0, 0.2, 23)
+    pieces = [fit.enclosing_capsule(points[k : k + 5] + 0.1 * k, radii[k : k + 5]) for k in range(0, 20, 4)]
+    bent = np.concatenate([[[x, 0.0, z], [x, 0.1, z]] for x, z in ((0.0, 0.0), (1.0, 0.02), (1.03, 1.1))])
+    faces = np.array([[0, 1, 2], [1, 3, 2], [2, 3, 4], [3, 5, 4]])
+    mesh = solids.Mesh(bent, faces)
+    robot = tree()
+    return {
+        "points": everything(fit.enclosing_capsule(points)),
+        "balls": everything(fit.enclosing_capsule(points, radii)),
+        "pieces": [everything(each) for each in pieces],
+        "joined": everything(fit.joined(pieces)),
+        "fewer": [everything(each) for each in fit.reduced(pieces, 2)],
+        "wasteful": [everything(each) for each in fit.reduced(pieces, 5, 3.0)],
+        "volumes": [fit.volume(each) for each in pieces],
+        "contains": [
+            float(fit.contains(a, b)) for a in (fit.joined(pieces), *pieces[:2]) for b in pieces[:2]
+        ],
+        "mesh": [everything(each) for each in fit.mesh_capsules(mesh, 3)],
+        "whole": [everything(each) for each in fit.mesh_capsules(mesh, 1)],
+        "edges": fit.divided_edges(bent[faces], 0.3),
+        "lowest": lowest_points(robot, states(robot, 4)["q"]),
+    }
 
 
 @scenarios

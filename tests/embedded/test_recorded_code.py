@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +15,12 @@ import numpy as np
 import linkwise as lw
 from linkwise import evidence
 from linkwise.compiler.ir import interpret
-from linkwise.embedded import ENTRIES, Options, Package, entries
+from linkwise.embedded import ENTRIES, Options, Package, entries, trajectories
 from linkwise.environments import Environment, PDTargets, Policy, Task, Torques
-from linkwise.realtime import TwoRatePrograms
+from linkwise.motion import FourierSeries, jerk_limited, quintic, ramp
+from linkwise.realtime import TwoRatePrograms, limits, split
 from linkwise.realtime.plant import callbacks
+from linkwise.systems import Fmu, Ros2Controller, variables
 from recorded import Scenarios, packed, told
 from recorded_robots import limited
 
@@ -94,6 +99,11 @@ def files_of_packages():
         files = package.files() if callable(getattr(package, "files", None)) else {}
         files = files or getattr(package, "contents", {})
         found[name] = {key: text_of(value) for key, value in sorted(files.items()) if isinstance(value, str)}
+    with tempfile.TemporaryDirectory() as folder:
+        mask = os.umask(0o027)
+        package.write(Path(folder) / "made")
+        mode = (Path(folder) / "made").stat().st_mode & 0o777
+        found["written"] = [float(mode), float(os.umask(mask)), float(len(list(Path(folder).rglob("*.c"))))]
     return found
 
 
@@ -133,6 +143,83 @@ def real_time_programs():
         found[name] = packed([np.asarray(each, float) for each in results])
         found[name] |= {"inputs": str(program.inputs), "outputs": str(program.outputs)}
         found[name] |= {"counts": str(program.operations)}
+    return found
+
+
+@scenarios
+def limits_and_errors_of_real_time_loops():
+    robot = two()
+    given = {"speed": 3.0, "effort": [7.0, 9.0], "following": 0.3, "lower": [-0.5, -0.7]}
+    slide = lw.random_robot(3, 2, joints="P")
+    move = quintic([0.1, -0.2], [0.9, 0.7], 0.3, begin=0.05)
+    t = np.linspace(0.05, 0.35, 7)
+    return {
+        "usual": limits.joint_limits(robot, None, simulated=False),
+        "given": limits.joint_limits(robot, given, simulated=True),
+        "slides": limits.joint_limits(slide, None, simulated=True),
+        "hardware": told(limits.joint_limits, slide, None, simulated=False),
+        "unknown": told(limits.joint_limits, robot, {"jerk": 1.0}, simulated=True),
+        "count": told(limits.joint_limits, robot, {"speed": [1.0, 2.0, 3.0]}, simulated=True),
+        "order": told(limits.joint_limits, robot, {"lower": 9.0}, simulated=True),
+        "zero": told(limits.joint_limits, robot, {"frozen": [0.1, 0.0]}, simulated=True),
+        "times": [limits.positive_time("period", 0.3), limits.stop_duration(0.0), limits.stop_duration(60.0)],
+        "no time": told(limits.positive_time, "period", 0.0) + told(limits.positive_time, "period", "long"),
+        "too long": told(limits.stop_duration, 60.1) + told(limits.stop_duration, -0.1),
+        "torques": split.split_torques(robot, move, t, 0.02),
+        "late": split.split_torques(robot, move, t, 0.02, latency=0.013),
+        "error": split.split_error(robot, move, 0.03, latency=0.01, rate=200.0),
+    }
+
+
+@scenarios
+def trajectories_of_packages():
+    start, end = np.array([0.3, -0.4]), np.array([-0.5, 0.7])
+    found: dict[str, Any] = {}
+    for name, made in {
+        "quintic": quintic(start, end, 0.7, begin=0.2),
+        "jerk": jerk_limited(start, end, velocity=0.9, acceleration=2.0, jerk=9.0),
+        "ramp": ramp(start, end, 0.7, begin=0.1),
+        "fourier": FourierSeries(start, [end, start], [start, end], 2.3),
+    }.items():
+        t = trajectories.times_of(made)
+        found[name] = {"times": t}
+        for constant in (False, True):
+            kernel, words = trajectories.trajectory_kernel(made, "float64", constant)
+            found[name][f"values {constant}"] = packed([np.asarray(part) for part in kernel(t[:, None])])
+            found[name]["words"] = words
+    found["joints"] = told(trajectories.check_joints, two(), quintic([0.1], [0.2], 1.0))
+    found["close"] = told(trajectories.trajectory_kernel, quintic(start, end, 1e-7, begin=100.0), "float32")
+    return found
+
+
+@scenarios
+def systems():
+    """What units and controllers for other programs say of themselves, and their code."""
+    robot, found = two(), {}
+    for name, version in (
+        ("forward_dynamics", "2.0"),
+        ("integral_tracking", "3.0"),
+        ("state_observer", "2.0"),
+    ):
+        made = Fmu(robot, name, OPTIONS, version=version)
+        found[f"{name} {version}"] = {path: text_of(text) for path, text in sorted(made.files.items())}
+        found[f"{name} states"] = " ".join(each.name for each in made.model.states)
+    controller = Ros2Controller(
+        robot, "computed_torque", OPTIONS, package="arm", maintainer="A B <a@b.org>", license="MIT"
+    )
+    found["ros2"] = {path: text_of(text) for path, text in sorted(controller.files.items())}
+    found["package"] = controller.files["package.xml"]
+    for title, size in (
+        ("q", 2),
+        ("qd", 2),
+        ("qdd", 2),
+        ("tau", 2),
+        ("payload", 10),
+        ("memory", 3),
+        ("period", 1),
+    ):
+        rows = variables.scalars(robot, title, size)
+        found[f"of {title}"] = " | ".join(str(row) for row in rows)
     return found
 
 

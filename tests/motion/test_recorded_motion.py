@@ -281,6 +281,28 @@ def plans():
     return found
 
 
+@scenarios(tolerance=1e-6)
+def plans_that_keep_a_direction_and_free_positions():
+    robot, world = six(), World([Sphere((0.9, 0.1, 0.2), 0.15)])
+    q = np.array([0.2, -0.3, 0.4, 0.1, -0.5, 0.6])
+    at = robot.pose(q, "link6")
+    keep = motion.Keep(axis=(0.0, 0.0, 1.0), direction=tuple(at[:3, 2]), tilt=0.2)
+    here = at.copy()
+    here[:3, 3] += (0.03, -0.02, 0.02)
+    end = motion.inverse_kinematics(robot, here, start=q, frame="link6", starts=4).q
+    made = motion.plan(robot, q, end, world, constraint=keep, timing=False, seed=2, rounds=200)
+    reached = motion.inverse_kinematics(
+        robot, here, start=q, frame="link6", starts=4, world=world, clearance=0.01
+    )
+    return {
+        "status": f"{made.status} {made.message}",
+        "waypoints": np.zeros(0) if made.waypoints is None else made.waypoints,
+        "error": keep.error(robot, np.array([q, end, q + 0.3])),
+        "level": motion.Keep(normal=(0.0, 0.6, 0.8), height=0.1).error(robot, np.array([q, end, q + 0.3])),
+        "free": packed(everything(reached)),
+    }
+
+
 @scenarios
 def refusals():
     robot = arm()

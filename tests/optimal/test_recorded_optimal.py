@@ -14,6 +14,7 @@ from linkwise.compiler.ir import interpret
 from linkwise.compiler.ir.program import trace
 from linkwise.optimal import gaits
 from linkwise.optimal.path_integral import weights
+from linkwise.optimal.walking import planner
 from linkwise.optimal.walking.feet import feet_of
 from recorded import Scenarios, everything, packed, told
 from recorded_robots import chain, floating, limited, with_laws
@@ -311,6 +312,25 @@ def ready_made_problems():
             ),
             "limits": " | ".join(str(words) for words in made.limit_words)[:2000],
         }
+    return found
+
+
+@scenarios
+def plans_of_walking_robots():
+    """What every stage of a plan aims at, before anything is solved."""
+    robot, found = lw.quadruped(), {}
+    for name, velocity in (("trot", (0.3, 0.1, 0.4)), ("walk", (-0.2, 0.0, -0.3))):
+        walk = optimal.Walking(robot, name, velocity, begin=0.1)
+        orders = {"walks": (0.1, 0.9), "velocity": walk.velocity, "drift": (0.01, -0.02), "time": (0.13,)}
+        orders |= {"path": (0.1, 0.2, 0.3), "trunk": (0.12, 0.18, 0.33), "feet": walk.feet.places.ravel()}
+        table = planner.table_of(walk.problem, walk.stages, orders)
+        _, torques = planner.guess_of(walk.problem, walk.feet.stand, table)
+        problem = walk.problem
+        found[name] = packed(
+            {key: table[:, problem.where(key)] for key in problem.parameters} | {"torques": torques}
+        )
+        ways = [walk.stages.swung([0.1, 0.2, 0.0], [0.3, 0.1, 0.05], at) for at in (0.0, 0.3, 0.7, 1.0)]
+        found[name]["swung"] = np.array(ways, float).ravel()
     return found
 
 
