@@ -426,6 +426,11 @@ def forked() -> Nest:
         Step(both, schedule([product]), [(b, product)]),
     ]
     other = [Step(both, schedule([product, total]), [(a, product), (b, total)])]
+    larger, smaller, seldom = (
+        graph.mul(y, scale),
+        graph.sub(y, scale),
+        {("b", 0): b, ("scale", 0): Element("scale", whole(1))},
+    )
     body = [
         Declare({a: 1.0, b: 0.25}),
         For(
@@ -439,12 +444,14 @@ def forked() -> Nest:
                 Step({("a", 0): a}, [], [(out, x)]),
             ],
         ),
-        Step({("b", 0): b}, [], [(Element("out", whole(6)), y)]),
+        Let("last", whole(1)),
+        If(name("last").equals(0), [Step(seldom, schedule([smaller]), [(b, smaller)])]),
+        Step(seldom, schedule([larger]), [(Element("out", whole(6)), larger)]),
     ]
-    return Nest("forked", "float64", (Array("scale", "input", 1), Array("out", "output", 7)), body)
+    return Nest("forked", "float64", (Array("scale", "input", 2), Array("out", "output", 7)), body)
 
 
-SCALE = np.array([0.7])
+SCALE = np.array([0.7, 1.3])
 
 
 def taken_sides() -> np.ndarray:
@@ -458,7 +465,7 @@ def taken_sides() -> np.ndarray:
             elif side:
                 a, b = SCALE[0] * a, a + b
         found.append(a)
-    return np.array([*found, b])
+    return np.array([*found, SCALE[1] * b])
 
 
 def test_both_sides_of_a_choice_start_from_what_was_before():
@@ -468,7 +475,7 @@ def test_both_sides_of_a_choice_start_from_what_was_before():
     for width in (1, 4):
         code = machine.load(machine.compile_text(blocks.module(forked(), width)))
         rows, given, scratch = np.zeros((5, 7)), np.tile(SCALE, (5, 1)), np.zeros(1000)
-        arguments = np.array([rows.ctypes.data, given.ctypes.data, 1], np.int64)
+        arguments = np.array([rows.ctypes.data, given.ctypes.data, 2], np.int64)
         room = scratch.ctypes.data + -scratch.ctypes.data % 64
         RUN(code.functions["run"])(0, 5, arguments.ctypes.data, room)
         np.testing.assert_array_equal(rows, np.tile(taken_sides(), (5, 1)))

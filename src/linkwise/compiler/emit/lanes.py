@@ -93,6 +93,9 @@ class Writer:
         self._known: dict[str, Any] = {}
         self._constants: dict[tuple[str, str], str] = {}
         self._bounded = False
+        self.scopes = [0]
+        """Numbers of the blocks around what is written that do not always run, the innermost last."""
+        self._scopes = 0
 
     def value(self, instruction: str, name: str | None = None) -> str:
         """Write an instruction that has a result; the name of the result."""
@@ -101,6 +104,11 @@ class Writer:
             name = f"%t{self._count}"
         self.lines.append(f"  {name} = {instruction}")
         return name
+
+    def enter(self) -> None:
+        """A block that does not always run begins; it ends with ``scopes.pop``."""
+        self._scopes += 1
+        self.scopes.append(self._scopes)
 
     def effect(self, instruction: str) -> None:
         """Write an instruction without a result."""

@@ -189,11 +189,13 @@ class Renderer(Arithmetic):
     def enter(self) -> dict[Element, str]:
         """A block that does not always run begins; what to go back to when it ends."""
         held, self.held, self.wholes = self.held, dict(self.held), {}
+        self.writer.enter()
         return held
 
     def leave(self, held: dict[Element, str], known: Iterable[Register | str]) -> None:
         """Such a block ends: only values from before it exist on every path to here."""
         self.held, self.wholes = held, {}
+        self.writer.scopes.pop()
         self.now = {key: self.now[key] for key in known}
 
     def _load_before(self, loop: For) -> None:

@@ -228,13 +228,15 @@ def _store_row(writer: Writer, lanes: Lanes, row: Address, state: int, tile: Til
 
 
 def row_addresses(writer: Writer, lanes: Lanes, base: str, size: int) -> Address:
-    """Addresses of the elements of dense rows, each computed once."""
-    known: dict[int, str] = {0: base}
+    """Addresses of the elements of dense rows, each computed once, and again where the block that computed it may not
+    have run."""
+    known: dict[int, tuple[int, str]] = {0: (0, base)}
 
     def address(state: int, column: int) -> str:
         offset = state * size + column
-        if offset not in known:
-            known[offset] = writer.value(f"getelementptr {lanes.scalar}, ptr {base}, i64 {offset}")
-        return known[offset]
+        if offset not in known or known[offset][0] not in writer.scopes:
+            made = writer.value(f"getelementptr {lanes.scalar}, ptr {base}, i64 {offset}")
+            known[offset] = (writer.scopes[-1], made)
+        return known[offset][1]
 
     return address
