@@ -252,7 +252,7 @@ class Sample:
             limits[rows.boxes + k] = torque
         if not rows.bounds and not rows.forces:
             return None, limits
-        S = (zeros if self.N > a else empty)(rows.bounds + rows.forces, self.N)
+        S = (zeros if a < self.N else empty)(rows.bounds + rows.forces, self.N)
         for place, k in enumerate(law.bounds.limited):
             for j in span(a, parallel=True):
                 S[place, j] = self.motion[k, j]
