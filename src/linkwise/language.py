@@ -38,6 +38,9 @@ from linkwise.scalar import Scalar
 class Tracer(Protocol):
     """What records loops and arrays while a function is traced."""
 
+    @property
+    def leaves_out(self) -> bool: ...
+
     def loop(self, first: Any, stop: Any, step: int, parallel: bool = False) -> Iterable[Any]: ...
     def needed(self, still: Any) -> Iterable[Any]: ...
     def array(self, shape: tuple[int, ...], fill: float | None) -> Any: ...
@@ -87,6 +90,12 @@ def needed(still: Any) -> Iterable[Any]:
         return tracer.needed(still)
     known = isinstance(still.value, (float, int))
     return range(1 if not known or still.value < 0.0 else 0)
+
+
+def leaves_out() -> bool:
+    """Whether ``needed`` leaves work out: not where the time must not depend on the data."""
+    tracer = current_tracer.get()
+    return tracer is None or tracer.leaves_out
 
 
 def zeros(*shape: int) -> Any:

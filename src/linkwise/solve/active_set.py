@@ -14,7 +14,7 @@ normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +34,7 @@ from linkwise.scalar import all_of, where
 from linkwise.solve.cost_factors import SHARING, CostFactors
 from linkwise.solve.factors import largest
 from linkwise.solve.limited import STIFF, Rows
+from linkwise.solve.slots import Slots
 from linkwise.solve.softness import larger, softness, usual_weight
 
 REFINEMENTS, SHARED_REFINEMENTS = 4, 8
@@ -45,8 +46,8 @@ TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
 CONTRADICTING = 1e-6
 """Of the size of a limit, from 1 on: limits that are exceeded by more in the end contradict each other."""
-BLOCKS = (4, 8, 16, 32)
-"""Slots up to these numbers are computed together; those after them only where so many are used."""
+LEFT_OUT = 256
+"""Products with rows of one kind, from which they are left out where no candidate of this kind is chosen."""
 AGAIN = 1e3
 """Inequalities that were active in the last sample are chosen as if they were exceeded by so many times more."""
 
@@ -104,7 +105,8 @@ class ActiveSet:
         self.cost.lend(self.x, self.rest, self.p)
         self.start = array(self.x)
         slots, K = self.slots, self.candidates
-        self.normals, self.B, self.u = zeros(N, slots), zeros(slots, slots), zeros(slots)
+        self.places = Slots(N, slots)
+        self.u = zeros(slots)
         self.give, self.used, self.right = zeros(slots), zeros(slots), zeros(slots)
         self.excess, self.chosen, self.shift = empty(K), zeros(K), zeros(N)
         self.along = empty(max(1, rows.bounds + rows.forces))
@@ -112,34 +114,9 @@ class ActiveSet:
         self.own, self.pending, self.over = variable(0.0), variable(0.0), variable(0.0)
         self.still = variable(-1.0)  # negative as long as a candidate is exceeded
         self.numbers = array([float(k + 1) for k in range(slots)])
-        ends = [end for end in BLOCKS if end < slots] + [slots]
-        self.count = variable(0.0)
-        self.blocks = [(first, end, variable(1.0)) for first, end in pairwise((0, *ends))]
+        self.kind_chosen = variable(-1.0)
         self.reach, self.r, self.column, self.du = zeros(slots), zeros(slots), zeros(slots), zeros(slots)
         self.enter, self.out = zeros(slots), zeros(slots)
-
-    def _used_blocks(self) -> Iterator[tuple[int, int]]:
-        """(first, end) of the blocks of slots that are used: for others all numbers of slots are zero."""
-        for first, end, use in self.blocks:
-            if not first:
-                yield first, end
-                continue
-            for _ in needed(use):
-                yield first, end
-
-    def _of_normals(self, v: Any, out: Any) -> None:
-        """out = Nᵀ v for the active normals N."""
-        for first, end in self._used_blocks():
-            for i in span(first, end, parallel=True):
-                out[i] = dot(self.normals[:, i], v)
-
-    def _less_normals(self, y: Any, v: Any) -> None:
-        """y ← y − N v."""
-        for first, end in self._used_blocks():
-            for rows in tiles(self.rows.unknowns):
-                sums = dots([self.normals[j, first:end] for j in rows], v[first:end], [0.0] * len(rows))
-                for j, total in zip(rows, sums, strict=True):
-                    y[j] = y[j] - total
 
     # -- the programme ------------------------------------------------------------------------------------------------
 
@@ -178,6 +155,9 @@ class ActiveSet:
         Args:
             start: not zero for inequalities that were active in the last sample, (count,).
         """
+        run_together([self], [start])
+
+    def _begin(self, start: Any) -> None:
         r = self.rows
         # above zero: how eagerly a candidate is chosen; below: minus the number of its slot
         self.place = array([1.0 + APART * k for k in range(self.candidates)])
@@ -192,20 +172,6 @@ class ActiveSet:
             both = start[r.moving + i] + start[r.moving + r.bounds + i]
             at = self.first_bound + i
             self.place[at] = self.place[at] * where(both > 0.0, AGAIN, 1.0)
-        self._go(self.steps)
-        if self.boxes_alone:
-            self._refine()
-        else:
-            self._refine_unless_worse()
-
-    def _go(self, steps: int) -> None:
-        """So many steps, those after the last one that changes something left out."""
-        for _ in span(steps):
-            for _ in needed(self.still):
-                self._measure()
-                left = self._choose()
-                for _ in needed(self.still):
-                    self._step(left)
 
     def move_bounds(self, moved: Any, narrowed: Any, steps: int) -> None:
         """The solution again, after bounds that depend on it have moved: the same ones stay active, and some steps take
@@ -229,7 +195,7 @@ class ActiveSet:
             half = larger(self.half[at] + self.narrowed[k] - narrowed[k], TOLERANCE)
             more = moved[k] - self.moved[k]
             sided = half - self.half[at] + where(value > middle[k], more, -more)
-            for first, end in self._used_blocks():
+            for first, end in self.places.used():
                 for i in span(first, end):
                     own = all_of(kept, abs(self.numbers[i] + self.place[at]) < 0.5)
                     self.right[i] = self.right[i] + where(own, sided, 0.0)
@@ -237,14 +203,11 @@ class ActiveSet:
             self.narrowed[k] = where(kept, self.narrowed[k] + (self.half[at] - half), self.narrowed[k])
             self.half[at] = where(kept, half, self.half[at])
             self.moved[k] = where(kept, moved[k], self.moved[k])
-        self._refine(kept)
+        _refine([self], kept)
         if steps:
             self.still.value = where(kept, -1.0, 1.0)
-            self._go(steps)
-            if self.boxes_alone:
-                self._refine(kept)
-            else:
-                self._refine_unless_worse(kept)
+            _step([self], steps)
+            _settle([self], kept)
 
     def _movable(self) -> Iterator[tuple[Any, Any, Any]]:
         """(number, candidate, value) of bounds, or of boxes, that ``move_bounds`` moves."""
@@ -256,17 +219,6 @@ class ActiveSet:
             for i in span(start, end):
                 yield i, i + (at - start), self.x[i]
 
-    def _refine_unless_worse(self, sound: Any = True) -> None:
-        """``_refine``, but the solution of the steps stays where inequalities are exceeded by less in it, as squares:
-        where limits contradict each other, stiffer ones may ask for more of an unknown than others allow."""
-        before, u, x = self._exceeded(), array(self.u), array(self.x)
-        self._refine(sound)
-        worse = self._exceeded() > before
-        for i in span(self.slots):
-            self.u[i] = where(worse, u[i], self.u[i])
-        for j in span(self.rows.unknowns):
-            self.x[j] = where(worse, x[j], self.x[j])
-
     def _exceeded(self) -> Any:
         """Sum of squares of what candidates are exceeded by where they contradict each other."""
         self._measure()
@@ -276,49 +228,42 @@ class ActiveSet:
             total += over * over
         return total.value
 
-    def _refine(self, sound: Any = True) -> None:
-        """The solution anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and
-        ``SOFT`` do to it taken back: the proximal point method, with B as the inverse. Without active inequalities
-        there is nothing to take back.
-
-        Args:
-            sound: whether there is something to refine.
-        """
-        r, N = self.rows, self.rows.unknowns
-        shift, wrong = self.shift, self.reach
-        y = empty(N)
-        self.still.value = where(all_of(sound, self.count.value > 0.5), -1.0, 1.0)
-        rounds = SHARED_REFINEMENTS if r.others or r.facets else REFINEMENTS
+    def _begin_refining(self, sound: Any) -> tuple[Any, Any]:
+        """(memory of a round, how much softer the steps were than refinements)."""
+        r = self.rows
+        self.still.value = where(all_of(sound, self.places.count.value > 0.5), -1.0, 1.0)
         stiffer: Any = self.soft / self.stiff
         if r.facets and not r.others:  # of forces and accelerations, not of their sizes
             stiffer = (1.0 / self.stiff) / self.bound_give
-        for _ in span(rounds):
-            for _ in needed(self.still):
-                goes_on = self.still.value < 0.0
-                for i in span(r.boxes, N):
-                    shift[i] = where(goes_on, (SHARING * self.cost.root[i]) * self.x[i], shift[i])
-                self._take_back(goes_on)
-                self._without_multipliers(y)
-                self._of_normals(y, wrong)
-                for first, end in self._used_blocks():
-                    for i in span(first, end):
-                        softer = stiffer * self.give[i] * self.u[i]
-                        wrong[i] = self.used[i] * (wrong[i] - self.right[i] - softer)
-                self._of_inverse(wrong, self.du)
-                for first, end in self._used_blocks():
-                    for i in span(first, end):
-                        more = self.u[i] + self.used[i] * self.du[i]
-                        self.u[i] = where(goes_on, more, self.u[i])
-                self._without_multipliers(y)
-                moved, most = self.cost.solved(y), variable(0.0)
-                for j in span(N):
-                    change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
-                    most.value = larger(most.value, change)
-                    self.x[j] = where(goes_on, moved[j], self.x[j])
-                further = where(most.value > 0.0, -1.0, 1.0)
-                if self.boxes_alone:  # with nothing to take back, unless something is lent
-                    further = where(self.cost.lacks.value < 0.0, further, 1.0)
-                self.still.value = where(goes_on, further, self.still.value)
+        return empty(r.unknowns), stiffer
+
+    def _refine_once(self, y: Any, stiffer: Any) -> None:
+        r, N, shift, wrong = self.rows, self.rows.unknowns, self.shift, self.reach
+        goes_on = self.still.value < 0.0
+        for i in span(r.boxes, N):
+            shift[i] = where(goes_on, (SHARING * self.cost.root[i]) * self.x[i], shift[i])
+        self._take_back(goes_on)
+        self._without_multipliers(y)
+        self.places.of_normals(y, wrong)
+        for first, end in self.places.used():
+            for i in span(first, end):
+                softer = stiffer * self.give[i] * self.u[i]
+                wrong[i] = self.used[i] * (wrong[i] - self.right[i] - softer)
+        self.places.of_inverse(wrong, self.du)
+        for first, end in self.places.used():
+            for i in span(first, end):
+                more = self.u[i] + self.used[i] * self.du[i]
+                self.u[i] = where(goes_on, more, self.u[i])
+        self._without_multipliers(y)
+        moved, most = self.cost.solved(y), variable(0.0)
+        for j in span(N):
+            change = abs(moved[j] - self.x[j]) - REFINED * (1.0 + abs(moved[j]))
+            most.value = larger(most.value, change)
+            self.x[j] = where(goes_on, moved[j], self.x[j])
+        further = where(most.value > 0.0, -1.0, 1.0)
+        if self.boxes_alone:  # with nothing to take back, unless something is lent
+            further = where(self.cost.lacks.value < 0.0, further, 1.0)
+        self.still.value = where(goes_on, further, self.still.value)
 
     def _take_back(self, goes_on: Any) -> None:
         """The shift with which what ``CostFactors`` lends costs nothing at x."""
@@ -334,7 +279,7 @@ class ActiveSet:
         """y = L⁻¹ (−p) + shift − N u."""
         for j in span(self.rows.unknowns):
             y[j] = self.rest[j] + self.shift[j]
-        self._less_normals(y, self.u)
+        self.places.less_normals(y, self.u)
 
     def _measure(self) -> None:
         """By how much every candidate is exceeded."""
@@ -412,8 +357,9 @@ class ActiveSet:
                 for facet, c in own:
                     total = total + c * self.chosen[self.first_facet + facet]
                 parts[r.bounds + k] = total
-            for j in span(r.unknowns, parallel=True):
-                n[j] = dot(self.S[:, j], parts, n[j])
+            self._add_rows(n, parts, slice(r.bounds), range(first, self.candidates))
+            forces = slice(r.bounds, r.bounds + r.forces)
+            self._add_rows(n, parts, forces, range(self.first_facet, first))
         reached = dot(n, self.x)
         moving = variable(0.0 if r.firm is None else boxed.value)
         for k in span(r.firm or 0, r.bounds):
@@ -422,18 +368,21 @@ class ActiveSet:
             return self.cost.halved(n), reached, where(moving.value > 0.5, self.bound_give, 0.0)
         return self.cost.halved(n), reached, where(boxed.value > 0.5, 0.0, self.bound_give)
 
-    def _of_inverse(self, v: Any, out: Any) -> None:
-        """out = B v from the upper half of B."""
-        for first, end in self._used_blocks():
-            for i in span(first):
-                out[i] = out[i] + dot(self.B[i, first:end], v[first:end])
-            for i in span(first, end):
-                total = variable(0.0)
-                for k in span(i):
-                    total += self.B[k, i] * v[k]
-                for k in span(i, end):
-                    total += self.B[i, k] * v[k]
-                out[i] = total.value
+    def _add_rows(self, n: Any, parts: Any, rows: slice, candidates: range) -> None:
+        """n ← n + Sᵀ parts over rows of one kind; many of them only where one of their candidates is chosen."""
+        S, parts, size = self.S[rows, :], parts[rows], self.rows.unknowns
+        if S.shape[0] * size < LEFT_OUT:
+            for j in span(size if S.shape[0] else 0, parallel=True):
+                n[j] = dot(S[:, j], parts, n[j])
+            return
+        one = variable(0.0)
+        for k in span(candidates.start, candidates.stop):
+            one += self.chosen[k]
+        own = one.value > 0.5
+        self.kind_chosen.value = where(own, -1.0, 1.0)
+        for _ in needed(self.kind_chosen):
+            for j in span(size, parallel=True):
+                n[j] = where(own, dot(S[:, j], parts, n[j]), n[j])
 
     def _step(self, left: Any) -> None:
         """Towards the chosen candidate. Where none is exceeded nothing changes, to the last bit."""
@@ -441,24 +390,23 @@ class ActiveSet:
         right = right - left
         left = larger(left - give * self.own.value, 0.0)
         N, r = self.rows.unknowns, self.r
-        for first, _, use in self.blocks:
-            use.value = where(self.count.value > first - 0.5, -1.0, use.value)
-        self._of_normals(n, self.reach)
-        self._of_inverse(self.reach, r)
+        self.places.open()
+        self.places.of_normals(n, self.reach)
+        self.places.of_inverse(self.reach, r)
         length = variable(give)
-        for first, end in self._used_blocks():
+        for first, end in self.places.used():
             for i in span(first, end):
                 r[i] = self.used[i] * r[i]
                 length += self.give[i] * r[i] * r[i]
         d = array(n)
-        self._less_normals(d, r)
+        self.places.less_normals(d, r)
         for j in span(N):
             length += d[j] * d[j]
         size = where(left > 0.0, length.value, 1.0)
         # the first multiplier that would be negative: u / r < left / size, without a division; those that moved bounds
         # have made negative leave at once
         above, below, leaving = variable(left), variable(size), variable(0.0)
-        for first, end in self._used_blocks():
+        for first, end in self.places.used():
             for i in span(first, end):
                 u = larger(self.u[i], 0.0)
                 sooner = u * below.value < above.value * r[i]
@@ -467,7 +415,7 @@ class ActiveSet:
                 leaving.value = where(sooner, self.numbers[i], leaving.value)
         t = above.value / below.value
         self.own.value = self.own.value + t
-        for first, end in self._used_blocks():
+        for first, end in self.places.used():
             for i in span(first, end):
                 self.u[i] = where(left > 0.0, larger(self.u[i] - t * r[i], 0.0), self.u[i])
         moved = self.cost.solved(d)
@@ -481,31 +429,33 @@ class ActiveSet:
         drops = leaving > 0.5
         enters = where(drops, 0.0, where(left > 0.0, 1.0, 0.0))
         missing, number = variable(enters), variable(0.0)
-        for first, end in self._used_blocks():
+        for first, end in self.places.used():
             for i in span(first, end):
                 enter[i] = where(self.used[i] > 0.5, 0.0, missing.value)
                 missing.value = missing.value - enter[i]
                 number += enter[i] * self.numbers[i]
                 out[i] = where(abs(self.numbers[i] - leaving) < 0.5, 1.0, 0.0)
-        self._of_inverse(out, column)
+        self.places.of_inverse(out, column)
         corner = variable(0.0)
-        for first, end in self._used_blocks():
+        for first, end in self.places.used():
             for i in span(first, end):
                 corner += column[i] * out[i]
                 column[i] = where(drops, column[i], r[i] - enter[i])
         factor = where(drops, -1.0, enters - missing.value) / where(drops, corner.value, size)
-        for first, end in self._used_blocks():
+        for first, end in self.places.used():
             for i in span(first):
                 part = factor * column[i]
                 for j in span(first, end, parallel=True):
-                    self.B[i, j] = self.B[i, j] + part * column[j]
+                    self.places.B[i, j] = self.places.B[i, j] + part * column[j]
             for i in span(first, end):
                 part = factor * column[i]
                 for j in span(i, end, parallel=True):
-                    self.B[i, j] = self.B[i, j] + part * column[j]
+                    self.places.B[i, j] = self.places.B[i, j] + part * column[j]
             for j in span(self.rows.unknowns):
                 for i in span(first, end, parallel=True):
-                    self.normals[j, i] = where(out[i] > 0.5, 0.0, self.normals[j, i]) + enter[i] * n[j]
+                    self.places.normals[j, i] = (
+                        where(out[i] > 0.5, 0.0, self.places.normals[j, i]) + enter[i] * n[j]
+                    )
             for i in span(first, end):
                 stays = 1.0 - out[i]
                 self.u[i] = stays * self.u[i] + enter[i] * self.own.value
@@ -518,7 +468,7 @@ class ActiveSet:
             self.place[k] = where(all_of(entered, self.chosen[k] > 0.5), -number.value, old)
         self.own.value = where(drops, self.own.value, 0.0)
         self.pending.value = where(drops, 1.0, 0.0)
-        self.count.value = self.count.value + where(drops, -1.0, where(entered, 1.0, 0.0))
+        self.places.count.value = self.places.count.value + where(drops, -1.0, where(entered, 1.0, 0.0))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -539,7 +489,7 @@ class ActiveSet:
         half = self.cost.halved(gradient)
         for j in span(self.rows.unknowns):
             half[j] = self.shift[j] - half[j]
-        self._less_normals(half, self.u)
+        self.places.less_normals(half, self.u)
         most = variable(largest(half))
         for k in span(self.candidates):
             most.value = larger(most.value, self.excess[k])
@@ -564,6 +514,86 @@ class ActiveSet:
             off = self.along[i] - self.middle[i]
             pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)
         return found
+
+
+def run_together(solvers: Sequence[ActiveSet], starts: Sequence[Any]) -> None:
+    """All steps of programmes with the same numbers of unknowns, inequalities and steps, side by side: what one waits
+    for leaves the processor to others.
+
+    Args:
+        solvers: the programmes.
+        starts: of each, not zero for inequalities that were active in the last sample, (count,).
+    """
+    for solver, start in zip(solvers, starts, strict=True):
+        solver._begin(start)
+    _step(solvers, solvers[0].steps)
+    _settle(solvers)
+
+
+def _step(solvers: Sequence[ActiveSet], steps: int) -> None:
+    """So many steps, those after the last one that changes something left out."""
+    still = _Any(solvers)
+    for _ in span(steps):
+        for _ in needed(still.some):
+            left = []
+            for solver in solvers:
+                solver._measure()
+                left.append(solver._choose())
+            still.look()
+            for _ in needed(still.some):
+                for solver, own in zip(solvers, left, strict=True):
+                    solver._step(own)
+
+
+def _settle(solvers: Sequence[ActiveSet], sound: Any = True) -> None:
+    """``_refine``, but the solution of the steps stays where inequalities are exceeded by less in it, as squares: where
+    limits contradict each other, stiffer ones may ask for more of an unknown than others allow."""
+    if solvers[0].boxes_alone:
+        _refine(solvers, sound)
+        return
+    before = [(solver._exceeded(), array(solver.u), array(solver.x)) for solver in solvers]
+    _refine(solvers, sound)
+    for solver, (exceeded, u, x) in zip(solvers, before, strict=True):
+        worse = solver._exceeded() > exceeded
+        for i in span(solver.slots):
+            solver.u[i] = where(worse, u[i], solver.u[i])
+        for j in span(solver.rows.unknowns):
+            solver.x[j] = where(worse, x[j], solver.x[j])
+
+
+def _refine(solvers: Sequence[ActiveSet], sound: Any = True) -> None:
+    """Solutions anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and ``SOFT`` do
+    to them taken back: the proximal point method, with B as the inverse. Without active inequalities there is nothing
+    to take back.
+
+    Args:
+        solvers: the programmes.
+        sound: whether there is something to refine.
+    """
+    rows = solvers[0].rows
+    rounds = [(solver, *solver._begin_refining(sound)) for solver in solvers]
+    still = _Any(solvers)
+    still.look()
+    for _ in span(SHARED_REFINEMENTS if rows.others or rows.facets else REFINEMENTS):
+        for _ in needed(still.some):
+            for solver, y, stiffer in rounds:
+                solver._refine_once(y, stiffer)
+            still.look()
+
+
+class _Any:
+    """``some`` is negative as long as one of several programmes goes on."""
+
+    def __init__(self, solvers: Sequence[ActiveSet]):
+        self.solvers = solvers
+        self.some = solvers[0].still if len(solvers) == 1 else variable(-1.0)
+
+    def look(self) -> None:
+        if len(self.solvers) > 1:
+            least = self.solvers[0].still.value
+            for solver in self.solvers[1:]:
+                least = where(solver.still.value < least, solver.still.value, least)
+            self.some.value = least
 
 
 def _interval(upper: Any, lower: Any) -> tuple[Any, Any]:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from linkwise.language import empty, needed, span, variable, zeros
+from linkwise.language import SIDE_BY_SIDE, empty, needed, span, variable, zeros
 from linkwise.scalar import sqrt, where
+from linkwise.solve.factors import upper
 from linkwise.solve.limited import Rows, unit_scale
 
 SINGULAR = 1e-12
@@ -48,6 +49,7 @@ class CostFactors:
             p[i] = p[i] * scale
             P[i, i] = P[i, i] + (SINGULAR * P[i, i] + NOTHING)
         self.P, self.U, self.root = P, empty(N, N), empty(rows.unknowns)
+        self.inverse = empty(N)
         for i in span(N, rows.unknowns):
             self.root[i] = 1.0 / math.sqrt(SHARING)
         self.lent, self.lacks = zeros(N), variable(1.0)
@@ -59,18 +61,21 @@ class CostFactors:
             self.lacks.value = where(lacks, -1.0, self.lacks.value)
 
     def _factorise(self) -> None:
-        N, P = self.rows.boxes, self.P
-        raw = empty(N, N)
+        N, P, raw, inverse = self.rows.boxes, self.P, empty(self.rows.boxes, self.rows.boxes), self.inverse
+        if N > SIDE_BY_SIDE:
+            upper(P, raw, self.U, inverse, lambda i, pivot: 1.0 / (pivot + self.lent[i]))
+        else:
+            for i in span(N):
+                for j in span(i, N, parallel=True):
+                    total = variable(P[i, j])
+                    for k in span(i):
+                        total -= self.U[k, i] * raw[k, j]
+                    raw[i, j] = total.value
+                inverse[i] = 1.0 / (raw[i, i] + self.lent[i])
+                for j in span(i + 1, N, parallel=True):
+                    self.U[i, j] = raw[i, j] * inverse[i]
         for i in span(N):
-            for j in span(i, N, parallel=True):
-                total = variable(P[i, j])
-                for k in span(i):
-                    total -= self.U[k, i] * raw[k, j]
-                raw[i, j] = total.value
-            inverse = 1.0 / (raw[i, i] + self.lent[i])
-            self.root[i] = sqrt(inverse)
-            for j in span(i + 1, N, parallel=True):
-                self.U[i, j] = raw[i, j] * inverse
+            self.root[i] = sqrt(inverse[i])
 
     def lend(self, x: Any, rest: Any, p: Any) -> None:
         """The factors of a cost that determines all unknowns, with the same minimum x: no pivot is round-off any more,

@@ -96,11 +96,25 @@ def ldl_of_any(A: Any, smallest: float) -> tuple[Any, Any, Any]:
 def _by_tiles(A: Any, inverse_of: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """(L, 1/d) as ``ldl`` has them, of which some rows are eliminated together; L is kept by columns."""
     n = A.shape[0]
-    U, raw, inverse = empty(n, n), empty(n, n), empty(n)
+    U, inverse = empty(n, n), empty(n)
+    upper(A.T, empty(n, n), U, inverse, inverse_of)
+    return U.T, inverse
+
+
+def upper(A: Any, raw: Any, U: Any, inverse: Any, inverse_of: Callable[[Any, Any], Any]) -> None:
+    """U and 1/D of A = Uᵀ D U, of which some rows are eliminated together.
+
+    Args:
+        A: its upper half is read.
+        raw: D U, which is written.
+        U: without ones on its diagonal, which is written.
+        inverse: 1/D, which is written.
+        inverse_of: 1/D of a row and its pivot.
+    """
+    n = A.shape[0]
     for rows in rows_together(n):
         own, left = (span(*ends, parallel=True) for ends in ((rows[0], rows[-1] + 1), (rows[-1] + 1, n)))
-        _eliminate(rows, slice(rows[0]), own, left, A.T, raw, U, inverse, inverse_of)
-    return U.T, inverse
+        _eliminate(rows, slice(rows[0]), own, left, A, raw, U, inverse, inverse_of)
 
 
 def _eliminate(

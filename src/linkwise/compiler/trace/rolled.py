@@ -55,6 +55,8 @@ def tracing(tracer: Any) -> Generator[None, None, None]:
 class Unrolled:
     """Loops are written out; arrays hold symbols."""
 
+    leaves_out = False
+
     def __init__(self, graph: Graph, most: int | None = MOST_NODES):
         self.graph, self.most = graph, most
 
@@ -201,6 +203,10 @@ class Rolled:
         self._step: OpenStep = self._open()
 
     # -- what the language calls
+
+    @property
+    def leaves_out(self) -> bool:
+        return not self.constant_time
 
     def loop(
         self, first: Any, stop: Any, step: int, parallel: bool = False, site: Site | None = None

@@ -252,7 +252,7 @@ class Sample:
             limits[rows.boxes + k] = torque
         if not rows.bounds and not rows.forces:
             return None, limits
-        S = zeros(rows.bounds + rows.forces, self.N)
+        S = (zeros if a < self.N else empty)(rows.bounds + rows.forces, self.N)
         for place, k in enumerate(law.bounds.limited):
             for j in span(a, parallel=True):
                 S[place, j] = self.motion[k, j]
@@ -378,27 +378,26 @@ class Sample:
     def _cost(self, tasks: Sequence[Task]) -> tuple[Any, Any]:
         """P and p of ½ Σ w |A x − b|²."""
         law, N = self.law, self.N
-        P, p = zeros(N, N), zeros(N)
-        for task in tasks:
-            weight = self.given["gains"][law.tasks.index(task), 0]
-            for A, b in self._rows_of(task):
-                if A is None:
-                    for i in span(N):
-                        P[i, i] = P[i, i] + weight
-                        p[i] = p[i] - weight * b[i]
-                    continue
-                columns = A.shape[1]
-                scaled = empty(A.shape[0], columns)
-                for i in span(A.shape[0]):
-                    for j in span(columns, parallel=True):
-                        scaled[i, j] = weight * A[i, j]
-                for rows in tiles(columns):
-                    for j in span(rows[0], columns, parallel=True):
-                        sums = dots([A[:, i] for i in rows], scaled[:, j], [P[i, j] for i in rows])
-                        for i, total in zip(rows, sums, strict=True):
-                            P[i, j] = total
-                for j in span(columns, parallel=True):
-                    p[j] = less(p[j], scaled[:, j], b)
+        parts = [
+            (self.given["gains"][law.tasks.index(t), 0], *part) for t in tasks for part in self._rows_of(t)
+        ]
+        parts.sort(key=lambda part: part[1] is None or part[1].shape[1] < N)
+        writes = parts[0][1] is not None and parts[0][1].shape[1] == N  # the first one writes, others add
+        P, p = empty(N, N) if writes else zeros(N, N), zeros(N)
+        for number, (weight, A, b) in enumerate(parts):
+            if A is None:
+                for i in span(N):
+                    P[i, i] = P[i, i] + weight
+                    p[i] = p[i] - weight * b[i]
+                continue
+            columns = A.shape[1]
+            for rows in tiles(columns):
+                for j in span(rows[0], columns, parallel=True):
+                    sums = dots([A[:, i] for i in rows], A[:, j], [0.0] * len(rows))
+                    for i, total in zip(rows, sums, strict=True):
+                        P[i, j] = weight * total if writes and not number else P[i, j] + weight * total
+            for j in span(columns, parallel=True):
+                p[j] = p[j] - weight * dot(A[:, j], b)
         for i in span(N):
             for j in span(i):
                 P[i, j] = P[j, i]
@@ -453,15 +452,12 @@ class Sample:
         law, rows = self.law, self.law.rows
         forces, wrench = empty(law.points, 3), empty(self.held)
         point = first = 0
-        at = rows.bounds
+        pushes = self._pushes(x, rows.bounds)
         for number, support in enumerate(law.supports):
             stands = self.given["stance"][number]
             C, c = support.pyramid()
             moved: list[Any] = []
-            count = 6 if support.by_wrench else 3 * len(support.points)
-            found = [dot(self.S[at + k, :], x, self.force_free[at - rows.bounds + k]) for k in range(count)]
-            if support.by_wrench:
-                found = shared_forces(support, found)
+            found = pushes[number]
             for k in range(len(support.points)):
                 raw = found[3 * k : 3 * k + 3]
                 normal = within(raw[2], -float(c[-1]), float(c[-2]))
@@ -481,8 +477,21 @@ class Sample:
                 parts = [float(v) * f for v, f in zip(spread[i], moved, strict=True) if abs(v) > 1e-14]
                 wrench[first + i] = sum(parts[1:], start=parts[0])
             first += support.rows
-            at += count
         return forces, wrench
+
+    def _pushes(self, x: Any, at: int) -> list[list[Any]]:
+        """Forces of the points of every support."""
+        found, first = [], at
+        for support in self.law.supports:
+            count = 6 if support.by_wrench else 3 * len(support.points)
+            rows = [(k, self.force_free[k - first]) for k in range(at, at + count)]
+            found.append([dot(self.S[k, :], x, free) for k, free in rows])
+            at += count
+        soles = [k for k, support in enumerate(self.law.supports) if support.by_wrench]
+        shared = shared_forces([self.law.supports[k] for k in soles], [found[k] for k in soles])
+        for k, forces in zip(soles, shared, strict=True):
+            found[k] = forces
+        return found
 
     def _slip(self, x: Any, wrench: Any) -> Any:
         """Accelerations of supports that should not move, (held,)."""
