@@ -51,6 +51,23 @@ def difference(links: Mechanism, start: Sequence[Scalar], end: Sequence[Scalar])
     return _of_leaders(links, manifold.difference, (start, True), (end, True))
 
 
+def difference_slopes(links: Mechanism, start: Sequence[Scalar], end: Sequence[Scalar]) -> list[list[Scalar]]:
+    """The derivative of ``difference`` along the velocity coordinates at the end."""
+    n = sum(len(link.axes) for link in links if link.follows is None)
+    rows: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+    at = place = 0
+    for link in links:
+        if link.follows is not None:
+            continue
+        size, numbers = len(link.axes), len(link.axes) + link.free
+        if link.free:
+            own = (joint_value(list(x[place : place + numbers])) for x in (start, end))
+            for i, row in enumerate(manifold.difference_slopes(link, *own)):
+                rows[at + i][at : at + size] = row
+        at, place = at + size, place + numbers
+    return rows
+
+
 def position_rates(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
     """The time derivatives of all position numbers."""
     return _of_leaders(links, manifold.position_rates, (q, True), (qd, False))

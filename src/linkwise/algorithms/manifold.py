@@ -17,7 +17,7 @@ from typing import Any
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink, quaternion_rotation
 from linkwise.scalar import Scalar, atan2, cos, sin, sqrt, where
-from linkwise.spatial import Vector
+from linkwise.spatial import Vector, zero_vector
 
 
 def position_rates(link: MovingLink, q: Any, qd: Any) -> Any:
@@ -128,9 +128,18 @@ def difference(link: MovingLink, start: Any, end: Any) -> Any:
     """The step that leads from one position to another, on the shorter way round: the inverse of ``integrated``."""
     if not link.free:
         return end - start
-    first, second = parts_of(start), parts_of(end)
-    x, y, z, s = first[-4:]
-    *vector, scalar = _times([-x, -y, -z, s], second[-4:])
+    w, _, c = _turn_between(parts_of(start)[-4:], parts_of(end)[-4:])
+    if not link.floating:
+        return joint_value([*w])
+    gap = _gap(parts_of(start), parts_of(end))
+    across = w.cross(gap)
+    return joint_value([*w, *(gap - 0.5 * across + c * w.cross(across))])
+
+
+def _turn_between(first: Sequence[Scalar], second: Sequence[Scalar]) -> tuple[Vector, Scalar, Scalar]:
+    """The rotation vector φ from one quaternion to another, |φ|² and c = (1 − ½ θ cot ½ θ)/θ²."""
+    x, y, z, s = first
+    *vector, scalar = _times([-x, -y, -z, s], second)
     flip = scalar < 0.0  # −q is the same orientation
     u = Vector(*(where(flip, -a, a) for a in vector))
     scalar = where(flip, -scalar, scalar)
@@ -140,16 +149,42 @@ def difference(link: MovingLink, start: Any, end: Any) -> Any:
     tangent_square = sine_square / where(small, scalar * scalar, 1.0)
     near = (2.0 / where(small, scalar, 1.0)) * _series(tangent_square, (1.0, -1.0 / 3.0, 1.0 / 5.0))
     w = where(small, near, (2.0 * atan2(sine, scalar)) / sine) * u
-    if not link.floating:
-        return joint_value([*w])
-    turn = quaternion_rotation(first[-4:]).transposed()
-    gap = turn @ (Vector(*second[:3]) - Vector(*first[:3]))
     square = w.dot(w)
     little = square < SMALL
     far = (1.0 - atan2(sine, scalar) * (scalar / sine)) / where(little, 1.0, square)
-    c = where(little, _series(square, _COTANGENT), far)
+    return w, square, where(little, _series(square, _COTANGENT), far)
+
+
+def _gap(first: Sequence[Scalar], second: Sequence[Scalar]) -> Vector:
+    """From one point to another, in the axes of the first position."""
+    return quaternion_rotation(first[-4:]).transposed() @ (Vector(*second[:3]) - Vector(*first[:3]))
+
+
+def difference_slopes(link: MovingLink, start: Any, end: Any) -> list[list[Scalar]]:
+    """The derivative of a free joint's ``difference`` along its velocities at the end.
+
+    Of the rotation vector φ it is A = 1 + ½ φ̂ + c φ̂², and so is that of the part beside it by linear velocities. The
+    rest follows from the formula of that part, u − ½ φ × u + c φ × (φ × u), u the distance in the axes of the start.
+    """
+    first, second = parts_of(start), parts_of(end)
+    w, square, c = _turn_between(first[-4:], second[-4:])
+    units = [Vector(*(1.0 if i == k else 0.0 for i in range(3))) for k in range(3)]
+    turned = [e + 0.5 * w.cross(e) + c * w.cross(w.cross(e)) for e in units]
+    rows = [[*row] for row in zip(*turned, strict=True)]
+    if not link.floating:
+        return rows
+    gap = _gap(first, second)
+    little = square < SMALL
+    # dc/dθ² by the derivative of ½ θ cot ½ θ = 1 − c θ²
+    steep = (0.125 - 1.5 * c + 0.5 * (c * c) * square) / where(little, 1.0, square)
+    rate = 2.0 * where(little, _series(square, _COTANGENT_SLOPE), steep)
     across = w.cross(gap)
-    return joint_value([*w, *(gap - 0.5 * across + c * w.cross(across))])
+    bent = w.cross(across)
+    changes = [0.5 * gap.cross(e) + c * (e.cross(across) + w.cross(e.cross(gap))) for e in units]
+    changes = [change + (rate * x) * bent for change, x in zip(changes, w, strict=True)]
+    moved = [sum((a * v for a, v in zip(column, changes, strict=True)), zero_vector()) for column in turned]
+    lower = [[*row] for row in zip(*moved, strict=True)]
+    return [[*row, 0.0, 0.0, 0.0] for row in rows] + [[*a, *b] for a, b in zip(lower, rows, strict=True)]
 
 
 def rotation_vector_slopes(link: MovingLink, q: Any) -> list[list[Scalar]]:
@@ -213,3 +248,4 @@ _COTANGENT = (  # (1 − θ/2·cot(θ/2))/θ²: |B₂ₖ₊₂|/(2k + 2)! with B
     *(1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160),
     *(691 / 1307674368000, 1 / 74724249600, 3617 / 10670622842880000),
 )
+_COTANGENT_SLOPE = tuple(k * value for k, value in enumerate(_COTANGENT))[1:]  # its derivative by θ²

@@ -27,6 +27,7 @@ from linkwise.algorithms import dense
 from linkwise.arguments.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.contact_motion import FrameMotion, in_axes
 from linkwise.scalar import Scalar
 from linkwise.spatial import Vector
 
@@ -161,10 +162,10 @@ class ContactSchedule:
             q: positions, nq scalars.
             force: of all rows, at fixed numbers.
         """
-        links, n = dynamics.links, dynamics.dof
-        places = [k for k, _ in links.coordinates()]
-        if len(places) != n or any(len(link.axes) > 1 and not link.free for link in links):
+        places = self._places(dynamics)
+        if places is None:
             return None
+        links, n = dynamics.links, dynamics.dof
         total: Rows = [[0.0] * n for _ in range(n)]
         for number, name in enumerate(self.frames):
             body, _ = dynamics.robot.locate(name)
@@ -182,6 +183,85 @@ class ContactSchedule:
                         value = 0.0 if carries else value - away
                     total[i][j] = total[i][j] + value
         return total
+
+    @staticmethod
+    def _places(dynamics: Dynamics) -> list[int] | None:
+        """The link that each velocity coordinate moves; None where coordinates are coupled."""
+        links = dynamics.links
+        places = [k for k, _ in links.coordinates()]
+        several = any(len(link.axes) > 1 and not link.free for link in links)
+        return None if several or len(places) != dynamics.dof else places
+
+    def rate_slopes(
+        self, dynamics: Dynamics, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
+    ) -> Rows | None:
+        """Derivatives of ``rates`` by q along the velocity coordinates and by q̇, and by the duration of the step where
+        it is chosen, see ``contact_motion``; None where coordinates are coupled.
+
+        Args:
+            dynamics: of the problem.
+            q: positions, nq scalars.
+            qd: velocities, n scalars.
+            qdd: accelerations, n scalars.
+        """
+        places = self._places(dynamics)
+        if places is None:
+            return None
+        links, n = dynamics.links, dynamics.dof
+        found: Rows = []
+        for name in self.frames:
+            body, _ = dynamics.robot.locate(name)
+            chain = [*reversed(links.ancestors(body)), body] if body >= 0 else []
+            groups = [[i for i, k in enumerate(places) if k == link] for link in chain]
+            J = dynamics.frame_function("jacobian", name, q=q)
+            R = None
+            if self.surface:
+                R = [row[:3] for row in dynamics.frame_function("pose", name, q=q)[:3]]
+            if self.hold == "velocity":
+                found += self._velocity_slopes(dynamics, J, groups, R, qd, qdd)
+            else:
+                motion = FrameMotion(J, groups, qd, qdd, self.damping)
+                found += [[*row, *[0.0] * dynamics.timed] for row in self._slopes(motion, n, R)]
+        return found
+
+    def _slopes(self, motion: FrameMotion, n: int, R: Rows | None) -> Rows:
+        """Rows of one frame, accelerations."""
+        rows: Rows = [[0.0] * (2 * n) for _ in range(self.size)]
+        velocity, acceleration = motion.after[0]
+        turning, turned = motion.before[-1][1], motion.before[-1][0]
+        wholes = [acceleration + self.damping * velocity, turning + self.damping * turned]
+        for c in motion.columns():
+            by_q, by_qd = (c.acceleration, c.angular_acceleration), (c.by_rate, c.angular_by_rate)
+            _set(rows, c.number, in_axes(R, wholes, by_q, c.angular))
+            _set(rows, n + c.number, in_axes(R, wholes, by_qd))
+        return rows
+
+    def _velocity_slopes(
+        self,
+        dynamics: Dynamics,
+        J: Rows,
+        groups: Sequence[Sequence[int]],
+        R: Rows | None,
+        qd: Sequence[Scalar],
+        qdd: Sequence[Scalar],
+    ) -> Rows:
+        """Rows of one frame, velocities after the step."""
+        n, h = dynamics.dof, dynamics.step
+        after = [v + h * a for v, a in zip(qd, qdd, strict=True)]
+        motion = FrameMotion(J, groups, after, [0.0] * n)
+        inverse = 1.0 / h
+        velocities = [inverse * motion.after[0][0], inverse * motion.before[-1][0]]
+        rows: Rows = [[0.0] * (2 * n + dynamics.timed) for _ in range(self.size)]
+        for c in motion.columns():
+            turned = (inverse * c.velocity, inverse * c.turning)
+            _set(rows, c.number, in_axes(R, velocities, turned, c.angular))
+            _set(rows, n + c.number, in_axes(R, velocities, (inverse * c.linear, inverse * c.angular)))
+        if dynamics.timed:
+            pulled = FrameMotion(J, groups, qdd, [0.0] * n)
+            changes = (pulled.after[0][0], pulled.before[-1][0])
+            by_step = [inverse * (a - v) for a, v in zip(changes, velocities, strict=True)]
+            _set(rows, 2 * n, in_axes(R, velocities, by_step))
+        return rows
 
     def _in_base_axes(
         self, dynamics: Dynamics, name: str, q: Sequence[Scalar], force: Sequence[Scalar]
@@ -216,3 +296,8 @@ class ContactSchedule:
                 rates = [a + b + self.damping * v for a, b, v in zip(own, drift, speed, strict=True)]
             found += self._ordered(dynamics, name, q, rates)
         return found
+
+
+def _set(rows: Rows, column: int, values: Sequence[Scalar]) -> None:
+    for row, value in zip(rows, values, strict=False):
+        row[column] = value

@@ -188,20 +188,18 @@ class JointTracking(Cost):
 
     def terms(self, point, values):
         dynamics, residuals, weights = point.dynamics, [], []
-        slopes: Rows | None = [] if dynamics.flat else None
+        slopes: Rows = []
         n, width = dynamics.dof, dynamics.nx + dynamics.nu
         if self.target is not None:
             from linkwise.algorithms import coordinates
 
             residuals += coordinates.difference(dynamics.links, values["target"], point.q)
             weights += values["weight"]
-            if slopes is not None:
-                slopes += _units(n, width, 0)
+            slopes += _position_slopes(dynamics, values["target"], point.q, width)
         if self.velocity is not None:
             residuals += [v - w for v, w in zip(point.qd, values["velocity"], strict=True)]
             weights += values["velocity_weight"]
-            if slopes is not None:
-                slopes += _units(n, width, n)
+            slopes += _units(n, width, n)
         return Terms(residuals, weights, slopes)
 
     def key(self):
@@ -564,6 +562,16 @@ def _array(values: Sequence[Scalar]) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = list(values)
     return array
+
+
+def _position_slopes(dynamics: Dynamics, target: Sequence[Scalar], q: Sequence[Scalar], width: int) -> Rows:
+    """Derivatives of q ⊟ target along the velocity coordinates."""
+    from linkwise.algorithms import coordinates
+
+    return [
+        [*row, *[0.0] * (width - dynamics.dof)]
+        for row in coordinates.difference_slopes(dynamics.links, target, q)
+    ]
 
 
 def _units(count: int, width: int, first: int) -> Rows:

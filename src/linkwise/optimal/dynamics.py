@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algorithms import coordinates, dense, joint_terms, manifold
+from linkwise.algorithms import coordinates, dense, drag, joint_terms, manifold
 from linkwise.compiler.ir.derivative import jacobian
-from linkwise.compiler.ir.graph import Node
 from linkwise.core.once import once
 from linkwise.functions.table import FUNCTIONS, Setting, mechanism_of
-from linkwise.model.axes import joint_value, parts_of
+from linkwise.model.axes import joint_value
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
+from linkwise.optimal.free_joints import graph_of, seen_from_base, step_slopes, velocities_of
 from linkwise.optimal.linearised import Linearised, identity
 from linkwise.optimal.touching import Pattern, written_out
 from linkwise.robot.robot import Robot
@@ -220,24 +220,30 @@ class Dynamics:
         """Derivatives by (q along the velocity coordinates, q̇) of M q̈ + bias − Jᵀ f, and of J q̈ + γ, at given q̈, f;
         by the duration of the step, too, where that is chosen."""
         q, qd, _ = self.split(x)
-        contacts, n, nq = self._scheduled(), self.dof, self.nq
-        graph = _graph_of([*q, *qd])
-        moved: list[Any] = [graph.lift(v) for v in contacts.rates(self, q, qd, qdd)]
-        pushed = contacts.push_slopes(self, q, force)
-        if pushed is None:
-            J = contacts.jacobian(self, q)
-            moved = [*(graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)), *moved]
-        inputs: list[Any] = [*q, *qd, *([self.step] if self.timed else [])]
-        by_x: Rows = [list(row) for row in jacobian(moved, inputs)]
-        by_q = self.along_velocities(q, [row[:nq] for row in by_x])
-        rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
-        if pushed is None:
-            pushed, rows = rows[:n], rows[n:]
+        contacts, n = self._scheduled(), self.dof
+        pushed, rows = contacts.push_slopes(self, q, force), contacts.rate_slopes(self, q, qd, qdd)
+        if pushed is None or rows is None:
+            pushed, rows = self._contact_slopes_by_graph(q, qd, qdd, force)
         inverse = self.equation_slopes(x, qdd)
         for own, push in zip(inverse, pushed, strict=True):
             own[:n] = [a - b for a, b in zip(own[:n], push[:n], strict=True)]
         still: list[Scalar] = [0.0] * self.timed
         return [[*own, *still] for own in inverse], rows
+
+    def _contact_slopes_by_graph(
+        self, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], force: Sequence[Scalar]
+    ) -> tuple[Rows, Rows]:
+        """Derivatives of Jᵀ f and of J q̈ + γ, where coordinates are coupled."""
+        contacts, n, nq = self._scheduled(), self.dof, self.nq
+        graph = graph_of([*q, *qd])
+        J = contacts.jacobian(self, q)
+        moved: list[Any] = [graph.lift(dense.dot(column, force)) for column in zip(*J, strict=True)]
+        moved += [graph.lift(v) for v in contacts.rates(self, q, qd, qdd)]
+        inputs: list[Any] = [*q, *qd, *([self.step] if self.timed else [])]
+        by_x: Rows = [list(row) for row in jacobian(moved, inputs)]
+        by_q = self.along_velocities(q, [row[:nq] for row in by_x])
+        rows = [[*own, *row[nq:]] for own, row in zip(by_q, by_x, strict=True)]
+        return rows[:n], rows[n:]
 
     @once
     def pattern(self) -> Pattern:
@@ -311,7 +317,7 @@ class Dynamics:
     def curvature(self, x: Sequence[Scalar], u: Sequence[Scalar], ahead: Sequence[Scalar]) -> Rows:
         """Σ aheadᵢ ∂²q̇'ᵢ/∂(x, u)², of which those of q' follow: δq' = δq + h δq̇'. x and u are symbols."""
         inputs: list[Any] = [*x, *u]
-        total: Any = _graph_of(inputs).lift(0.0)
+        total: Any = graph_of(inputs).lift(0.0)
         for weight, value in zip(ahead, self.next_state(x, u)[self.nq :], strict=True):
             total = total + weight * value
         (gradient,) = jacobian([total], inputs)
@@ -350,10 +356,21 @@ class Dynamics:
     def equation_slopes(self, x: Sequence[Scalar], qdd: Sequence[Scalar]) -> Rows:
         """Derivatives of M q̈ + bias by (q along the velocity coordinates, q̇), where q̈ is held."""
         q, qd, _ = self.split(x)
+        method, links = "newton_euler", None
+        if self.from_base:
+            # seen from a floating base gravity turns, and nothing else depends on where the base is
+            method, (links, q) = "recursion", seen_from_base(self.links, q)
         by_q, by_qd, _ = self._outputs(
-            "inverse_dynamics_derivatives", "newton_euler", q=q, qd=qd, qdd=qdd
+            "inverse_dynamics_derivatives", method, links, q=q, qd=qd, qdd=qdd
         ).values()
         return [[*a, *b] for a, b in zip(by_q, by_qd, strict=True)]
+
+    @once
+    def from_base(self) -> bool:
+        """Whether all links are carried by one that floats, so that equations may be seen from there."""
+        links = self.links
+        carried = len(links) > 1 and links[0].floating and all(link.parent >= 0 for link in links[1:])
+        return carried and not drag.present(links)
 
     def stepped(self, x: Sequence[Scalar], u: Sequence[Scalar], qdd: Sequence[Scalar]) -> Linearised:
         """The next state for known accelerations, and how positions follow from velocities; ``velocity`` is empty."""
@@ -385,7 +402,7 @@ class Dynamics:
         """(∂q̈/∂q along the velocity coordinates, ∂q̈/∂q̇, ∂q̈/∂u)."""
         q, qd, _ = self.split(x)
         if self._by_graph:
-            graph, nq, n = _graph_of([*x, *u]), self.nq, self.dof
+            graph, nq, n = graph_of([*x, *u]), self.nq, self.dof
             outputs = [graph.lift(a) for a in self.acceleration(q, qd, self.torques(u))]
             inputs: list[Any] = [*q, *qd, *u[: self.motors]]
             rows: Rows = [list(row) for row in jacobian(outputs, inputs)]
@@ -404,7 +421,9 @@ class Dynamics:
 
     # -- parts
 
-    def _outputs(self, name: str, algorithm: str, **given: Sequence[Scalar]) -> dict[str, Any]:
+    def _outputs(
+        self, name: str, algorithm: str, links: Mechanism | None = None, **given: Sequence[Scalar]
+    ) -> dict[str, Any]:
         from linkwise.functions.evaluation import outputs_of
 
         setting = Setting(
@@ -413,6 +432,7 @@ class Dynamics:
             base_parameters=True,
             stabilization=self.stabilization,
             targets=self.targets,
+            stand_in=links,
         )
         return outputs_of(
             FUNCTIONS[name], setting, algorithm, **{key: list(value) for key, value in given.items()}
@@ -435,7 +455,7 @@ class Dynamics:
         for link in self._leaders:
             size = len(link.axes)
             if link.free:
-                own = _step_slopes(link, [self.step * v for v in rates[at : at + size]])
+                own = step_slopes(link, [self.step * v for v in rates[at : at + size]])
                 for matrix, block in zip((turn, gain), own, strict=True):
                     for i in range(size):
                         matrix[at + i][at : at + size] = block[i]
@@ -444,7 +464,7 @@ class Dynamics:
 
     def _differentiated(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> Linearised:
         """By the graph: any integrator."""
-        graph = _graph_of([*x, *u])
+        graph = graph_of([*x, *u])
         following = self.next_state(x, u)
         n, nq = self.dof, self.nq
         outputs = [graph.lift(value) for value in following[: nq + n]]
@@ -468,7 +488,7 @@ class Dynamics:
         for link in self._leaders:
             size = len(link.axes) + link.free
             own = rows[at : at + size]
-            found += own if not link.free else _velocities_of(link, q[at : at + size], own)
+            found += own if not link.free else velocities_of(link, q[at : at + size], own)
             at += size
         return found
 
@@ -528,60 +548,3 @@ def smoothed(robot: Robot, step: float, speed: float | None) -> Robot:
         if robot.is_parameter(label) and not joint.terms.get("friction_speed"):
             changed[label] = float(own)
     return robot.with_parameters(changed)
-
-
-def _step_slopes(link: MovingLink, step: Sequence[Scalar]) -> tuple[Rows, Rows]:
-    """(P, J) of T exp(ξ): its change along its own velocities by one of T, and by one of ξ."""
-    graph = _graph_of(step)
-    size = len(step)
-    at_rest = [*([0.0] * 3 if link.floating else []), 0.0, 0.0, 0.0, 1.0]
-    still = [graph.input("step held fixed", k) for k in range(size)]
-    position = [graph.input("position held fixed", k) for k in range(len(at_rest))]
-    outputs = [
-        graph.lift(v) for v in parts_of(manifold.integrated(link, joint_value(position), joint_value(still)))
-    ]
-    rows = jacobian(outputs, [*position, *still])
-    count = len(position)
-    by_position = [list(row[:count]) for row in rows]
-    units = [[1.0 if i == k else 0.0 for i in range(size)] for k in range(size)]
-    rates = [
-        parts_of(manifold.position_rates(link, joint_value(position), joint_value(unit))) for unit in units
-    ]
-    by_velocity = [[dense.dot(row, rate) for rate in rates] for row in by_position]
-    both = [[*a, *row[count:]] for a, row in zip(by_velocity, rows, strict=True)]
-    changes = _velocities_of(link, outputs, both)
-    from linkwise.compiler.ir.derivative import substituted
-
-    values = {
-        node.index: graph.lift(v) for node, v in zip([*position, *still], [*at_rest, *step], strict=True)
-    }
-    flat = substituted([graph.lift(v) for row in changes for v in row], values)
-    table = [flat[k * 2 * size : (k + 1) * 2 * size] for k in range(size)]
-    return [list(row[:size]) for row in table], [list(row[size:]) for row in table]
-
-
-def _velocities_of(link: MovingLink, position: Sequence[Scalar], rows: Rows) -> Rows:
-    """(ω, v) in the link's own axes of changes of its position numbers: the inverse of ``manifold.position_rates``."""
-    from linkwise.model.mechanism import quaternion_rotation
-    from linkwise.spatial import Vector
-
-    x, y, z, w = position[-4:]
-    scale = 2.0 / (x * x + y * y + z * z + w * w)
-    found: Rows = [[], [], []] + ([[], [], []] if link.floating else [])
-    for column in zip(*rows, strict=True):
-        a, b, c, d = column[-4:]
-        # 2 vec(q* ⊗ q̇) / |q|²
-        found[0].append(scale * (w * a - x * d - y * c + z * b))
-        found[1].append(scale * (w * b + x * c - y * d - z * a))
-        found[2].append(scale * (w * c - x * b + y * a - z * d))
-        if link.floating:
-            for k, value in enumerate(quaternion_rotation(position[-4:]).transposed() @ Vector(*column[:3])):
-                found[3 + k].append(value)
-    return found
-
-
-def _graph_of(values: Sequence[Scalar]) -> Any:
-    for value in values:
-        if isinstance(value, Node):
-            return value.graph
-    raise TypeError("derivatives of a step are for symbols: trace a function of it")

@@ -13,6 +13,7 @@ from typing import Any
 
 from linkwise.compiler.emit import alike, together
 from linkwise.compiler.emit.arithmetic import REGION, Arithmetic, holder
+from linkwise.compiler.emit.copies import copied
 from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
@@ -246,6 +247,8 @@ class Renderer(Arithmetic):
             self._together(step)
             return
         self._step, self._here = step, {}
+        if copied(self, step):
+            return
         late = self._expect(step)
         self._store_ready()
         body = self._in_order(self._side_by_side(step))

@@ -106,8 +106,10 @@ def _vectors(outer: Renderer, loop: For, width: int, first: str, stop: str) -> N
 
 
 def _copies_rows(loop: For) -> bool:
-    """Whether turns copy a row each and compute nothing: numbers need not become lanes and rows again."""
+    """Whether turns copy rows and compute nothing: numbers need not become lanes and rows again."""
     (step,) = loop.body if len(loop.body) == 1 else (None,)
+    if isinstance(step, For):
+        return _copies_rows(step)
     return isinstance(step, Step) and not step.body and len(step.writes) >= ROW
 
 
