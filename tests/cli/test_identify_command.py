@@ -215,6 +215,7 @@ def test_rows_of_each_recording(linkwise, logs):
         (("--validate", "nowhere.csv"), "nowhere.csv: no such file"),
         (("--layout", "nowhere.toml"), "nowhere.toml"),
         (("--cutoff", "-3"), "cutoff"),
+        (("--lag", "1.5"), "more than -1 and less than 1"),
         (("--reduce",), "belongs to --code"),
     ],
 )

@@ -47,6 +47,14 @@ def test_rounded_positions_do_not_mislead_the_cut_off():
         assert any("predict left-out motions best" in words for words in found.signals[0].record)
 
 
+@pytest.mark.parametrize("by_spectrum", [4.6, 7.4, 13.1])
+def test_usual_cut_offs_are_tried_beside_what_the_spectrum_says(by_spectrum):
+    """Also near it: of an Airbot's chirp 13.2 Hz were tried instead of 12, and 8 Hz taken, which predict worse."""
+    robot, log = recorded("two_link", rate=200.0, seconds=6.0)
+    tried = choose(robot, [log], lambda log, cutoff=None: condition(log, cutoff=cutoff or by_spectrum))
+    assert {each.cutoff for each in tried} == {by_spectrum, *CUTOFFS}
+
+
 def test_a_given_cut_off_and_lag_are_kept():
     robot, log = recorded("two_link")
     found = identify(robot, log, cutoff=9.0, lag=0.0, friction="smooth")

@@ -95,6 +95,48 @@ def test_records_in_hdf5(tmp_path, arm):
     same(read_log(tmp_path / "run.h5", arm))
 
 
+@pytest.mark.parametrize("file", WRITERS)
+def test_a_sensor_with_times_of_its_own(tmp_path, arm, file):
+    """The samples are those of the joints, whether the other sensor has more, fewer, or stamps without data."""
+    for count in (20, 49, 51, 400):
+        stamps = np.arange(count) / count
+        beside = {"ft/t": stamps, "ft/wrench": np.ones((count, 6))}
+        joints = {f"joints/{name}": array for name, array in ARRAYS.items()}
+        for arrays in (beside | joints, joints | beside, {"imu/time": stamps} | joints):
+            WRITERS[file](tmp_path / file, arrays)
+            same(read_log(tmp_path / file, arm))
+
+
+def test_records_with_arrays_in_them(tmp_path, arm):
+    kinds = [(name, float, array.shape[1:]) for name, array in ARRAYS.items()]
+    records = np.zeros(len(T), dtype=kinds)
+    for name, array in ARRAYS.items():
+        records[name] = array
+    np.savez(tmp_path / "run.npz", log=records)
+    same(read_log(tmp_path / "run.npz", arm))
+    package = pytest.importorskip("h5py")
+    with package.File(tmp_path / "run.h5", "w") as file:
+        file["log"] = records
+    same(read_log(tmp_path / "run.h5", arm))
+
+
+def test_stamps_that_are_dates(tmp_path, arm):
+    dates = np.datetime64("2026-03-01T12:00:00") + (T * 1e9).round().astype("timedelta64[ns]")
+    np.savez(tmp_path / "run.npz", **ARRAYS | {"t": dates})
+    found = read_log(tmp_path / "run.npz", arm)
+    np.testing.assert_allclose(found.t, T, atol=1e-6)
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {name: list(array) for name, array in ARRAYS.items() if name != "t"}
+    for unit in ("ms", "us", "ns"):
+        stamps = {"stamp": pa.array(dates.astype(f"datetime64[{unit}]"))}
+        parquet.write_table(pa.table(stamps | columns), tmp_path / "run.parquet")
+        np.testing.assert_allclose(read_log(tmp_path / "run.parquet", arm).t, T, atol=1e-6)
+    stamps = {"stamp": pa.array([None, *dates[1:]], type=pa.timestamp("ns"))}
+    parquet.write_table(pa.table(stamps | columns), tmp_path / "run.parquet")
+    with pytest.raises(LogError, match="row 1: column 1"):
+        read_log(tmp_path / "run.parquet", arm)
+
+
 def workbook(path, rows):
     package = pytest.importorskip("openpyxl")
     book = package.Workbook()

@@ -1,5 +1,6 @@
 """One reader for every table: text in many forms, numbers that cannot be meant, files larger than they look."""
 
+import gc
 import io
 import os
 import resource
@@ -98,10 +99,12 @@ def test_units_as_the_last_word_of_names(tmp_path):
     q, tau = np.column_stack([np.sin(t), np.cos(t)]), np.ones((50, 2))
     rows = np.column_stack([1e3 * t, np.degrees(q), np.degrees(np.gradient(q, t, axis=0)), 1e3 * tau])
     joints = ("joint1", "joint2")
-    words = ("pos_{}_deg", "vel_{}_deg_per_s", "trq_{}_Nmm")
-    header = ",".join(["stamp_ms", *(word.format(joint) for word in words for joint in joints)])
-    np.savetxt(tmp_path / "run.csv", rows, delimiter=",", header=header, comments="", fmt="%.17g")
-    log = read_log(tmp_path / "run.csv", lw.load("two_link"))
+    for torque in ("trq_{}_Nmm", "trq_{}_mNm", "trq_{} [mNm]", "trq_{} (mN·m)"):
+        words = ("pos_{}_deg", "vel_{}_deg_per_s", torque)
+        header = ",".join(["stamp_ms", *(word.format(joint) for word in words for joint in joints)])
+        np.savetxt(tmp_path / "run.csv", rows, delimiter=",", header=header, comments="", fmt="%.17g")
+        log = read_log(tmp_path / "run.csv", lw.load("two_link"))
+        np.testing.assert_allclose(log.tau, tau)
     np.testing.assert_allclose(log.q, q, rtol=1e-14)
     np.testing.assert_allclose(log.tau, tau)
     assert log.t[-1] - log.t[0] == pytest.approx(0.49)
@@ -149,6 +152,17 @@ def test_a_wrong_line_far_into_a_file(tmp_path):
         tables.TableError, match=r"long\.csv, line 41235: column 2: expected a number, got 'oops'"
     ):
         tables.read(tmp_path / "long.csv")
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_are_closed(tmp_path):
+    """Also by Python's own rules: a file that is left open is a warning."""
+    (tmp_path / "table.csv").write_text(PLAIN)
+    tables.read(tmp_path / "table.csv")
+    (tmp_path / "table.csv").write_text("nothing")
+    with pytest.raises(tables.TableError):
+        tables.read(tmp_path / "table.csv")
+    gc.collect()
 
 
 def test_files_that_are_packed(tmp_path):

@@ -39,7 +39,7 @@ from linkwise.cli.support.output import say, say_json, status
 from linkwise.cli.support.written import check_targets
 from linkwise.identify.estimation.estimators import ESTIMATORS
 from linkwise.identify.estimation.friction import MODELS
-from linkwise.identify.estimation.lag import REACH as LARGEST_LAG
+from linkwise.identify.estimation.lag import WIDE as LARGEST_LAG
 from linkwise.identify.estimation.significance import RULES
 from linkwise.identify.recordings.derivatives import METHODS
 

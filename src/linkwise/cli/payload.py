@@ -23,7 +23,7 @@ from linkwise.cli.support.options import (
 from linkwise.cli.support.output import Table, number, say, say_json, show, status
 from linkwise.cli.support.written import check_targets
 from linkwise.identify.estimation.friction import MODELS
-from linkwise.identify.estimation.lag import REACH as LARGEST_LAG
+from linkwise.identify.estimation.lag import WIDE as LARGEST_LAG
 
 if TYPE_CHECKING:
     from linkwise.identify import DriveGains, Layout, Log, Payload

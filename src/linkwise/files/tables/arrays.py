@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise.files.tables.naming import TIMES, plain
+from linkwise.files.tables.naming import TIMES, is_quantity, plain
 from linkwise.files.tables.table import NumberTable, TableError
 
 FEW = 20  # numbers that are no times where another array is longer: a recording has more samples
@@ -73,7 +73,8 @@ def _without_common_group(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
 def _samples(arrays: Mapping[str, np.ndarray]) -> int:
     """How many samples there are: as many as times, else as the longest array has in a direction.
 
-    Times increase, and there are as many of them as of something else; ``k_T`` may be constants of motors.
+    Times increase, and there are as many of them as of something else; ``k_T`` may be constants of motors. Where a
+    sensor beside the joints has times of its own, those count that most positions, velocities and torques agree with.
     """
     times = [
         len(array)
@@ -85,7 +86,8 @@ def _samples(arrays: Mapping[str, np.ndarray]) -> int:
     ]
     longest = max((max(array.shape) for array in arrays.values() if array.ndim in (1, 2)), default=0)
     likely = [count for count in times if count >= FEW or longest < FEW]
-    return max(likely, default=longest)
+    signals = [array.shape for name, array in arrays.items() if is_quantity(name)]
+    return max(likely, key=lambda count: (sum(count in shape for shape in signals), count), default=longest)
 
 
 def _increases(array: np.ndarray) -> bool:

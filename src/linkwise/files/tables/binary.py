@@ -18,6 +18,7 @@ from linkwise.files.tables.arrays import from_arrays
 from linkwise.files.tables.parquet_footer import Chunk, read_footer
 from linkwise.files.tables.table import NumberTable, TableError
 
+_KINDS = "fiubM"  # of real numbers and dates
 _BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 
 # -- NPZ --------------------------------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
                     with archive.open(member) as data:
                         array = np.lib.format.read_array(data, allow_pickle=False)
                         data.read(1)  # at the end the checksum is compared
-                        found[name] = array
+                        found |= _by_field(name, array)
                 except _BROKEN as error:
                     unusable[name] = f"cannot be read ({error})"
     return found, unusable
@@ -90,15 +91,40 @@ def _unreadable(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     shape, dtype, start = _header(archive, member)
     if dtype.hasobject:
         return "pickled objects, which are not read"
-    if dtype.kind not in "fiub":
-        return f"expected real numbers, got {dtype}"
+    if any(kind.base.kind not in _KINDS for kind in _fields(dtype).values()):
+        return f"expected real numbers, got {dtype if not dtype.names else 'records of others'}"
     if math.prod(shape) * dtype.itemsize != member.file_size - start:
         return "cannot be read (its size is not that of its shape)"
     return ""
 
 
 def _count(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    return math.prod(_header(archive, member)[0])
+    shape, dtype, _ = _header(archive, member)
+    return math.prod(shape) * sum(math.prod(kind.shape) for kind in _fields(dtype).values())
+
+
+def _fields(dtype: np.dtype) -> dict[str, np.dtype]:
+    """The types of what is read under names of their own: fields of records, or all of it under ""."""
+    return {key: dtype[key] for key in dtype.names} if dtype.names else {"": dtype}
+
+
+def _by_field(name: str, array: np.ndarray) -> dict[str, np.ndarray]:
+    """The array under its name, of records each field; stamps as nanoseconds since 1970."""
+    if not array.dtype.names:
+        return {name: nanoseconds(array)}
+    return {f"{name}.{key}": nanoseconds(array[key]) for key in array.dtype.names}
+
+
+def nanoseconds(array: np.ndarray) -> np.ndarray:
+    """Dates as nanoseconds since 1970, NaN where there is none; other arrays as they are.
+
+    Args:
+        array: of any numbers, or of dates.
+    """
+    if array.dtype.kind != "M":
+        return array
+    stamps = array.astype("datetime64[ns]")
+    return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64).astype(float))
 
 
 # -- Parquet ----------------------------------------------------------------------------------------------------------
@@ -114,7 +140,7 @@ def read_parquet(path: Path) -> NumberTable:
         try:
             chunks = read_footer(stream)
             file = parquet.ParquetFile(stream, page_checksum_verification=True)
-            wanted = [field.name for field in file.schema_arrow if _numeric(field.type)]
+            wanted = [field.name for field in file.schema_arrow if _is_read(field.type)]
             read = [chunk for chunk in chunks if chunk.path[0] in set(wanted)]
         except Exception as error:  # pyarrow has errors of its own
             raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
@@ -140,8 +166,11 @@ def read_parquet(path: Path) -> NumberTable:
     return NumberTable(str(path), np.concatenate(columns, axis=1), tuple(names), groups=groups or None)
 
 
-def _numeric(kind: Any) -> bool:
+def _is_read(kind: Any) -> bool:
+    """Whether a column has dates, numbers or lists of these."""
     types = needed("pyarrow.types", "cluster")
+    if types.is_timestamp(kind):
+        return True
     while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         kind = kind.value_type
     if types.is_dictionary(kind):
@@ -180,7 +209,7 @@ def _check_ranges(path: Path, chunks: Sequence[Chunk], table: Any) -> None:
 
 def _numbers(column: Any) -> np.ndarray:
     """A column of numbers, or of lists of as many numbers each, as (rows, k); a missing number is NaN."""
-    flat = column.to_numpy()
+    flat = nanoseconds(column.to_numpy())
     if flat.dtype.kind in "fiu":
         return flat.astype(float).reshape(-1, 1)
     return np.stack([np.atleast_1d(np.asarray(value, dtype=float)) for value in flat])

@@ -116,8 +116,7 @@ def _unreadable(data: Any) -> str:
     """Why an array cannot be a column; "" where it can."""
     if data.external or data.is_virtual:
         return "its numbers are in other files, which are not read"
-    kinds = [data.dtype[key] for key in data.dtype.names] if data.dtype.names else [data.dtype]
-    if any(kind.kind not in "fiub" or kind.hasobject or kind.shape for kind in kinds):
+    if any(kind.base.kind not in "fiub" or kind.hasobject for kind in _kinds(data.dtype)):
         return f"expected real numbers, got {data.dtype if not data.dtype.names else 'records of others'}"
     if data.shape is None:
         return "empty"
@@ -154,7 +153,12 @@ def _damaged(package: Any, data: Any) -> str:
 
 
 def _numbers(data: Any) -> int:
-    return _cells(data) * max(1, len(data.dtype.names or ()))
+    return _cells(data) * sum(math.prod(kind.shape) for kind in _kinds(data.dtype))
+
+
+def _kinds(dtype: np.dtype) -> list[np.dtype]:
+    """The types of the fields of records, or that of all numbers."""
+    return [dtype[key] for key in dtype.names] if dtype.names else [dtype]
 
 
 def _cells(data: Any) -> int:

@@ -43,6 +43,9 @@ PLANNED = frozenset(
 TIMES = ("time", "times", "t", "timestamp", "timestamps", "stamp", "stamps", "tout")
 """Last words of names of time."""
 
+USUAL_TIMES = ("time", "t", "timestamp")
+"""Those that are taken before the others."""
+
 _JOINT = "(?:joint|axis|j)_?"
 
 
@@ -50,6 +53,16 @@ def plain(name: str) -> str:
     """A name as it is compared: lower case, underscores between words; ``measuredTorque`` is two words."""
     words = re.sub("(?<=[a-z][a-z])(?=[A-Z])", "_", units.split(name)[0])
     return re.sub("[^0-9a-z]+", "_", words.lower()).strip("_")
+
+
+def is_quantity(name: str) -> bool:
+    """Whether the last words of a name are those of a quantity of joints.
+
+    Args:
+        name: of an array.
+    """
+    words = f"_{plain(name)}"
+    return any(words.endswith(f"_{each}") for known in WORDS.values() for each in known)
 
 
 def find(
@@ -124,10 +137,9 @@ def find_time(table: NumberTable, topic: str | None = None, *, stamps: bool) -> 
     single = {name: [k] for name, k in places.items() if name.endswith("header_stamp")}
     found = {prefix: columns for prefix, columns in (pairs | single).items() if "stamp" in prefix}
     if not stamps:
-        named = {
-            name: [k] for name, k in places.items() if name.rpartition("_")[2] in ("time", "t", "timestamp")
-        }
-        found = found | pairs | dict(sorted(named.items(), key=lambda item: item[0] != "time"))
+        named = {name: [k] for name, k in places.items() if name.rpartition("_")[2] in TIMES}
+        usual = sorted(named, key=lambda name: (name != "time", name.rpartition("_")[2] not in USUAL_TIMES))
+        found = found | pairs | {name: named[name] for name in usual}
     chosen = [columns for prefix, columns in found.items() if topic is not None and _within(topic, prefix)]
     return next(iter(chosen or found.values()), None)
 

@@ -38,8 +38,17 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2", b"\xfd7zXZ": "xz", 
 
 def read(stream: IO, name: str, *, tolerant: bool = False) -> NumberTable:
     """The table in a stream of bytes (or of text); see ``reader.read`` for ``tolerant``."""
+    decoded = _decoded(stream, name)
+    try:
+        return _read(decoded, name, tolerant)
+    finally:
+        if decoded is not stream:
+            decoded.detach()  # type: ignore[attr-defined]
+
+
+def _read(stream: IO[str], name: str, tolerant: bool) -> NumberTable:
     comments: list[str] = []
-    lines = _content(_decoded(stream, name), name, comments)
+    lines = _content(stream, name, comments)
     first = next(lines, None)
     if first is None:
         raise TableError(f"{name}: the file is empty: no numbers in it")

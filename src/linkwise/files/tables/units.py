@@ -13,7 +13,7 @@ FACTORS: dict[str, dict[str, float]] = {
     "position": {"rad": 1.0, "deg": _DEGREE, "m": 1.0, "mm": 1e-3, "turns": _TURN},
     "velocity": {"rad/s": 1.0, "deg/s": _DEGREE, "m/s": 1.0, "mm/s": 1e-3, "rpm": _TURN / 60},
     "acceleration": {"rad/s²": 1.0, "deg/s²": _DEGREE, "m/s²": 1.0, "mm/s²": 1e-3},
-    "torque": {"Nm": 1.0, "N·m": 1.0, "Nmm": 1e-3, "N": 1.0, "kNm": 1e3},
+    "torque": {"Nm": 1.0, "N·m": 1.0, "Nmm": 1e-3, "mNm": 1e-3, "N": 1.0, "kNm": 1e3},
     "current": {"A": 1.0, "mA": 1e-3},
 }
 _OTHER_SPELLINGS = {
@@ -33,6 +33,9 @@ _OTHER_SPELLINGS = {
     "N.m": "Nm",
     "N m": "Nm",
     "N⋅m": "Nm",
+    "mN·m": "mNm",
+    "mN.m": "mNm",
+    "mN*m": "mNm",
 }
 _KNOWN = {unit for units in FACTORS.values() for unit in units}
 LONGEST_NAME = 500  # characters of a name in which a unit is looked for
@@ -42,6 +45,7 @@ _LAST_WORDS = {  # units as the last word of a name; those of one letter are too
     "radians": "rad",
     "nm": "Nm",
     "nmm": "Nmm",
+    "mnm": "mNm",
     "knm": "kNm",
     "ma": "mA",
 }

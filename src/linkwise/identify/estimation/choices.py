@@ -73,9 +73,7 @@ def choose(
     first = condition(logs[0], cutoff=cutoff)
     wanted = [first.cutoff]
     if cutoff is None:
-        wanted += [
-            c for c in CUTOFFS if c < 0.2 * first.rate * first.step and not 0.9 < c / first.cutoff < 1.1
-        ]
+        wanted += [c for c in CUTOFFS if c < 0.2 * first.rate * first.step and c != first.cutoff]
     found: list[Plain] = []
     folds: Folds | None = None
     columns: dict[str, tuple[Friction, BaseParameters]] = {}
