@@ -253,7 +253,7 @@ def earliest_arrivals_of_many_states():
 def motions_of_elastic_joints():
     plan = motion.nonic(A, B, 1.3)
     made = motion.ElasticMotion(elastic(), plan)
-    t = np.linspace(0.0, 1.3, 7)
+    t = np.linspace(0.1, 1.2, 7)  # dry friction jumps where it rests
     return samples_of(made) | {"torques": made.torques(t), "refused": told(motion.ElasticMotion, arm(), plan)}
 
 
