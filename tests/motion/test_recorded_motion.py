@@ -168,6 +168,13 @@ def closed_forms():
             np.sort(np.where(np.isfinite(branches), branches, 9.0), axis=0),
             motion.locked_joint(robot, frame),
         ]
+        loose = {"frame": frame, "starts": 4, "start": place + 0.1}
+        near = motion.inverse_kinematics(robot, target, **loose)
+        found[f"{name} near"] = [
+            near.q,
+            float(np.max(near.position_error)) < 1e-9,
+            bool(np.all(near.converged)),
+        ]
     found["refused"] = told(motion.closed_form_inverse_kinematics, chain(), np.eye(4))
     return found
 

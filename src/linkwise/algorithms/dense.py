@@ -23,7 +23,7 @@ def dot_of_nonzero(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     return sum(products[1:], start=products[0]) if products else 0.0
 
 
-def cross(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+def cross(a: Any, b: Any) -> list[Any]:
     """a × b; of lists of rows the product of every row."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 

@@ -35,7 +35,6 @@ from linkwise.compiler.ir.loops import (
     changed,
     statements,
 )
-from linkwise.compiler.ir.parts import without_sign
 from linkwise.compiler.ir.schedule import Body, LoopRegion, scheduled
 from linkwise.core import foreign
 from linkwise.errors import LinkwiseError, TraceError
@@ -533,3 +532,8 @@ def operands(region: LoopRegion) -> Iterator[Node]:
     yield from (*loop.initial, loop.active, *loop.following)
     for item in region.body:
         yield from operands(item) if isinstance(item, LoopRegion) else item.args
+
+
+def without_sign(node: Node) -> Node:
+    """The node inside all changes of sign around it."""
+    return without_sign(node.args[0]) if node.op == "neg" else node

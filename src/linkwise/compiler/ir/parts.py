@@ -152,7 +152,7 @@ class _Builder:
         """For each element that lies in the place of an output the stage that writes it."""
         last = division.stages - 1  # of constants and inputs
         numbers = [
-            self.number.get(without_sign(node).index)
+            self.number.get(_without_sign(node).index)
             for nodes, overlaid in zip(self.program.values, self.overlaid, strict=True)
             for node in nodes
             if overlaid
@@ -201,7 +201,7 @@ class _Builder:
         """The outputs that each value gives; constants and inputs are written by warp k: number -1 - k."""
         found: dict[int, list[tuple[Place, Node]]] = {}
         for k, (place, node) in enumerate(writes):
-            value = self.number.get(without_sign(node).index, -1 - k % self.warps)
+            value = self.number.get(_without_sign(node).index, -1 - k % self.warps)
             found.setdefault(value, []).append((place, node))
         return found
 
@@ -245,5 +245,5 @@ class _Builder:
         return Step(reads, body, writes)
 
 
-def without_sign(node: Node) -> Node:
-    return without_sign(node.args[0]) if node.op == "neg" else node
+def _without_sign(node: Node) -> Node:
+    return _without_sign(node.args[0]) if node.op == "neg" else node

@@ -287,8 +287,8 @@ def _placed(
         x = atan2(values[2 * k + 1], values[2 * k])
         x = x + TURN * rint((near[place] - x) * (1.0 / TURN))
         x = where(x > b + SLACK, x - TURN, where(x < a - SLACK, x + TURN, x))
-        within = (x >= a - SLACK) & (x <= b + SLACK)
-        inside = within if inside is None else inside & within
+        reached = (x >= a - SLACK) & (x <= b + SLACK)
+        inside = reached if inside is None else inside & reached
         q[place] = within(x, a, b)
     assert inside is not None
     return q, inside
