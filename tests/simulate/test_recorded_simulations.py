@@ -25,6 +25,8 @@ from linkwise.simulate import (
 )
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.simulate.loop import ClosedLoop
+from linkwise.simulate.moving import Motion
+from linkwise.simulate.python_loop import TouchingMotion
 from recorded import Scenarios, packed, told, warned
 from recorded_robots import ROBOTS, chain, coupled, floating, linkage, odd_joints, states, touching, with_laws
 
@@ -184,6 +186,15 @@ def robots_that_are_too_large_for_a_kernel():
         patch.setattr(ClosedLoop, "fits_a_kernel", property(lambda self: False))
         for name, (robot, options) in kinds.items():
             found[name] = result(robot, control.Passive(robot), duration=0.006, fused=False, **options)
+    plain = Motion.of(arm, mechanism_of(arm, base_parameters=True), True, 0.0)
+    step = TouchingMotion(plain.links, True, plain.held, 0.0, plain.scene, plain.accuracy)
+    object.__setattr__(step, "robot", arm)
+    q, rest = np.array(low["q"][0]), np.zeros(3)
+    touch = [np.float64(0.1 * k) for k in range(6)] + [
+        np.float64(0.5)
+    ]  # the worst residual so far is the last one
+    new_q, new_qd, after = step.touched({"ground_height": high[0]}, rest, q, rest, np.float64(2e-3), touch)
+    found["step"] = [np.array([*new_q, *new_qd], float), np.array(after, float).ravel()]
     low |= {"vary": {"ground_height": high}}
     done = simulate(arm, control.Passive(arm), duration=0.01, step=2e-3, warn=False, **low)
     names = ("contact_forces", "contact_gaps", "penetration", "slip", "residual", "contact_arrows")
