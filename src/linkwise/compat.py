@@ -9,7 +9,6 @@ Joint coordinates are Linkwise's; ``to_pinocchio``, ``to_mujoco``, ``to_frax`` a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from linkwise.arguments.described import described
 from linkwise.arguments.explained import explain
 from linkwise.errors import ShapeError
 from linkwise.model import Inertia, Model, Transform
-from linkwise.robot.engine_coordinates import Coordinates, coordinates
+from linkwise.robot.engine_coordinates import Coordinates, coordinates, last
 from linkwise.robot.robot import Robot
 
 # -- Pinocchio's names: no friction, rotor inertia ("armature") included ----------------------------------------------
@@ -121,12 +120,12 @@ _PINOCCHIO = np.array([0, 1, 2, 3, 4, 5, 7, 6, 8, 9])
 
 def parameters_to_pinocchio(parameters: ArrayLike) -> np.ndarray:
     """Ten parameters (..., 10) in the order of ``Inertia.toDynamicParameters``; both are about the link's origin."""
-    return _last("parameters", parameters, 10)[..., _PINOCCHIO]
+    return last("parameters", parameters, 10)[..., _PINOCCHIO]
 
 
 def parameters_from_pinocchio(parameters: ArrayLike) -> np.ndarray:
     """Ten parameters (..., 10) of ``Inertia.toDynamicParameters`` in our order."""
-    return _last("parameters", parameters, 10)[..., _PINOCCHIO]
+    return last("parameters", parameters, 10)[..., _PINOCCHIO]
 
 
 def inertia_to_rtb(body: Inertia) -> tuple[float, np.ndarray, np.ndarray]:
@@ -179,12 +178,12 @@ def inertia_from_mujoco(mass: float, ipos: ArrayLike, iquat: ArrayLike, moments:
 
 def xyzw_from_wxyz(quaternion: ArrayLike) -> np.ndarray:
     """(..., 4): the scalar part moves to the end."""
-    return np.roll(_last("quaternion", quaternion, 4), -1, axis=-1)
+    return np.roll(last("quaternion", quaternion, 4), -1, axis=-1)
 
 
 def wxyz_from_xyzw(quaternion: ArrayLike) -> np.ndarray:
     """(..., 4): the scalar part moves to the front."""
-    return np.roll(_last("quaternion", quaternion, 4), 1, axis=-1)
+    return np.roll(last("quaternion", quaternion, 4), 1, axis=-1)
 
 
 def quaternion_from_matrix(rotation: ArrayLike) -> np.ndarray:
@@ -214,7 +213,7 @@ def quaternion_from_matrix(rotation: ArrayLike) -> np.ndarray:
 
 def matrix_from_quaternion(quaternion: ArrayLike) -> np.ndarray:
     """Rotation matrices of (w, x, y, z) of any length, shape (..., 4) to (..., 3, 3)."""
-    given = _last("quaternion", quaternion, 4)
+    given = last("quaternion", quaternion, 4)
     flat = [Transform.from_quaternion((0, 0, 0), one).rotation for one in given.reshape(-1, 4)]
     return np.array(flat).reshape(*given.shape[:-1], 3, 3)
 
@@ -382,13 +381,6 @@ def _from(them: Coordinates, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | N
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------
-
-
-def _last(name: str, values: ArrayLike | Sequence[float], size: int) -> np.ndarray:
-    array = np.asarray(values, dtype=float)
-    if array.shape[-1:] != (size,):
-        raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")
-    return array
 
 
 def _six(spatial: ArrayLike, axis: int) -> np.ndarray:

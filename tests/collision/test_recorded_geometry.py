@@ -16,6 +16,7 @@ import linkwise as lw
 from linkwise import collision
 from linkwise.collision import Box, Cuboid, HalfSpace, HeightField, PointCloud, Rod, Sphere, World, fit
 from linkwise.collision.heights import lowest_points
+from linkwise.collision.spheres import _Triangles
 from linkwise.geometry import simplify, solids
 from linkwise.geometry.keyframes import keyframe_position
 from linkwise.geometry.posture import bent_position, first_position, up_of
@@ -274,6 +275,9 @@ def geometry_of_files():
             Path(name).write_text(re.sub(r"<collision>.*missing.*", "", text), encoding="utf-8")
             touching, warnings = warned(lw.load, f"./{name}", contact=True)
             found[name] |= {"contacts": everything(touching), "warnings": warnings}
+            solid, said = warned(_Triangles, robot, ())
+            parts = {"surfaces": solid.surfaces, "triangles": solid.triangles, "balls": solid.balls}
+            found[name] |= {"solids": packed(parts), "lacking": str(sorted(solid.lacking)), "problems": said}
     return found
 
 

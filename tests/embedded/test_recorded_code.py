@@ -22,7 +22,7 @@ from linkwise.realtime import TwoRatePrograms, limits, split
 from linkwise.realtime.plant import callbacks
 from linkwise.systems import Fmu, Ros2Controller, variables
 from recorded import Scenarios, packed, told
-from recorded_robots import limited
+from recorded_robots import ROBOTS, limited
 
 scenarios = Scenarios("code")
 INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -220,6 +220,23 @@ def systems():
     ):
         rows = variables.scalars(robot, title, size)
         found[f"of {title}"] = " | ".join(str(row) for row in rows)
+    return found
+
+
+@scenarios
+def robots_that_are_refused():
+    """What packages, units and loops say of robots of every shape, one without joints among them."""
+    fixed = lw.Robot("fixed", [lw.Link("base"), lw.Link("tool")], [lw.Joint("weld", "fixed", "base", "tool")])
+    robots = {"fixed": fixed} | {name: ROBOTS[name]() for name in ("floating", "linkage", "touching")}
+    names = ("inverse_dynamics", "contact_step", "constraint_forces", "closed_loop", "whole_body")
+    found: dict[str, Any] = {}
+    for name, robot in robots.items():
+        said = {each: told(entries, robot, [each], Options()) for each in names}
+        said |= {f"unit {each}": told(Fmu, robot, each) for each in ("forward_dynamics", "closed_loop")}
+        said["ros2"] = told(Ros2Controller, robot, "gravity_pd")
+        said["two rates"] = told(TwoRatePrograms, robot, period=0.002)
+        said["plant"] = told(TwoRatePrograms, two(), period=0.002, plant=robot)
+        found[name] = said
     return found
 
 

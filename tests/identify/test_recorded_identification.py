@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from known_arm import TRUE_FRICTION, motion
@@ -33,6 +34,7 @@ from linkwise.identify.estimation.base import base_of, excitation_of
 from linkwise.identify.estimation.regression import Regression
 from linkwise.identify.judging.diagnosis import diagnose
 from linkwise.identify.judging.samples import sample_faults
+from linkwise.identify.walking import choosing
 from recorded import Scenarios, everything, packed, told, warned
 from recorded_robots import chain, with_laws
 
@@ -479,6 +481,28 @@ def refusals():
         "blocks": told(log.blocks, 0),
         "level": told(weighted(made()).interval, 1.3),
         "value": told(weighted(made()).value, "link1.q"),
+    }
+
+
+class Stretch:
+    """Rows of a regression of a robot that walks, as the choice of held feet and weights sees them."""
+
+    def __init__(self, seed: int, count: int):
+        rng = np.random.default_rng(seed)
+        self.Y = rng.normal(size=(count, 3, 4))
+        self.y = (self.Y * np.array([0.3, -0.7, 1.1, 0.2])).sum(axis=2) + 0.1 * rng.normal(size=(count, 3))
+
+    def without_forces(self, held: Any, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.Y * held[:, None, None] * scale[:, None], self.y * held[:, None] * scale
+
+
+@scenarios
+def errors_of_what_was_left_out():
+    rows, held = [Stretch(1, 23), Stretch(2, 31)], [np.linspace(0.5, 1.5, count) for count in (23, 31)]
+    scale = np.array([1.0, 0.3, 2.0])
+    return {
+        "error": choosing.left_out_error(rows, held, scale),  # type: ignore[arg-type]
+        "solution": choosing.solution(*rows[0].without_forces(held[0], scale)),
     }
 
 

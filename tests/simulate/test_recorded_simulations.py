@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 import linkwise as lw
 from linkwise import control, motion
@@ -23,6 +24,9 @@ from linkwise.simulate import (
     source,
 )
 from linkwise.simulate.integrators import INTEGRATORS
+from linkwise.simulate.loop import ClosedLoop
+from linkwise.simulate.moving import Motion
+from linkwise.simulate.python_loop import TouchingMotion
 from recorded import Scenarios, packed, told, warned
 from recorded_robots import ROBOTS, chain, coupled, floating, linkage, odd_joints, states, touching, with_laws
 
@@ -161,6 +165,40 @@ def constraints_and_contacts():
         "warnings": warnings
     }
     return found
+
+
+@scenarios(tolerance=1e-6)
+def robots_that_are_too_large_for_a_kernel():
+    """The loops of such robots, on small ones."""
+    arm, found = touching(), {}
+    low = {"q": [[0.3, 1.2, -0.5], [0.2, 0.9, -0.4]], "qd": [0.0, 2.0, 0.0]}
+    high = [[0.08, -0.14], [0.03, -0.15]]
+    kinds: dict[str, Any] = {
+        "touching": (arm, low | {"vary": {"ground_height": high, "contact_friction": [0.2, 0.9]}}),
+        "falling": (chain(), {"q": [0.3, 0.1, -0.2], "qd": [0.5, -0.3, 0.2]}),
+        "coupled": (coupled(), {"q": [0.1, 0.05, -0.1], "qd": [0.5, -0.3, 0.2]}),
+        "free": (
+            odd_joints(),
+            {"q": states(odd_joints(), 1)["q"][0], "qd": 0.3 * states(odd_joints(), 1)["qd"][0]},
+        ),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClosedLoop, "fits_a_kernel", property(lambda self: False))
+        for name, (robot, options) in kinds.items():
+            found[name] = result(robot, control.Passive(robot), duration=0.006, fused=False, **options)
+    plain = Motion.of(arm, mechanism_of(arm, base_parameters=True), True, 0.0)
+    step = TouchingMotion(plain.links, True, plain.held, 0.0, plain.scene, plain.accuracy)
+    object.__setattr__(step, "robot", arm)
+    q, rest = np.array(low["q"][0]), np.zeros(3)
+    touch = [np.float64(0.1 * k) for k in range(6)] + [
+        np.float64(0.5)
+    ]  # the worst residual so far is the last one
+    new_q, new_qd, after = step.touched({"ground_height": high[0]}, rest, q, rest, np.float64(2e-3), touch)
+    found["step"] = [np.array([*new_q, *new_qd], float), np.array(after, float).ravel()]
+    low |= {"vary": {"ground_height": high}}
+    done = simulate(arm, control.Passive(arm), duration=0.01, step=2e-3, warn=False, **low)
+    names = ("contact_forces", "contact_gaps", "penetration", "slip", "residual", "contact_arrows")
+    return found | {"contacts": packed({name: getattr(done, name) for name in names})}
 
 
 @scenarios

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from linkwise.algorithms import coupling
+from linkwise.algorithms import coupling, dense
 from linkwise.algorithms.joint_terms import subtracted
 from linkwise.algorithms.singularity import largest_inertias, own_pivots
 from linkwise.model.axes import Axis, JointValue, joint_value, parts_of
@@ -172,7 +172,7 @@ def advance(system: System, inverse: list[Scalar] | None, stop: Stop, now: Progr
     iterating = all_of(now.rz > now.goal, now.rz > stop.smallest)
     direction = [where(iterating, p, x) for p, x in zip(now.p, now.x, strict=True)]
     product = system.product(direction)
-    along = _dot(direction, product)
+    along = dense.dot(direction, product)
     # (7), (13); nothing but a singular A gives zero. A refresh: the steps of the cycle relative to x
     size = _largest(now.x)
     below = where(iterating, along, where(size > 0.0, size, 1.0))
@@ -183,7 +183,7 @@ def advance(system: System, inverse: list[Scalar] | None, stop: Stop, now: Progr
     factor = where(iterating, alpha, 1.0)
     r = [r_i - factor * Ap for r_i, Ap in zip(origin, product, strict=True)]  # (9), (15)
     z = _scaled(r, inverse)  # (10)
-    new = _dot(r, z)
+    new = dense.dot(r, z)
     # (5), (11). A refresh: x·A x over the largest α, the r·z that allows an error as large as x
     stiffness = now.stiffness
     if inverse is None:
@@ -471,7 +471,7 @@ def _begin(
     """x₀ = 0 and r₀ = Γ, or a warm start with r₀ = Γ − A x₀, returned as it is if its residual shows no error."""
     right = system.right_side
     x, r, z = [0.0 * value for value in right], list(right), _scaled(right, inverse)
-    rz = _dot(r, z)
+    rz = dense.dot(r, z)
     goal = stop.first(rz)
     zero = 0.0 * rz
     unknown = zero + math.inf
@@ -483,7 +483,7 @@ def _begin(
             ]  # where τ = b there is no scale to judge a start by
             r = [right_i - a for right_i, a in zip(right, system.product(x), strict=True)]
             z = _scaled(r, inverse)
-            rz = _dot(r, z)
+            rz = dense.dot(r, z)
             accepted = rz <= goal
             change = error = where(accepted, 0.0, math.inf)
             pending = where(accepted, 0.0, 1.0)
@@ -501,15 +501,8 @@ def _largest(values: Sequence[Scalar]) -> Scalar:
 
 def _squared(a: Sequence[Any]) -> float:
     """The squared length of a vector of floats."""
-    square: Any = _dot(a, a)
+    square: Any = dense.dot(a, a)
     return square
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:], strict=True):
-        total = total + x * y
-    return total
 
 
 def _inverse(diagonal: list[Scalar] | None) -> list[Scalar] | None:

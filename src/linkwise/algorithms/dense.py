@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from linkwise.joint_laws import is_zero
 from linkwise.scalar import Scalar, where
 
 Rows = list[list[Scalar]]
@@ -13,6 +15,21 @@ ROUND_OFF = 1e-13  # a pivot under this part of its diagonal entry is round-off
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     return sum((x * y for x, y in zip(a[1:], b[1:], strict=True)), start=a[0] * b[0])
+
+
+def dot_of_nonzero(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    """The product without what is zero in a by structure."""
+    products = [x * y for x, y in zip(a, b, strict=True) if not is_zero(x)]
+    return sum(products[1:], start=products[0]) if products else 0.0
+
+
+def cross(a: Any, b: Any) -> list[Any]:
+    """a × b; of lists of rows the product of every row."""
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+def added(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def transposed(A: Rows) -> Rows:

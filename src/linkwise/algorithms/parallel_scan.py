@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linkwise.algorithms import kalman
+from linkwise.algorithms import dense, kalman
 from linkwise.errors import ModelError
 from linkwise.model.axes import JointValue, single
 from linkwise.model.mechanism import Mechanism, MovingLink, Placement, Turned
@@ -118,16 +118,16 @@ def turning(link: MovingLink, turned: Turned, qd: JointValue) -> Map:
     """(3.25): the link's angular velocity from its parent's."""
     joint = link.placed(turned)
     columns = [joint.outward(Vector(*unit)) for unit in _unit(3)]
-    return Map(_transposed([list(c) for c in columns]), [*link.moved(qd).angular])
+    return Map(dense.transposed([list(c) for c in columns]), [*link.moved(qd).angular])
 
 
 def then(first: Map, second: Map) -> Map:
     """One map after the other."""
-    return Map(_product(second.F, first.F), applied(first.g, second))
+    return Map(dense.product(second.F, first.F), applied(first.g, second))
 
 
 def applied(x: Sequence[Scalar], given: Map) -> list[Scalar]:
-    return [_dot(row, x) + g for row, g in zip(given.F, given.g, strict=True)]
+    return [dense.dot(row, x) + g for row, g in zip(given.F, given.g, strict=True)]
 
 
 # -- the filter -------------------------------------------------------------------------------------------------------
@@ -159,18 +159,18 @@ def joined(outer: Run, inner: Run) -> Run:
     """Two runs as one; what comes first in the scan lies outside."""
     H, E, y, Hy = _halves(Felt(outer.inertia, outer.force), inner)
     C1, A1, A2 = _rows(inner.compliance), inner.transmission, outer.transmission
-    K = _product(C1, _transposed(H))
+    K = dense.product(C1, dense.transposed(H))
     left = [
-        [a - k for a, k in zip(*rows, strict=True)] for rows in zip(A1, _product(K, E), strict=True)
+        [a - k for a, k in zip(*rows, strict=True)] for rows in zip(A1, dense.product(K, E), strict=True)
     ]  # DA₁
     soft = _minus_square(C1, K)  # DC₁
-    b = [v - _dot(row, Hy) for v, row in zip(y, K, strict=True)]
+    b = [v - dense.dot(row, Hy) for v, row in zip(y, K, strict=True)]
     felt = _felt(inner, outer.force, E, Hy)
     return Run(
-        _product(A2, left),
+        dense.product(A2, left),
         outer.compliance + _symmetric(_congruent(A2, soft)),
         felt.inertia,
-        outer.acceleration + _spatial([_dot(row, b) for row in A2]),
+        outer.acceleration + _spatial([dense.dot(row, b) for row in A2]),
         felt.force,
     )
 
@@ -185,22 +185,23 @@ def _halves(outside: Felt, inner: Run) -> tuple[Rows, Rows, list[Scalar], list[S
     """H, E = HA₁, y = b₁ − C₁η₂ and Hy."""
     C1 = _rows(inner.compliance)
     W = _cholesky(_rows(outside.inertia))
-    soft = _congruent(_transposed(W), C1)
+    soft = _congruent(dense.transposed(W), C1)
     Q = _cholesky([[x + 1.0 if i == j else x for j, x in enumerate(row)] for i, row in enumerate(soft)])
-    H = _forward(Q, _transposed(W))
+    H = _forward(Q, dense.transposed(W))
     y = [
         b - c for b, c in zip(_list(inner.acceleration), _list(inner.compliance @ outside.force), strict=True)
     ]
-    return H, _product(H, inner.transmission), y, [_dot(row, y) for row in H]
+    return H, dense.product(H, inner.transmission), y, [dense.dot(row, y) for row in H]
 
 
 def _felt(inner: Run, force: Spatial, E: Rows, Hy: list[Scalar]) -> Felt:
     """J₁ + EᵀE and η₁ + A₁ᵀη₂ + EᵀHy."""
     f = _list(force)
     passed = [
-        _dot(a, f) + _dot(e, Hy) for a, e in zip(_transposed(inner.transmission), _transposed(E), strict=True)
+        dense.dot(a, f) + dense.dot(e, Hy)
+        for a, e in zip(dense.transposed(inner.transmission), dense.transposed(E), strict=True)
     ]
-    return Felt(inner.inertia + _symmetric(_square(_transposed(E))), inner.force + _spatial(passed))
+    return Felt(inner.inertia + _symmetric(_square(dense.transposed(E))), inner.force + _spatial(passed))
 
 
 # -- the smoother -----------------------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ def _gains(link: MovingLink, P: ArticulatedInertia) -> tuple[Spatial, Scalar, Sp
 def _transmission(link: MovingLink, joint: Placement, gain: Spatial) -> Rows:
     """(I − Hᵀ gainᵀ) A⁻¹φᵀ."""
     columns = [joint.motion_from_parent(_spatial(unit)) for unit in _unit(6)]
-    return _transposed([_list(_moved(link, x, -gain.dot(x))) for x in columns])
+    return dense.transposed([_list(_moved(link, x, -gain.dot(x))) for x in columns])
 
 
 def _moved(link: MovingLink, x: Spatial, along: Scalar) -> Spatial:
@@ -282,33 +283,20 @@ def _unit(size: int) -> list[list[float]]:
     return [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
 
 
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    return sum((x * y for x, y in zip(a[1:], b[1:], strict=True)), start=a[0] * b[0])
-
-
-def _transposed(A: Rows) -> Rows:
-    return [list(column) for column in zip(*A, strict=True)]
-
-
-def _product(A: Rows, B: Rows) -> Rows:
-    columns = _transposed(B)
-    return [[_dot(row, column) for column in columns] for row in A]
-
-
 def _square(A: Rows) -> Rows:
     """A Aᵀ; the lower half is not computed twice."""
-    return _mirrored([[_dot(A[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
+    return _mirrored([[dense.dot(A[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
 
 
 def _minus_square(S: Rows, A: Rows) -> Rows:
     """S − A Aᵀ."""
-    return _mirrored([[S[i][j] - _dot(A[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
+    return _mirrored([[S[i][j] - dense.dot(A[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
 
 
 def _congruent(A: Rows, S: Rows) -> Rows:
     """A S Aᵀ."""
-    half = _product(A, S)
-    return _mirrored([[_dot(half[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
+    half = dense.product(A, S)
+    return _mirrored([[dense.dot(half[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
 
 
 def _mirrored(lower: Rows) -> Rows:
@@ -321,13 +309,13 @@ def _cholesky(S: Rows) -> Rows:
     size = len(S)
     L: Rows = [[0.0] * size for _ in range(size)]
     for j in range(size):
-        pivot = S[j][j] - _dot(L[j][:j], L[j][:j]) if j else S[j][j]
+        pivot = S[j][j] - dense.dot(L[j][:j], L[j][:j]) if j else S[j][j]
         empty = pivot <= NOTHING * S[j][j]
         root = sqrt(where(empty, 1.0, pivot))
         inverse = where(empty, 0.0, 1.0 / root)
         L[j][j] = where(empty, 0.0, root)
         for i in range(j + 1, size):
-            rest = S[i][j] - _dot(L[i][:j], L[j][:j]) if j else S[i][j]
+            rest = S[i][j] - dense.dot(L[i][:j], L[j][:j]) if j else S[i][j]
             L[i][j] = rest * inverse
     return L
 
@@ -337,10 +325,10 @@ def _forward(L: Rows, B: Rows) -> Rows:
     X: Rows = []
     for i, row in enumerate(B):
         inverse = 1.0 / L[i][i]
-        columns: Rows = _transposed(X) if X else [[] for _ in row]
+        columns: Rows = dense.transposed(X) if X else [[] for _ in row]
         X.append(
             [
-                (b - _dot(L[i][:i], column) if i else b) * inverse
+                (b - dense.dot(L[i][:i], column) if i else b) * inverse
                 for b, column in zip(row, columns, strict=True)
             ]
         )

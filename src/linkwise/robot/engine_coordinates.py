@@ -61,7 +61,7 @@ class Coordinates:
 
     def positions(self, q: ArrayLike) -> np.ndarray:
         """q (..., nq) as the engine's positions."""
-        q = _last("q", q, self.robot.nq)
+        q = last("q", q, self.robot.nq)
         found = np.zeros((*q.shape[:-1], self.nq))
         for part in self.parts:
             at, to = part.q, part.their_q
@@ -84,7 +84,7 @@ class Coordinates:
 
     def velocity_matrix(self, q: ArrayLike) -> np.ndarray:
         """T(q), shape (..., nv, dof): the engine's velocities per velocity of ours."""
-        q = _last("q", q, self.robot.nq)
+        q = last("q", q, self.robot.nq)
         T = np.zeros((*q.shape[:-1], self.nv, self.robot.dof))
         for part in self.parts:
             at, to = part.v, part.their_v
@@ -103,23 +103,23 @@ class Coordinates:
 
     def velocities(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """v (..., dof) as the engine's velocities."""
-        return _times(self.velocity_matrix(q), _last("v", v, self.robot.dof))
+        return _times(self.velocity_matrix(q), last("v", v, self.robot.dof))
 
     def accelerations(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
         """a (..., dof) as the engine's accelerations: T a + Ṫ v."""
-        return _times(self.velocity_matrix(q), _last("a", a, self.robot.dof)) + self._bias(q, v)
+        return _times(self.velocity_matrix(q), last("a", a, self.robot.dof)) + self._bias(q, v)
 
     def torques(self, q: ArrayLike, tau: ArrayLike) -> np.ndarray:
         """tau (..., dof) as the engine's forces: T⁻ᵀ τ."""
         self._check_square("torques")
         inverse = np.linalg.inv(self.velocity_matrix(q))
-        return _times(np.swapaxes(inverse, -1, -2), _last("tau", tau, self.robot.dof))
+        return _times(np.swapaxes(inverse, -1, -2), last("tau", tau, self.robot.dof))
 
     # -- from the engine ------------------------------------------------------------------------------------------
 
     def own_positions(self, q: ArrayLike) -> np.ndarray:
         """The engine's positions (..., nq of the engine) as ours; angles of continuous joints in (−π, π]."""
-        q = _last("q", q, self.nq)
+        q = last("q", q, self.nq)
         found = np.zeros((*q.shape[:-1], self.robot.nq))
         for part in self.parts:
             at, to = part.their_q, part.q
@@ -143,16 +143,16 @@ class Coordinates:
 
     def own_velocities(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """The engine's velocities as ours; q (..., nq) are our positions."""
-        return _times(np.linalg.pinv(self.velocity_matrix(q)), _last("v", v, self.nv))
+        return _times(np.linalg.pinv(self.velocity_matrix(q)), last("v", v, self.nv))
 
     def own_accelerations(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
         """The engine's accelerations as ours; q and v are our positions and velocities."""
-        left = _last("a", a, self.nv) - self._bias(q, v)
+        left = last("a", a, self.nv) - self._bias(q, v)
         return _times(np.linalg.pinv(self.velocity_matrix(q)), left)
 
     def own_torques(self, q: ArrayLike, tau: ArrayLike) -> np.ndarray:
         """The engine's forces as ours: Tᵀ τ, those on followers added to their leader."""
-        return _times(np.swapaxes(self.velocity_matrix(q), -1, -2), _last("tau", tau, self.nv))
+        return _times(np.swapaxes(self.velocity_matrix(q), -1, -2), last("tau", tau, self.nv))
 
     def own_matrix(self, q: ArrayLike, M: ArrayLike) -> np.ndarray:
         """The engine's mass matrix as ours: Tᵀ M T."""
@@ -169,7 +169,7 @@ class Coordinates:
 
     def _bias(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """Ṫ v: base velocities of the engine change because the base turns."""
-        q, v = _last("q", q, self.robot.nq), _last("v", v, self.robot.dof)
+        q, v = last("q", q, self.robot.nq), last("v", v, self.robot.dof)
         found = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
         for part in self.parts:
             at, to = part.v, part.their_v
@@ -284,7 +284,7 @@ def _matched(
     return parts
 
 
-def _last(name: str, values: ArrayLike, size: int) -> np.ndarray:
+def last(name: str, values: ArrayLike, size: int) -> np.ndarray:
     array = np.asarray(values, dtype=float)
     if array.shape[-1:] != (size,):
         raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")

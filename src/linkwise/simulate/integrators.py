@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkwise.algorithms import coordinates
+from linkwise.algorithms import coordinates, dense
 from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, where, while_loop
 
@@ -53,7 +53,7 @@ def semi_implicit_euler(
     acceleration: Acceleration, q, qd, h: Scalar, space: Space | None = None
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Order 1; the new velocity moves the position: where the inertia is constant, energy does not drift."""
-    new = _added(qd, _scaled(h, acceleration(0.0, list(q), list(qd))))
+    new = dense.added(qd, _scaled(h, acceleration(0.0, list(q), list(qd))))
     return (space or Space()).moved(q, _scaled(h, new)), new
 
 
@@ -65,14 +65,14 @@ def rk4(
     q, v1 = list(q), list(qd)
     half, sixth = 0.5 * h, (1.0 / 6.0) * h
     a1 = acceleration(0.0, q, v1)
-    v2, step2 = _added(qd, _scaled(half, a1)), _scaled(half, v1)
+    v2, step2 = dense.added(qd, _scaled(half, a1)), _scaled(half, v1)
     a2, rate2 = acceleration(0.5, space.moved(q, step2), v2), space.step_rates(step2, v2)
-    v3, step3 = _added(qd, _scaled(half, a2)), _scaled(half, rate2)
+    v3, step3 = dense.added(qd, _scaled(half, a2)), _scaled(half, rate2)
     a3, rate3 = acceleration(0.5, space.moved(q, step3), v3), space.step_rates(step3, v3)
-    v4, step4 = _added(qd, _scaled(h, a3)), _scaled(h, rate3)
+    v4, step4 = dense.added(qd, _scaled(h, a3)), _scaled(h, rate3)
     a4, rate4 = acceleration(1.0, space.moved(q, step4), v4), space.step_rates(step4, v4)
     step = _scaled(sixth, _weighted(v1, rate2, rate3, rate4))
-    return space.moved(q, step), _added(qd, _scaled(sixth, _weighted(a1, a2, a3, a4)))
+    return space.moved(q, step), dense.added(qd, _scaled(sixth, _weighted(a1, a2, a3, a4)))
 
 
 def rk4_in_a_loop(
@@ -90,21 +90,17 @@ def rk4_in_a_loop(
         length = where(k < 1.5, half, h)
         step = _scaled(length, rate)
         sums = _summed(k, total_a, last_a, a), a, _summed(k, total_rate, last_rate, rate), rate
-        following = (space.moved(q, step), _added(qd, _scaled(length, a)), step, *sums)
+        following = (space.moved(q, step), dense.added(qd, _scaled(length, a)), step, *sums)
         return (k + 1.0, *(x for part in following for x in part))
 
     zero = 0.0 * h
     state = while_loop(lambda k, *_: k < 3.5, stage, (zero, *q, *qd, *[zero] * (5 * n)))
     _, _, total_a, _, total_rate, _ = _parts(state[1 + nq :], n)
     sixth = (1.0 / 6.0) * h
-    return space.moved(q, _scaled(sixth, total_rate)), _added(qd, _scaled(sixth, total_a))
+    return space.moved(q, _scaled(sixth, total_rate)), dense.added(qd, _scaled(sixth, total_a))
 
 
 INTEGRATORS: dict[str, Integrator] = {"rk4": rk4, "semi_implicit_euler": semi_implicit_euler}
-
-
-def _added(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def _scaled(h: Scalar, rate: Sequence[Scalar]) -> list[Scalar]:

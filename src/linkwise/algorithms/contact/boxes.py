@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from linkwise.algorithms import dense
 from linkwise.algorithms.contact.distance import Point, Segment, dot
 from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, where
 
@@ -90,9 +91,9 @@ def meetings(first: Box, second: Box) -> list[Meeting]:
     small = min(*first.half, *second.half)
     t = [dot(way, a) for a in first.axes]
     s = [dot(way, b) for b in second.axes]
-    ours = [abs(t[i]) - (first.half[i] + _dot(second.half, size[i])) for i in range(3)]
+    ours = [abs(t[i]) - (first.half[i] + dense.dot(second.half, size[i])) for i in range(3)]
     theirs = [
-        abs(s[j]) - (second.half[j] + _dot(first.half, [size[i][j] for i in range(3)])) for j in range(3)
+        abs(s[j]) - (second.half[j] + dense.dot(first.half, [size[i][j] for i in range(3)])) for j in range(3)
     ]
     own, face = _best_face(first, t, ours)
     other, opposite = _best_face(second, [-x for x in s], theirs)
@@ -315,7 +316,3 @@ def _choice(condition: Condition, one: Any, other: Any) -> Any:
         both = zip(cast("tuple[Any, ...]", one), other, strict=True)
         return tuple(_choice(condition, a, b) for a, b in both)
     return where(condition, one, other)
-
-
-def _dot(u: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
-    return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]

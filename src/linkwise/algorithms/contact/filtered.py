@@ -244,7 +244,7 @@ def solve(
     goal, enough, hopeless = schedule.limits(square)
     outward: list[Scalar] = [] if problem.lifts else _outward_speeds(problem)
     known = [] if schedule.wildest is None else [at.merit]  # the residual of the last step that was taken
-    begun = [*p, *v, *_sums(w, [*outward, *([0.0] * (n - len(outward)))])]
+    begun = [*p, *v, *dense.added(w, [*outward, *([0.0] * (n - len(outward)))])]
 
     def body(count: Scalar, near: Scalar, best: Scalar, falls: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
         if outward:
@@ -431,9 +431,9 @@ def _stepped(
     change = eliminated(problem.informed(laws), problem.pushed(missing))
     faster = problem.velocities(change, biased=False)
     return (
-        _sums(p, _impulse_changes(problem, laws, missing, faster)),
-        _sums(v, change),
-        _sums(w, faster),
+        dense.added(p, _impulse_changes(problem, laws, missing, faster)),
+        dense.added(v, change),
+        dense.added(w, faster),
     )
 
 
@@ -513,10 +513,6 @@ def _impulse_changes(
     for _, law, z in places:
         found[z] = missing[z] - law[5] * faster[z]
     return found
-
-
-def _sums(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def _add_information(matrix: Rows, rows: Rows, law: Sequence[Scalar], turning: bool = False) -> None:

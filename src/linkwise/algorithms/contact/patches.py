@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linkwise.algorithms.contact.derivatives import Law
+from linkwise.algorithms.dense import dot_of_nonzero as dot
 from linkwise.joint_laws import is_zero
 from linkwise.scalar import Scalar
 from linkwise.spatial import Vector
@@ -93,9 +94,3 @@ def _crossed(r: Vector, A: Rows) -> Rows:
     """[r]× A."""
     columns = [r.cross(Vector(*column)) for column in zip(*A, strict=True)]
     return [[getattr(column, axis) for column in columns] for axis in "xyz"]
-
-
-def dot(row: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
-    """The product, without what is zero by structure."""
-    products = [a * b for a, b in zip(row, v, strict=True) if not is_zero(a)]
-    return sum(products[1:], start=products[0]) if products else 0.0

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms import dense
 from linkwise.collision.body_pairs import BodyPairs
 from linkwise.collision.clearance import traced_poses
 from linkwise.collision.spheres import Spheres
@@ -40,6 +41,7 @@ from linkwise.core.once import once
 from linkwise.geometry.skeleton import BASE
 from linkwise.robot.robot import Robot
 from linkwise.scalar import sqrt, where
+from linkwise.solve.softness import larger
 
 LARGEST = 1e3  # [rad or m] larger positions are rounded by more than ``spheres.ROUNDING`` allows, in single precision
 FAR = 1e9  # added to what is compared with zero where a state is known to collide
@@ -155,7 +157,7 @@ class _Builder:
         held: list[Place] = [Register(f"pose{k}") for k in range(12)]
 
         def turned(pose: list[Any], point: list[Any]) -> list[list[Any]]:
-            return [[_sum(pose[4 * i : 4 * i + 3], point) + pose[4 * i + 3] for i in range(3)]]
+            return [[dense.dot(pose[4 * i : 4 * i + 3], point) + pose[4 * i + 3] for i in range(3)]]
 
         step = self.made.step
         loop = For(
@@ -267,20 +269,20 @@ class _Builder:
         def moved(
             pose: list[Any], a: list[Any], b: list[Any], before: list[Any], held: list[Any]
         ) -> list[list[Any]]:
-            local = [_sum(pose[4 * i : 4 * i + 3], a) + pose[4 * i + 3] for i in range(3)]
-            found = _larger(before[0], self.apart(local, b[:3], a[3] + b[3], held))
+            local = [dense.dot(pose[4 * i : 4 * i + 3], a) + pose[4 * i + 3] for i in range(3)]
+            found = larger(before[0], self.apart(local, b[:3], a[3] + b[3], held))
             return [[found], [self.matters(found, held)], local]
 
         def groups(
             a: list[Any], size: list[Any], b: list[Any], before: list[Any], held: list[Any]
         ) -> list[list[Any]]:
-            found = _larger(before[0], self.apart(a, b[:3], size[0] + b[3], held))
+            found = larger(before[0], self.apart(a, b[:3], size[0] + b[3], held))
             return [[found], [self.matters(found, held)]]
 
         def small_ones(
             a: list[Any], size: list[Any], b: list[Any], before: list[Any], held: list[Any]
         ) -> list[list[Any]]:
-            found = _larger(before[0], self.apart(a, b[:3], size[0] + b[3], held))
+            found = larger(before[0], self.apart(a, b[:3], size[0] + b[3], held))
             return [[self.result(found, held)]]
 
         step = self.made.step
@@ -529,21 +531,13 @@ def _square(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return x * x + y * y + z * z
 
 
-def _sum(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
 def _relative(own: Sequence[Any], other: Sequence[Any]) -> list[list[Any]]:
     """The pose of one body in axes of another one, from poses in base axes: rows of numbers."""
     columns = [[other[4 * i + k] for i in range(3)] for k in range(3)]
     away = [own[4 * i + 3] - other[4 * i + 3] for i in range(3)]
-    turned = [[_sum(column, [own[4 * i + k] for i in range(3)]) for k in range(3)] for column in columns]
-    return [[x for row, column in zip(turned, columns, strict=True) for x in (*row, _sum(column, away))]]
+    turned = [[dense.dot(column, [own[4 * i + k] for i in range(3)]) for k in range(3)] for column in columns]
+    return [[x for row, column in zip(turned, columns, strict=True) for x in (*row, dense.dot(column, away))]]
 
 
 def _less(a: Any, b: Any) -> Any:
     return where(a < b, a, b)
-
-
-def _larger(a: Any, b: Any) -> Any:
-    return where(a > b, a, b)

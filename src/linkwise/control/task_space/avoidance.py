@@ -116,9 +116,9 @@ def manipulability_gradient(
             before = owner == other or owner in links.ancestors(other)
             turn = columns[j][:3] if before else columns[i][:3]
             moved = columns[i][3:] if before else columns[j][3:]
-            terms.append(dense.dot(weights[i][3:], _cross(turn, moved)))
+            terms.append(dense.dot(weights[i][3:], dense.cross(turn, moved)))
             if before and i != j:
-                terms.append(dense.dot(weights[i][:3], _cross(turn, columns[i][:3])))
+                terms.append(dense.dot(weights[i][:3], dense.cross(turn, columns[i][:3])))
         gradient[j] = sum(terms[1:], start=terms[0])
     return coupling.reduced(links, gradient, (True,))
 
@@ -126,10 +126,6 @@ def manipulability_gradient(
 def _over_all_axes(links: Mechanism, row: Sequence[Scalar]) -> list[Scalar]:
     """Rates of all axes from those of the joints that lead."""
     return coupling.parts(coupling.expanded(links, row))
-
-
-def _cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 class Avoiding(Controller):

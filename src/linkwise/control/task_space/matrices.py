@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.algorithms import dense
 from linkwise.arguments.numbers import Numbers
+from linkwise.joint_laws import is_zero
 from linkwise.scalar import Scalar, sqrt, where
 
 Rows = list[list[Scalar]]
@@ -76,17 +77,13 @@ def triangle(K: Rows) -> Rows:
         root = sqrt(where(positive, pivot, 1.0))
         L[j][j] = where(positive, root, 0.0)
         for i in range(j + 1, n):
-            if isinstance(K[i][j], float) and K[i][j] == 0.0 and all(_is_zero(L[i][k]) for k in range(j)):
+            if isinstance(K[i][j], float) and K[i][j] == 0.0 and all(is_zero(L[i][k]) for k in range(j)):
                 continue
             entry = K[i][j]
             for k in range(j):
                 entry = entry - L[i][k] * L[j][k]
             L[i][j] = where(positive, entry / root, 0.0)
     return L
-
-
-def _is_zero(value: Scalar) -> bool:
-    return isinstance(value, float) and value == 0.0
 
 
 def inverse_square_root(A: Rows) -> Rows:
@@ -143,24 +140,19 @@ def critical_damping(K: Rows, mobility: Rows, ratio: Scalar) -> Rows:
     C: Rows = [[0.0] * SIZE for _ in range(SIZE)]
     for i in range(SIZE):
         for j in range(i + 1):
-            C[i][j] = C[j][i] = _dot_of_nonzero(columns[j], half[i])
+            C[i][j] = C[j][i] = dense.dot_of_nonzero(columns[j], half[i])
     trace = sum((C[i][i] for i in range(1, SIZE)), start=C[0][0])
     floor = FLOOR * trace + 1e-12
     for i in range(SIZE):
         C[i][i] = C[i][i] + floor
     Y = inverse_square_root(C)
     twice = 2.0 * ratio
-    left = [[_dot_of_nonzero(row, Y[j]) for j in range(SIZE)] for row in L]
+    left = [[dense.dot_of_nonzero(row, Y[j]) for j in range(SIZE)] for row in L]
     D: Rows = [[0.0] * SIZE for _ in range(SIZE)]
     for i in range(SIZE):
         for j in range(i + 1):
-            D[i][j] = D[j][i] = twice * _dot_of_nonzero(L[j], left[i])
+            D[i][j] = D[j][i] = twice * dense.dot_of_nonzero(L[j], left[i])
     return D
-
-
-def _dot_of_nonzero(row: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-    terms = [a * b for a, b in zip(row, x, strict=True) if not _is_zero(a)]
-    return sum(terms[1:], start=terms[0]) if terms else 0.0
 
 
 def heavy_inverse(mobility: Rows, least: Sequence[float]) -> Rows:

@@ -114,9 +114,10 @@ def support_rows(state: State, support: Support, damping: float) -> tuple[list[A
         arm = (
             centre - float(support.radius) * axes[2]
         )  # a round foot rolls: what touches is always below its centre
-        rows = [J[3 + a] + cross(J[:3], arm)[a] for a in range(3)]
+        rows = [J[3 + a] + dense.cross(J[:3], arm)[a] for a in range(3)]
         own = [
-            bias[3 + a] + (cross(bias[:3], arm)[a] + cross(turn, cross(turn, centre))[a]) for a in range(3)
+            bias[3 + a] + (dense.cross(bias[:3], arm)[a] + dense.cross(turn, dense.cross(turn, centre))[a])
+            for a in range(3)
         ]
         held += [sum(float(axes[a][b]) * rows[b] for b in range(3)) for a in range(3)]
         wanted += [-sum(float(axes[a][b]) * own[b] for b in range(3)) for a in range(3)]
@@ -126,12 +127,3 @@ def support_rows(state: State, support: Support, damping: float) -> tuple[list[A
     if damping:
         wanted = [w - damping * (row @ state.qd) for w, row in zip(wanted, held, strict=True)]
     return [list(row) for row in held], wanted
-
-
-def cross(turning: Any, arm: Any) -> list[Any]:
-    """Rows of ω × arm for rows of ω."""
-    return [
-        turning[1] * arm[2] - turning[2] * arm[1],
-        turning[2] * arm[0] - turning[0] * arm[2],
-        turning[0] * arm[1] - turning[1] * arm[0],
-    ]

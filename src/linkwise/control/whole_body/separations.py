@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms import dense
 from linkwise.collision.clearance import Clearance
 from linkwise.collision.distance import Segment, nearest_parts
 from linkwise.control.whole_body.limits import largest_acceleration
@@ -89,9 +90,9 @@ class Separation:
             J, bias = robot.jacobian(state.q, frame), robot.jacobian_rate(state.q, state.qd, frame)
             turn = J[:3] @ state.qd
             points.append([x + y for x, y in zip(p, arm, strict=True)])
-            rows.append([J[3 + a] + _cross(J[:3], arm)[a] for a in range(3)])
-            inner = _cross(turn, _cross(turn, arm))
-            biases.append([bias[3 + a] + (_cross(bias[:3], arm)[a] + inner[a]) for a in range(3)])
+            rows.append([J[3 + a] + dense.cross(J[:3], arm)[a] for a in range(3)])
+            inner = dense.cross(turn, dense.cross(turn, arm))
+            biases.append([bias[3 + a] + (dense.cross(bias[:3], arm)[a] + inner[a]) for a in range(3)])
         apart = [a - b for a, b in zip(*points, strict=True)]
         length: Any = sqrt(apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2] + SMALLEST)
         n: list[Any] = [x / length for x in apart]
@@ -128,11 +129,3 @@ def separations_of(
             )
         )  # fmt: skip
     return found
-
-
-def _cross(turning: Any, arm: Any) -> list[Any]:
-    return [
-        turning[1] * arm[2] - turning[2] * arm[1],
-        turning[2] * arm[0] - turning[0] * arm[2],
-        turning[0] * arm[1] - turning[1] * arm[0],
-    ]

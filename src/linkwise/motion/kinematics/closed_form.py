@@ -20,7 +20,7 @@ from linkwise.motion import arguments
 from linkwise.motion.arguments import check_robot, matrices
 from linkwise.motion.kinematics import arm_geometry
 from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
-from linkwise.motion.kinematics.damped_least_squares import residual
+from linkwise.motion.kinematics.damped_least_squares import residual, within
 from linkwise.motion.kinematics.rotations import check_poses
 from linkwise.motion.kinematics.subproblems import (
     Branch,
@@ -157,7 +157,7 @@ def _nearest_kernel(robot: Robot, frame: str | None, search: str) -> Kernel:
     n = robot.dof
 
     def function(target: list[Scalar], near: list[Scalar], lower: list[Scalar], upper: list[Scalar]) -> Any:
-        middle = [_clipped(x, a, b) for x, a, b in zip(near, lower, upper, strict=True)]
+        middle = [within(x, a, b) for x, a, b in zip(near, lower, upper, strict=True)]
         ranges = [Range.about(middle[k], lower[k], upper[k]) for k in arm.coordinates]
 
         def at(angle: Scalar) -> tuple[Scalar, list[Scalar]]:
@@ -287,15 +287,11 @@ def _placed(
         x = atan2(values[2 * k + 1], values[2 * k])
         x = x + TURN * rint((near[place] - x) * (1.0 / TURN))
         x = where(x > b + SLACK, x - TURN, where(x < a - SLACK, x + TURN, x))
-        within = (x >= a - SLACK) & (x <= b + SLACK)
-        inside = within if inside is None else inside & within
-        q[place] = _clipped(x, a, b)
+        reached = (x >= a - SLACK) & (x <= b + SLACK)
+        inside = reached if inside is None else inside & reached
+        q[place] = within(x, a, b)
     assert inside is not None
     return q, inside
-
-
-def _clipped(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
-    return where(x < lower, lower, where(x > upper, upper, x))
 
 
 def _branches(arm: Arm, target: list[Scalar], angle: Scalar) -> list[Branch]:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from linkwise.algorithms.dense import added as add
+from linkwise.algorithms.dense import cross
 from linkwise.motion.kinematics.arm_geometry import THREE_PARALLEL, WRIST_PARALLEL
 from linkwise.scalar import Scalar, maximum, sqrt, where
 
@@ -30,14 +32,6 @@ class Branch:
 
 def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def cross(a: Sequence[Any], b: Sequence[Any]) -> Vector:
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-
-
-def add(a: Sequence[Any], b: Sequence[Any]) -> Vector:
-    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def minus(a: Sequence[Any], b: Sequence[Any]) -> Vector:

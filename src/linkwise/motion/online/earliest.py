@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from linkwise.motion.online.extremes import Furthest, Reached, Task
 from linkwise.scalar import Condition, Scalar, maximum, minimum, negated, sqrt, where, while_loop
+from linkwise.solve.limited import within
 
 
 class Precision(NamedTuple):
@@ -235,11 +236,7 @@ def _share(length: Scalar, wanted: Scalar, begin: Reached, end: Reached) -> Scal
     third = (end.slope - begin.slope) * length - 2.0 * bend
     second = bend - third
     divisor = rate + sqrt(maximum(rate * rate + 4.0 * bend * wanted, 0.0))
-    x = _within((wanted + wanted) / where(divisor > 0.0, divisor, 1.0), 0.0, 1.0)
+    x = within((wanted + wanted) / where(divisor > 0.0, divisor, 1.0), 0.0, 1.0)
     value = ((third * x + second) * x + rate) * x - wanted
     slope = (3.0 * third * x + 2.0 * second) * x + rate
-    return _within(x - value / where(slope > 0.0, slope, INFINITE), 0.0, 1.0)
-
-
-def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    return minimum(maximum(x, low), high)
+    return within(x - value / where(slope > 0.0, slope, INFINITE), 0.0, 1.0)
