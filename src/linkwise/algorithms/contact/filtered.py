@@ -25,7 +25,7 @@ would grow without bound. The last steps begin anew and do not ask it to come ou
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from linkwise.algorithms import dense
@@ -163,6 +163,8 @@ class Schedule:
         most: steps after which it ends anyway.
         first: ε of the first step.
         wildest: a step that makes the residual more than so many times larger is not taken; None: all are.
+        exact: whether each step computes the velocities from its impulses. Else they are sums of changes, in which
+            round-off of 1/ε times that of the largest change stays.
     """
 
     goal: float
@@ -171,6 +173,7 @@ class Schedule:
     most: int
     first: float = 1e-2
     wildest: float | None = None
+    exact: bool = False
 
     def limits(self, square: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Squares of the residuals for ``goal``, ``enough``, and of problems that may have no solution."""
@@ -217,6 +220,7 @@ def solve(
     free: Sequence[Scalar],
     schedule: Schedule,
     start: tuple[Sequence[Scalar], Sequence[Scalar]] | None = None,
+    moved_by: Callable[[Sequence[Scalar]], list[Scalar]] | None = None,
 ) -> list[Scalar]:
     """Impulses of contacts and joint rows, those of the step with the smallest residual.
 
@@ -227,6 +231,7 @@ def solve(
         free: velocities without impulses.
         schedule: of the steps.
         start: (impulses, velocities with them) to start from.
+        moved_by: velocities with given impulses, for schedules that are ``exact``.
     """
     soft = [inverse_above(x, least) for x in stiff]
     v = list(free if start is None else start[1])
@@ -256,6 +261,9 @@ def solve(
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
         with stage("contact Newton steps"):
             p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
+            if schedule.exact and moved_by is not None:
+                v = moved_by(p)
+                w = problem.velocities(v)
         new = _evaluated(problem, stiff, soft, p, w)
         better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
         best_p = selected(better, p, best_p)
