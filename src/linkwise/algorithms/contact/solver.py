@@ -66,6 +66,8 @@ HELD_FROM = 12
 """Rounds of a sweep and a step for states that are not solved, after which what friction holds in the ground stays
 there; few states need any."""
 MOST_ROUNDS = 16
+SWEPT = (0, 4, 8, 12)
+"""Rounds that begin with a sweep."""
 HOPELESS = 1e-6
 """Relative residual above which they begin anew: what is nearer to a solution than that has one."""
 UNSOLVED = 1e30
@@ -142,13 +144,15 @@ def solve(
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
 
-def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort) -> Point:
-    """The best of this point, the one after a step, and after repeats with its matrix."""
+def _newton_step(
+    problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort, anyway: bool = False
+) -> Point:
+    """The best of this point (not ``anyway``), the one after a step, and after repeats with its matrix."""
     with stage("contact Newton steps"):
         matrix, right = _linearised(problem, scales, at, near)
         factors, chosen = _factorised(matrix, at.pressed), at
         new = _evaluated(problem, scales, _solved(factors, right))
-        at = at.unless(new.merit < at.merit, new)
+        at = new if anyway else at.unless(new.merit < at.merit, new)
         for _ in range(effort.repeats):
             change = _solved(factors, _missing(problem, scales, chosen, at))
             new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
@@ -157,8 +161,9 @@ def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, eff
 
 
 def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
-    """Further rounds for states that are not solved: a sweep from where the last one ended, and a step. The best point
-    of all rounds is the result.
+    """Further rounds for states that are not solved: some begin with a sweep from where the last one ended, all end with
+    a step. The best point of all rounds is the result. Steps count here even where they make the residual larger: it
+    often rises a thousandfold where a contact begins to slide, before the next ones find the solution.
 
     What is inside has no solution where friction does not let it come out: impulses would grow without bound. The last
     rounds begin anew and do not ask for it. The residual, which is that of the law, says so.
@@ -179,8 +184,10 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
             )
             start = [where(begins, 0.0, x) for x in start]
             best = where(begins, UNSOLVED, best)
-        swept = _evaluated(own, scales, *_swept(own, scales, start))
-        new = _newton_step(own, scales, swept, near, effort)
+        p, w = _swept(own, scales, start)
+        sweeps = functools.reduce(minimum, [(count - float(k)) * (count - float(k)) for k in SWEPT]) < 0.5
+        p, w = selected(sweeps, p, start), selected(sweeps, w, _velocities(own, start))
+        new = _newton_step(own, scales, _evaluated(own, scales, p, w), near, effort, anyway=True)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
@@ -191,8 +198,7 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
         return all_of(best > where(begins, hopeless, goal), count < float(MOST_ROUNDS))
 
     p = [like(x, 0.0) for x in at.p]
-    first = (0.0 * at.merit, at.merit, *p, *p)
-    found = while_loop(active, body, first, uneven=True)
+    found = while_loop(active, body, (0.0 * at.merit, at.merit, *p, *p), uneven=True)
     return _evaluated(problem, scales, [like(x, 0.0) for x in found[2 + n :]])
 
 
