@@ -368,7 +368,7 @@ def test_steps_in_other_units_of_time_are_the_same_steps(monkeypatch):
 
 
 def test_a_leg_that_leans_on_its_stop_begins_to_slide():
-    """Newton's steps make the residual larger first, where a contact begins to slide: they were undone, in all rounds."""
+    """Newton steps make the residual larger first where a contact begins to slide: they were undone in all rounds."""
     place = lw.Transform.from_rpy((0.1, 0.05, -0.1), (0.4, -0.7, 0.9))
     knee = lw.Joint(
         "knee", "revolute", "body", "leg", place, (0.48, 0.6, 0.64), limits=lw.Limits(lower=-1.0, upper=1.0)

@@ -231,7 +231,7 @@ def solve(
         free: velocities without impulses.
         schedule: of the steps.
         start: (impulses, velocities with them) to start from.
-        moved_by: velocities with given impulses, for schedules that are ``exact``.
+        moved_by: velocities with given impulses, where each step computes them; None: they are sums of changes.
     """
     soft = [inverse_above(x, least) for x in stiff]
     v = list(free if start is None else start[1])
@@ -260,10 +260,7 @@ def solve(
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
         with stage("contact Newton steps"):
-            p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
-            if schedule.exact and moved_by is not None:
-                v = moved_by(p)
-                w = problem.velocities(v)
+            p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least, moved_by)
         new = _evaluated(problem, stiff, soft, p, w)
         better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
         best_p = selected(better, p, best_p)
@@ -404,8 +401,9 @@ def _stepped(
     w: Sequence[Scalar],
     near: Scalar,
     least: Scalar,
+    moved_by: Callable[[Sequence[Scalar]], list[Scalar]] | None,
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-    """(p, v, w) after a step (2)."""
+    """(p, v, w) after a step (2); v of p by ``moved_by``, or raised by its change."""
     p, often = at.p, 1.0 / near
     missing: list[Scalar] = []  # r
     laws: list[Law] = []
@@ -438,11 +436,11 @@ def _stepped(
         laws.append((*law, laws[each.contact][5]))
     change = eliminated(problem.informed(laws), problem.pushed(missing))
     faster = problem.velocities(change, biased=False)
-    return (
-        _sums(p, _impulse_changes(problem, laws, missing, faster)),
-        _sums(v, change),
-        _sums(w, faster),
-    )
+    p = _sums(p, _impulse_changes(problem, laws, missing, faster))
+    if moved_by is None:
+        return p, _sums(v, change), _sums(w, faster)
+    v = moved_by(p)
+    return p, v, problem.velocities(v)
 
 
 def _friction_step(

@@ -305,9 +305,8 @@ def _filtered(
         ]
         p += [0.0] * (len(stiff) - len(p))
         first = p, restricted(moved_by(p))
-    p = filtered.solve(
-        relative, stiff, least, restricted(free), schedule, first, lambda p: restricted(moved_by(p))
-    )
+    exact: Apply | None = (lambda p: restricted(moved_by(p))) if schedule.exact else None
+    p = filtered.solve(relative, stiff, least, restricted(free), schedule, first, exact)
     with stage("velocities after the step"):
         p = solver.projected(problem.friction, p)
         for k, each in enumerate(problem.turning):

@@ -66,8 +66,10 @@ HELD_FROM = 12
 """Rounds of a sweep and a step for states that are not solved, after which what friction holds in the ground stays
 there; few states need any."""
 MOST_ROUNDS = 16
-SWEPT = (0, 4, 8, 12)
-"""Rounds that begin with a sweep."""
+SWEPT = (0, 1, 2, 6, 7, 8, 12, 13)
+"""Rounds that begin with a sweep. Their steps count where they make the residual smaller, those of others anyway."""
+WILDEST = 1e9
+"""Times larger squares of residuals with which they do not count: what is not a number is among these."""
 HOPELESS = 1e-6
 """Relative residual above which they begin anew: what is nearer to a solution than that has one."""
 UNSOLVED = 1e30
@@ -161,9 +163,9 @@ def _newton_step(
 
 
 def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
-    """Further rounds for states that are not solved: some begin with a sweep from where the last one ended, all end with
-    a step. The best point of all rounds is the result. Steps count here even where they make the residual larger: it
-    often rises a thousandfold where a contact begins to slide, before the next ones find the solution.
+    """Further rounds for states that are not solved: half of them begin with a sweep from where the last one ended, all
+    end in a step. The best point of all rounds is the result. Where a contact begins to slide, Newton's steps often make
+    the residual a thousand times larger before they find the solution: without a sweep they count even so.
 
     What is inside has no solution where friction does not let it come out: impulses would grow without bound. The last
     rounds begin anew and do not ask for it. The residual, which is that of the law, says so.
@@ -187,7 +189,9 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
         p, w = _swept(own, scales, start)
         sweeps = functools.reduce(minimum, [(count - float(k)) * (count - float(k)) for k in SWEPT]) < 0.5
         p, w = selected(sweeps, p, start), selected(sweeps, w, _velocities(own, start))
-        new = _newton_step(own, scales, _evaluated(own, scales, p, w), near, effort, anyway=True)
+        at = _evaluated(own, scales, p, w)
+        new = _newton_step(own, scales, at, near, effort, anyway=True)
+        new = at.unless(new.merit < where(sweeps, 1.0, WILDEST) * at.merit, new)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
