@@ -164,8 +164,8 @@ def _newton_step(
 
 def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
     """Further rounds for states that are not solved: half of them begin with a sweep from where the last one ended, all
-    end in a step. The best point of all rounds is the result. Where a contact begins to slide, Newton's steps often make
-    the residual a thousand times larger before they find the solution: without a sweep they count even so.
+    end in a step. The best point of all rounds is the result. Where a contact begins to slide, Newton's steps often
+    make the residual a thousand times larger before they find the solution: without a sweep they count even so.
 
     What is inside has no solution where friction does not let it come out: impulses would grow without bound. The last
     rounds begin anew and do not ask for it. The residual, which is that of the law, says so.
