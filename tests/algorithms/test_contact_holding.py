@@ -189,7 +189,7 @@ def test_impulses_are_never_worse_than_those_at_the_start(monkeypatch):
     robot, how = legs(), effort.STIFF[1e-6]
     starts: list[list] = []
 
-    def first(problem, stiff, least, free, schedule, start):
+    def first(problem, stiff, least, free, schedule, start, _moved_by):
         starts.append(start[0])
         return list(start[0])
 

@@ -44,6 +44,24 @@ def test_residuals_of_running_simulations_are_small_where_contacts_are_redundant
         assert (residual < ACCURACY).mean() >= share, (name, np.sort(residual)[-10:])
 
 
+def test_a_finer_accuracy_is_reached(built):
+    """Velocities that were sums of changes kept the round-off of the first, largest one: 1e-10 with joints that rub."""
+    robots, _ = built
+    legs = four_legs().with_contacts(round_feet())
+    rubbing = legs.with_parameters({f"{name}.coulomb_friction": 0.2 for name in legs.joint_names[1:]})
+    rng, count = np.random.default_rng(5), 200
+    q = np.repeat(standing(rubbing)[None], count, 0)
+    q[:, 7:] += 0.2 * rng.normal(size=(count, 12))
+    q[:, 2] -= rubbing.contact_gaps(q).min(axis=1)
+    qd, tau = 0.5 * rng.normal(size=(2, count, rubbing.dof))
+    box, stand = robots.loaded("box")
+    for robot, states in ((rubbing, (q, qd, tau)), (box, robots.moving_states(box, stand, 40, 60)[:3])):
+        usual, fine = (robot.contact_residual(*states, accuracy=accuracy) for accuracy in (None, 1e-10))
+        assert (usual < ACCURACY).mean() > 0.99
+        assert np.quantile(fine, 0.95) < 1e-12
+        assert fine.max() < 1e-10
+
+
 def test_velocities_agree_with_others_where_impulses_are_not_unique(built):
     robots, problems = built
     pin = pytest.importorskip("pinocchio")

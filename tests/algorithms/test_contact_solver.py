@@ -365,3 +365,25 @@ def test_steps_in_other_units_of_time_are_the_same_steps(monkeypatch):
         found = other.contact_step(q, scale * qd, scale**2 * tau, step=STEP / scale, friction=False)
         for part, right, power in zip(found, wanted, (0, 1, 1), strict=True):
             np.testing.assert_allclose(part / scale**power, right, atol=1e-9 * np.abs(right).max())
+
+
+def test_a_leg_that_leans_on_its_stop_begins_to_slide():
+    """Newton steps make the residual larger first where a contact begins to slide: they were undone in all rounds."""
+    place = lw.Transform.from_rpy((0.1, 0.05, -0.1), (0.4, -0.7, 0.9))
+    knee = lw.Joint(
+        "knee", "revolute", "body", "leg", place, (0.48, 0.6, 0.64), limits=lw.Limits(lower=-1.0, upper=1.0)
+    )
+    body = lw.Link("body", lw.Inertia.from_com(2.0, (0, 0, 0), (0.05, 0.06, 0.07)))
+    leg = lw.Link("leg", lw.Inertia.from_com(0.5, (0, 0, -0.1), (0.005, 0.005, 0.002)))
+    foot = lw.Contact("leg", offset=(0, 0, -0.2), radius=0.03, friction=1.0)
+    robot = lw.Robot("leaning", [body, leg], [knee]).with_base("floating").with_contacts([foot], stops=True)
+    rng, count = np.random.default_rng(0), 20000
+    q = np.repeat(robot.neutral[None], count, 0)
+    turned = rng.normal(size=(count, 4))
+    q[:, 3:7] = turned / np.sqrt((turned * turned).sum(axis=1))[:, None]
+    q[:, 7] = -1.0
+    q[:, 2] -= robot.contact_gaps(q)[:, 0]
+    qd = 10.0 ** rng.uniform(-1.5, 0.5, (count, 1)) * rng.normal(size=(count, 7))
+    qd[:, 6] = -0.1 * np.abs(qd[:, 6])
+    residual = robot.contact_residual(q, qd, np.zeros_like(qd))
+    assert (residual < 1e-6).all(), np.sort(residual)[-10:]

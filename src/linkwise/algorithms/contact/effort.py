@@ -46,7 +46,7 @@ REDUNDANT = {
     1e-2: Effort(filtered=Schedule(1e-4, 0.0, 1e-3, MOST)),
     1e-3: Effort(filtered=Schedule(1e-6, 0.0, 1e-4, MOST)),
     1e-6: Effort(filtered=Schedule(1e-12, 0.0, 1e-7, MOST)),
-    1e-12: Effort(filtered=Schedule(1e-14, 0.0, 1e-12, MOST)),
+    1e-12: Effort(filtered=Schedule(1e-14, 0.0, 1e-12, MOST, exact=True)),
 }
 """Efforts by the residual that nearly all states reach. Newton's steps square an error: an iteration that ends at the
 square of the residual loses one step, and leaves contacts that stick at rest."""
@@ -54,7 +54,7 @@ RUBBING = {
     1e-2: Effort(filtered=Schedule(1e-4, 0.0, 1e-3, MOST, first=1e-7)),
     1e-3: Effort(filtered=Schedule(1e-5, 0.0, 1e-4, MOST, first=1e-7)),
     1e-6: Effort(filtered=Schedule(1e-12, 1e-8, 1e-10, MOST, first=1e-4)),
-    1e-12: Effort(filtered=Schedule(1e-14, 0.0, 1e-12, MOST, first=1e-7)),
+    1e-12: Effort(filtered=Schedule(1e-14, 0.0, 1e-12, MOST, exact=True)),
 }
 """The same where many joints stop or rub: a smaller ε from the first step on. What slides takes most of the steps and
 need not be as exact as what is at rest."""

@@ -25,7 +25,7 @@ would grow without bound. The last steps begin anew and do not ask it to come ou
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from linkwise.algorithms import dense
@@ -163,6 +163,8 @@ class Schedule:
         most: steps after which it ends anyway.
         first: ε of the first step.
         wildest: a step that makes the residual more than so many times larger is not taken; None: all are.
+        exact: whether each step computes the velocities from its impulses. Else they are sums of changes, in which
+            round-off of 1/ε times that of the largest change stays.
     """
 
     goal: float
@@ -171,6 +173,7 @@ class Schedule:
     most: int
     first: float = 1e-2
     wildest: float | None = None
+    exact: bool = False
 
     def limits(self, square: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Squares of the residuals for ``goal``, ``enough``, and of problems that may have no solution."""
@@ -217,6 +220,7 @@ def solve(
     free: Sequence[Scalar],
     schedule: Schedule,
     start: tuple[Sequence[Scalar], Sequence[Scalar]] | None = None,
+    moved_by: Callable[[Sequence[Scalar]], list[Scalar]] | None = None,
 ) -> list[Scalar]:
     """Impulses of contacts and joint rows, those of the step with the smallest residual.
 
@@ -227,6 +231,7 @@ def solve(
         free: velocities without impulses.
         schedule: of the steps.
         start: (impulses, velocities with them) to start from.
+        moved_by: velocities with given impulses, where each step computes them; None: they are sums of changes.
     """
     soft = [inverse_above(x, least) for x in stiff]
     v = list(free if start is None else start[1])
@@ -255,7 +260,7 @@ def solve(
         near = schedule.proximal(count, near, falls)
         at = _chosen(problem, stiff, soft, p, w, choices, falls < 0.5)
         with stage("contact Newton steps"):
-            p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least)
+            p, v, w = _stepped(problem, stiff, soft, at, v, w, near, least, moved_by)
         new = _evaluated(problem, stiff, soft, p, w)
         better, falls = new.merit < best, where(new.merit < 0.25 * best, 1.0, 0.0)
         best_p = selected(better, p, best_p)
@@ -396,8 +401,9 @@ def _stepped(
     w: Sequence[Scalar],
     near: Scalar,
     least: Scalar,
+    moved_by: Callable[[Sequence[Scalar]], list[Scalar]] | None,
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-    """(p, v, w) after a step (2)."""
+    """(p, v, w) after a step (2); v of p by ``moved_by``, or raised by its change."""
     p, often = at.p, 1.0 / near
     missing: list[Scalar] = []  # r
     laws: list[Law] = []
@@ -430,11 +436,11 @@ def _stepped(
         laws.append((*law, laws[each.contact][5]))
     change = eliminated(problem.informed(laws), problem.pushed(missing))
     faster = problem.velocities(change, biased=False)
-    return (
-        dense.added(p, _impulse_changes(problem, laws, missing, faster)),
-        dense.added(v, change),
-        dense.added(w, faster),
-    )
+    p = dense.added(p, _impulse_changes(problem, laws, missing, faster))
+    if moved_by is None:
+        return p, dense.added(v, change), dense.added(w, faster)
+    v = moved_by(p)
+    return p, v, problem.velocities(v)
 
 
 def _friction_step(

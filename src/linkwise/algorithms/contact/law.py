@@ -287,6 +287,9 @@ def _filtered(
         change = mobility.finish(mobility.scaled(mobility.half(impulses)))
         return [a + b for a, b in zip(v, change, strict=True)]
 
+    def moved_by(p: Sequence[Scalar]) -> list[Scalar]:
+        return moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
+
     with stage("velocities without contact"):
         free = moved(torques)
     with stage("contact scales"):
@@ -301,16 +304,14 @@ def _filtered(
             for joint, row in zip(problem.joints, problem.joint_rows, strict=True)
         ]
         p += [0.0] * (len(stiff) - len(p))
-        first = p, restricted(moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)]))
-    p = filtered.solve(relative, stiff, least, restricted(free), schedule, first)
+        first = p, restricted(moved_by(p))
+    exact: Apply | None = (lambda p: restricted(moved_by(p))) if schedule.exact else None
+    p = filtered.solve(relative, stiff, least, restricted(free), schedule, first, exact)
     with stage("velocities after the step"):
         p = solver.projected(problem.friction, p)
         for k, each in enumerate(problem.turning):
             x = problem.before_turning + 2 * k
             p[x : x + 2] = solver.on_disk_of(p[x : x + 2], each.coefficient * p[3 * each.contact + 2])
-
-        def moved_by(p: Sequence[Scalar]) -> list[Scalar]:
-            return moved([a + b for a, b in zip(torques, problem.pushed(p), strict=True)])
 
         def wrong(p: Sequence[Scalar]) -> Scalar:
             far = filtered.residuals(problem, stiff, least, list(p), moved_by(p))

@@ -66,6 +66,10 @@ HELD_FROM = 12
 """Rounds of a sweep and a step for states that are not solved, after which what friction holds in the ground stays
 there; few states need any."""
 MOST_ROUNDS = 16
+SWEPT = (0, 1, 2, 6, 7, 8, 12, 13)
+"""Rounds that begin with a sweep. Their steps count where they make the residual smaller, those of others anyway."""
+WILDEST = 1e9
+"""Times larger squares of residuals with which they do not count: what is not a number is among these."""
 HOPELESS = 1e-6
 """Relative residual above which they begin anew: what is nearer to a solution than that has one."""
 UNSOLVED = 1e30
@@ -142,13 +146,15 @@ def solve(
     return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
 
 
-def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort) -> Point:
-    """The best of this point, the one after a step, and after repeats with its matrix."""
+def _newton_step(
+    problem: Problem, scales: _Scales, at: Point, near: Scalar, effort: Effort, anyway: bool = False
+) -> Point:
+    """The best of this point (not ``anyway``), the one after a step, and after repeats with its matrix."""
     with stage("contact Newton steps"):
         matrix, right = _linearised(problem, scales, at, near)
         factors, chosen = _factorised(matrix, at.pressed), at
         new = _evaluated(problem, scales, _solved(factors, right))
-        at = at.unless(new.merit < at.merit, new)
+        at = new if anyway else at.unless(new.merit < at.merit, new)
         for _ in range(effort.repeats):
             change = _solved(factors, _missing(problem, scales, chosen, at))
             new = _evaluated(problem, scales, [a + b for a, b in zip(at.p, change, strict=True)])
@@ -157,8 +163,9 @@ def _newton_step(problem: Problem, scales: _Scales, at: Point, near: Scalar, eff
 
 
 def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> Point:
-    """Further rounds for states that are not solved: a sweep from where the last one ended, and a step. The best point
-    of all rounds is the result.
+    """Further rounds for states that are not solved: half of them begin with a sweep from where the last one ended, all
+    end in a step. The best point of all rounds is the result. Where a contact begins to slide, Newton's steps often
+    make the residual a thousand times larger before they find the solution: without a sweep they count even so.
 
     What is inside has no solution where friction does not let it come out: impulses would grow without bound. The last
     rounds begin anew and do not ask for it. The residual, which is that of the law, says so.
@@ -179,8 +186,12 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
             )
             start = [where(begins, 0.0, x) for x in start]
             best = where(begins, UNSOLVED, best)
-        swept = _evaluated(own, scales, *_swept(own, scales, start))
-        new = _newton_step(own, scales, swept, near, effort)
+        p, w = _swept(own, scales, start)
+        sweeps = functools.reduce(minimum, [(count - float(k)) * (count - float(k)) for k in SWEPT]) < 0.5
+        p, w = selected(sweeps, p, start), selected(sweeps, w, _velocities(own, start))
+        at = _evaluated(own, scales, p, w)
+        new = _newton_step(own, scales, at, near, effort, anyway=True)
+        new = at.unless(new.merit < where(sweeps, 1.0, WILDEST) * at.merit, new)
         better = new.merit < best
         return (count + 1.0, where(better, new.merit, best), *new.p, *selected(better, new.p, state[n:]))
 
@@ -191,8 +202,7 @@ def _finished(problem: Problem, scales: _Scales, at: Point, effort: Effort) -> P
         return all_of(best > where(begins, hopeless, goal), count < float(MOST_ROUNDS))
 
     p = [like(x, 0.0) for x in at.p]
-    first = (0.0 * at.merit, at.merit, *p, *p)
-    found = while_loop(active, body, first, uneven=True)
+    found = while_loop(active, body, (0.0 * at.merit, at.merit, *p, *p), uneven=True)
     return _evaluated(problem, scales, [like(x, 0.0) for x in found[2 + n :]])
 
 
