@@ -28,8 +28,8 @@ def largest_torque(robot, law, kernel, seed, size):
 
 
 def test_admittance_without_a_sensor_is_stable_where_joints_are_held():
-    """The observer sees the law's own torques as a wrench there. The virtual body accelerated by the ratio of the tool's
-    inertia to its own, and torques of a UR10e grew without bounds in each of eight positions, to 10³⁸ N·m."""
+    """The observer sees the law's own torques as a wrench there. The virtual body accelerated by the ratio of the
+    tool's inertia to its own, and torques of a UR10e grew in each of eight positions, to 10³⁸ N·m."""
     for name in ("ur10e", "stanford"):
         robot = lw.load(name)
         law = named("cartesian_admittance", robot, frequency=10.0, torque_limits=False)

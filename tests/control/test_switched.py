@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from c_functions import c_function
 from linkwise.control import CONTROLLERS, Gains, GravityPD, Reference, Switched, named
 from linkwise.simulate.loop import step_kernel
 
@@ -199,17 +200,16 @@ def switched_between_all(robot):
     return Switched(laws, duration=DURATION)
 
 
-def test_every_pair_of_controllers_is_switched_without_a_jump():
-    """All ordered pairs of ``CONTROLLERS``, every third one during the transition before, and targets that jump in
-    between. Later steps are those of the law and the slope of the cubic."""
-    robot = lw.load("two_link")
-    law = switched_between_all(robot)
+def test_every_pair_of_controllers_is_switched_without_a_jump(tmp_path):
+    """All ordered pairs of ``CONTROLLERS``, every third one during the transition before, while targets jump, too. The
+    generated C does the same, bit by bit."""
+    law = switched_between_all(lw.load("two_link"))
     kernel, settings, memory = (
         law.kernel(PERIOD, tunable=True, fault=True),
         law.settings(),
         np.zeros(law.memory_size),
     )
-    order = walk_over_all_pairs(len(CONTROLLERS))
+    generated, order = c_function(kernel, tmp_path), walk_over_all_pairs(len(CONTROLLERS))
     assert len(set(pairwise(order))) == len(CONTROLLERS) * (len(CONTROLLERS) - 1)
     target, still, last, time = np.array([0.3, -0.4]), np.zeros(2), None, 0.0
 
@@ -217,7 +217,10 @@ def test_every_pair_of_controllers_is_switched_without_a_jump():
         nonlocal memory, time
         angle = 3.0 * time + np.array([0.3, 1.7])
         q, qd = 0.3 * np.sin(angle), 0.9 * np.cos(angle)
-        tau, memory, fault = kernel(q, qd, target, still, still, memory, *settings.values())
+        given = (q, qd, target, still, still, memory, *settings.values())
+        tau, memory, fault = kernel(*given)
+        for here, there in zip((tau, memory, fault), generated(*given), strict=True):
+            assert here.tobytes() == there.tobytes()
         time += PERIOD
         assert fault == 0.0
         return tau

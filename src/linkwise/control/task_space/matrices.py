@@ -176,9 +176,9 @@ def heavy_inverse(mobility: Rows, least: Sequence[float]) -> Rows:
 
 
 def not_heavier(mobility: Rows, masses: Sequence[Scalar], share: Scalar) -> Rows:
-    """A task inertia that counts no direction as heavier than 1/(2 ε) times a diagonal one, and light directions as they
-    are: √m g (g² + ε²)⁻¹ √m with g = √m G √m, whose eigenvalues 1/g are ratios of inertias. A direction of the ratio ρ
-    is counted as ρ / (1 + ε²ρ²).
+    """A task inertia that counts no direction as heavier than 1/(2 ε) times a diagonal one, and light ones as they are:
+    √m g (g² + ε²)⁻¹ √m with g = √m G √m, whose eigenvalues 1/g are ratios of inertias. A ratio ρ is counted as
+    ρ / (1 + ε²ρ²).
 
     Args:
         mobility: G, the inverse of the task inertia.
