@@ -33,7 +33,7 @@ from linkwise.language import (
 from linkwise.scalar import all_of, where
 from linkwise.solve.cost_factors import SHARING, CostFactors
 from linkwise.solve.factors import largest
-from linkwise.solve.limited import STIFF, Rows
+from linkwise.solve.limited import CONTRADICTING, STIFF, Rows
 from linkwise.solve.slots import Slots
 from linkwise.solve.softness import larger, softness, usual_weight
 from linkwise.solve.steps import refine, run_together, settle, take_steps
@@ -42,8 +42,6 @@ REFINED = 1e-12
 """There is no refinement after one that moves unknowns by less than this, of their size, from 1 on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
-CONTRADICTING = 1e-6
-"""Of the size of a limit, from 1 on: limits that are exceeded by more in the end contradict each other."""
 LEFT_OUT = 256
 """Products with rows of one kind, from which they are left out where no candidate of this kind is chosen."""
 AGAIN = 1e3
@@ -531,8 +529,10 @@ class ActiveSet:
                 for a, c in enumerate(row):
                     if c:
                         parts[r.bounds + at + a] = parts[r.bounds + at + a] + c * value
-            for j in span(r.unknowns if self.S is not None else 0):
-                found[j] = where(missed, dot(self.S[:, j], parts[: r.bounds + r.forces], found[j]), found[j])
+            if self.S is not None:
+                rows = parts[: r.bounds + r.forces]
+                for j in span(r.unknowns):
+                    found[j] = where(missed, dot(self.S[:, j], rows, found[j]), found[j])
         return total.value, found
 
     def active(self) -> Any:
