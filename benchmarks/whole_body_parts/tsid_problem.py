@@ -2,6 +2,9 @@
 
     python tsid_problem.py PROBLEM.npz SOLUTION.npz
 
+TSID 1.7.1 from a package index works with Pinocchio 3.4.0 and cmeel-urdfdom 4.0.1; its compiled module may have to be
+moved next to its ``__init__.py``.
+
 The problem has: urdf, feet (names of frames), corners ((0, 3) for point feet), q and v of every state in Pinocchio's
 order, wanted accelerations (centre of mass, turn of the base, posture), torque and velocity limits, weights.
 """

@@ -73,5 +73,44 @@ def test_limits_of_a_robot_on_feet_that_contradict_each_other_are_missed_as_litt
         if least < 1e-6:
             assert solution.residual[k] < 1e-3, k
             kept += 1
+        if solution.residual[k] > 1e-6:  # what is said of the least sum of squares is true
+            assert ours * (1.0 - solution.avoidable[k]) < least * (1.0 + 1e-6) + 1e-9, k
+        else:
+            assert solution.status[k] == "solved"
     assert compared > 5
     assert kept > 15
+    assert (solution.status == "limits contradict").sum() >= compared - 1
+
+
+def test_what_is_said_of_the_least_sum_of_squares_is_true_for_arms():
+    """Weak motors that carry a part of their weight, accelerations as unknowns: ``avoidable`` beside the least sum of
+    squares by scipy."""
+    robot, rng, count = lw.load("puma560"), np.random.default_rng(3), 24
+    torque = 0.4 * np.abs(robot.gravity_torques(robot.random(rng, 200))).max(axis=0) + 0.5
+    limits = control.MotionLimits(torque=torque, velocity=SPEED, position=False, ahead=False, deceleration=20.0)
+    tasks = [control.PoseTask(robot.leaf_names[0], frequency=5.0), control.PostureTask(weight=0.05)]
+    q, qd = robot.random(rng, count), 1.02 * SPEED * rng.choice([-1.0, 0.3, 1.0], (count, robot.dof))
+    inverse, bias = np.linalg.inv(robot.mass_matrix(q)), robot.bias_torques(q, qd)
+    found = {}
+    for steps in (None, 6):
+        law = control.WholeBody(robot, tasks, limits, iterations=steps)
+        solution, _ = law.solve(q, qd, law.targets(q + 0.5))
+        found[steps] = solution.status
+        for k in range(count):
+            low, high = np.array([law.bounds.accelerations(j, 0.0, v) for j, v in enumerate(qd[k])]).T
+            A, a0 = inverse[k] * torque, -inverse[k] @ bias[k]
+
+            def missed(share, A=A, a0=a0, low=low, high=high):
+                a = A @ share + a0
+                over = np.maximum(a - high, 0.0) - np.maximum(low - a, 0.0)
+                return over @ over, 2.0 * A.T @ over
+
+            ours = missed(solution.tau[k] / torque)[0]
+            if ours < 1e-6:
+                continue
+            least = minimize(missed, np.zeros(robot.dof), jac=True, method="L-BFGS-B", bounds=[(-1, 1)] * robot.dof,
+                             options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-11}).fun  # fmt: skip
+            assert ours * (1.0 - solution.avoidable[k]) < least * (1.0 + 1e-6) + 1e-9, (steps, k)
+    assert (found[None] == "limits contradict").sum() > 5
+    assert not (found[None] == "not solved").any()
+    assert (found[6] == "not solved").sum() > 5

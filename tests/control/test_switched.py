@@ -2,6 +2,7 @@
 
 import os
 from copy import copy
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.control import Gains, GravityPD, Reference, Switched, named
+from c_functions import c_function
+from linkwise.control import CONTROLLERS, Gains, GravityPD, Reference, Switched, named
 from linkwise.simulate.loop import step_kernel
 
 PERIOD, DURATION = 2e-3, 0.05
@@ -176,3 +178,59 @@ def test_an_arm_that_is_switched_settles():
         q, qd = plant(q, qd, tau, np.array([PERIOD]))
         last = tau
     np.testing.assert_allclose(q, target, atol=1e-3)
+
+
+def walk_over_all_pairs(count):
+    """Numbers below ``count`` in which every ordered pair of different ones stands next to each other, once."""
+    left = {a: [b for b in range(count) if b != a] for a in range(count)}
+    stack, found = [0], []
+    while stack:
+        if left[stack[-1]]:
+            stack.append(left[stack[-1]].pop())
+        else:
+            found.append(stack.pop())
+    return found[::-1]
+
+
+def switched_between_all(robot):
+    """One law with every row of ``CONTROLLERS``."""
+    laws = {
+        n: named(n, robot, **({"frequency": 8.0} if law.feedback else {})) for n, law in CONTROLLERS.items()
+    }
+    return Switched(laws, duration=DURATION)
+
+
+def test_every_pair_of_controllers_is_switched_without_a_jump(tmp_path):
+    """All ordered pairs of ``CONTROLLERS``, every third one during the transition before, while targets jump, too. The
+    generated C does the same, bit by bit."""
+    law = switched_between_all(lw.load("two_link"))
+    kernel, settings, memory = (
+        law.kernel(PERIOD, tunable=True, fault=True),
+        law.settings(),
+        np.zeros(law.memory_size),
+    )
+    generated, order = c_function(kernel, tmp_path), walk_over_all_pairs(len(CONTROLLERS))
+    assert len(set(pairwise(order))) == len(CONTROLLERS) * (len(CONTROLLERS) - 1)
+    target, still, last, time = np.array([0.3, -0.4]), np.zeros(2), None, 0.0
+
+    def sample():
+        nonlocal memory, time
+        angle = 3.0 * time + np.array([0.3, 1.7])
+        q, qd = 0.3 * np.sin(angle), 0.9 * np.cos(angle)
+        given = (q, qd, target, still, still, memory, *settings.values())
+        tau, memory, fault = kernel(*given)
+        for here, there in zip((tau, memory, fault), generated(*given), strict=True):
+            assert here.tobytes() == there.tobytes()
+        time += PERIOD
+        assert fault == 0.0
+        return tau
+
+    for number, chosen in enumerate(order):
+        if number % 2:
+            target = -target
+        settings["selected"] = np.array([float(chosen)])
+        for k in range(5 if number % 3 else 30):
+            tau = sample()
+            if not k and last is not None:
+                np.testing.assert_allclose(tau, last, rtol=1e-9, err_msg=str(list(law.laws)[chosen]))
+            last = tau

@@ -18,7 +18,8 @@ WORDS = {
     "forces": "of the points of the supports [N]: tangent, tangent, normal",
     "errors": "largest error of every task [its acceleration; N for forces]",
     "report": "residual: largest violation of the optimality conditions; slip: largest acceleration of a support; "
-    "beyond: how much too fast a joint is to keep its limits",
+    "beyond: how much too fast a joint is to keep its limits; avoidable: share of the sum of squares of missed "
+    "limits that other torques might avoid at most; near 0 limits contradict, near 1 steps were too few",
     "active": "1 for limits that are reached: upper and lower torques, friction, upper and lower accelerations",
     "next_start": "to be given to the next sample as start",
 }

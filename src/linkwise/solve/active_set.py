@@ -14,7 +14,7 @@ normals are columns of L⁻¹ Aᵀ, with P = L Lᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -33,19 +33,15 @@ from linkwise.language import (
 from linkwise.scalar import all_of, where
 from linkwise.solve.cost_factors import SHARING, CostFactors
 from linkwise.solve.factors import largest
-from linkwise.solve.limited import STIFF, Rows
+from linkwise.solve.limited import CONTRADICTING, STIFF, Rows
 from linkwise.solve.slots import Slots
 from linkwise.solve.softness import larger, softness, usual_weight
+from linkwise.solve.steps import refine, run_together, settle, take_steps
 
-REFINEMENTS, SHARED_REFINEMENTS = 4, 8
-"""After the steps, that take ``SOFT`` and ``SHARING`` back: so many at most, more with facets or unknowns without a
-box, ..."""
 REFINED = 1e-12
-"""... and none after one that moves unknowns by less than this, of their size, from 1 on."""
+"""There is no refinement after one that moves unknowns by less than this, of their size, from 1 on."""
 TOLERANCE = 1e-10
 """Of the size of a limit, from 1 on: less than that is not exceeded."""
-CONTRADICTING = 1e-6
-"""Of the size of a limit, from 1 on: limits that are exceeded by more in the end contradict each other."""
 LEFT_OUT = 256
 """Products with rows of one kind, from which they are left out where no candidate of this kind is chosen."""
 AGAIN = 1e3
@@ -203,11 +199,11 @@ class ActiveSet:
             self.narrowed[k] = where(kept, self.narrowed[k] + (self.half[at] - half), self.narrowed[k])
             self.half[at] = where(kept, half, self.half[at])
             self.moved[k] = where(kept, moved[k], self.moved[k])
-        _refine([self], kept)
+        refine([self], kept)
         if steps:
             self.still.value = where(kept, -1.0, 1.0)
-            _step([self], steps)
-            _settle([self], kept)
+            take_steps([self], steps)
+            settle([self], kept)
 
     def _movable(self) -> Iterator[tuple[Any, Any, Any]]:
         """(number, candidate, value) of bounds, or of boxes, that ``move_bounds`` moves."""
@@ -230,12 +226,14 @@ class ActiveSet:
 
     def _begin_refining(self, sound: Any) -> tuple[Any, Any]:
         """(memory of a round, how much softer the steps were than refinements)."""
-        r = self.rows
         self.still.value = where(all_of(sound, self.places.count.value > 0.5), -1.0, 1.0)
-        stiffer: Any = self.soft / self.stiff
-        if r.facets and not r.others:  # of forces and accelerations, not of their sizes
-            stiffer = (1.0 / self.stiff) / self.bound_give
-        return empty(r.unknowns), stiffer
+        return empty(self.rows.unknowns), self._stiffer()
+
+    def _stiffer(self) -> Any:
+        """What inequalities are exceeded by after refinements, over what they are exceeded by during steps."""
+        if self.rows.facets and not self.rows.others:  # of forces and accelerations, not of their sizes
+            return (1.0 / self.stiff) / self.bound_give
+        return self.soft / self.stiff
 
     def _refine_once(self, y: Any, stiffer: Any) -> None:
         r, N, shift, wrong = self.rows, self.rows.unknowns, self.shift, self.reach
@@ -495,6 +493,48 @@ class ActiveSet:
             most.value = larger(most.value, self.excess[k])
         return most.value
 
+    def slope(self, x: Any) -> tuple[Any, Any]:
+        """(f, its gradient (N,)) of half the sum of squares f of what inequalities that may be exceeded are exceeded
+        by; zeros where it is nothing that ``CONTRADICTING`` counts. The last call: x takes the place of the solution.
+
+        Args:
+            x: the unknowns, within what is kept whatever happens.
+        """
+        r, first = self.rows, self.first_bound
+        found, total, over = zeros(r.unknowns), variable(0.0), variable(-1.0)
+        for k in span(self.candidates):
+            over.value = larger(over.value, self.excess[k] - CONTRADICTING * (1.0 + self.half[k]))
+        missed = over.value > 0.0
+        over.value = where(missed, -1.0, 1.0)
+        for _ in needed(over):
+            for j in span(r.unknowns):
+                self.x[j] = where(missed, x[j], self.x[j])
+            self._measure()
+            parts = zeros(max(1, r.bounds + r.forces))
+
+            def beyond(k: Any) -> Any:
+                value = larger(self.excess[k], 0.0)
+                total.value = total.value + where(missed, 0.5 * value * value, 0.0)
+                return value
+
+            for start, end, at in self.runs if r.firm is not None else ():
+                for i in span(start, end):
+                    value = beyond(i + (at - start))
+                    found[i] = where(missed, where(self._off_middle(i) > 0.0, value, -value), found[i])
+            for i in span(r.firm or 0, r.bounds):
+                value = beyond(first + i)
+                parts[i] = where(self.along[i] > self.middle[i], value, -value)
+            for k, (_, at, row) in enumerate(self.facets):
+                value = beyond(self.first_facet + k)
+                for a, c in enumerate(row):
+                    if c:
+                        parts[r.bounds + at + a] = parts[r.bounds + at + a] + c * value
+            if self.S is not None:
+                rows = parts[: r.bounds + r.forces]
+                for j in span(r.unknowns):
+                    found[j] = where(missed, dot(self.S[:, j], rows, found[j]), found[j])
+        return total.value, found
+
     def active(self) -> Any:
         """1 for inequalities that are active, (count,). After ``worst``."""
         r, found = self.rows, zeros(self.rows.count)
@@ -514,86 +554,6 @@ class ActiveSet:
             off = self.along[i] - self.middle[i]
             pair(self.first_bound + i, off, r.moving + i, r.moving + r.bounds + i)
         return found
-
-
-def run_together(solvers: Sequence[ActiveSet], starts: Sequence[Any]) -> None:
-    """All steps of programmes with the same numbers of unknowns, inequalities and steps, side by side: what one waits
-    for leaves the processor to others.
-
-    Args:
-        solvers: the programmes.
-        starts: of each, not zero for inequalities that were active in the last sample, (count,).
-    """
-    for solver, start in zip(solvers, starts, strict=True):
-        solver._begin(start)
-    _step(solvers, solvers[0].steps)
-    _settle(solvers)
-
-
-def _step(solvers: Sequence[ActiveSet], steps: int) -> None:
-    """So many steps, those after the last one that changes something left out."""
-    still = _Any(solvers)
-    for _ in span(steps):
-        for _ in needed(still.some):
-            left = []
-            for solver in solvers:
-                solver._measure()
-                left.append(solver._choose())
-            still.look()
-            for _ in needed(still.some):
-                for solver, own in zip(solvers, left, strict=True):
-                    solver._step(own)
-
-
-def _settle(solvers: Sequence[ActiveSet], sound: Any = True) -> None:
-    """``_refine``, but the solution of the steps stays where inequalities are exceeded by less in it, as squares: where
-    limits contradict each other, stiffer ones may ask for more of an unknown than others allow."""
-    if solvers[0].boxes_alone:
-        _refine(solvers, sound)
-        return
-    before = [(solver._exceeded(), array(solver.u), array(solver.x)) for solver in solvers]
-    _refine(solvers, sound)
-    for solver, (exceeded, u, x) in zip(solvers, before, strict=True):
-        worse = solver._exceeded() > exceeded
-        for i in span(solver.slots):
-            solver.u[i] = where(worse, u[i], solver.u[i])
-        for j in span(solver.rows.unknowns):
-            solver.x[j] = where(worse, x[j], solver.x[j])
-
-
-def _refine(solvers: Sequence[ActiveSet], sound: Any = True) -> None:
-    """Solutions anew from the multipliers, with the same inequalities active, and with what ``SHARING`` and ``SOFT`` do
-    to them taken back: the proximal point method, with B as the inverse. Without active inequalities there is nothing
-    to take back.
-
-    Args:
-        solvers: the programmes.
-        sound: whether there is something to refine.
-    """
-    rows = solvers[0].rows
-    rounds = [(solver, *solver._begin_refining(sound)) for solver in solvers]
-    still = _Any(solvers)
-    still.look()
-    for _ in span(SHARED_REFINEMENTS if rows.others or rows.facets else REFINEMENTS):
-        for _ in needed(still.some):
-            for solver, y, stiffer in rounds:
-                solver._refine_once(y, stiffer)
-            still.look()
-
-
-class _Any:
-    """``some`` is negative as long as one of several programmes goes on."""
-
-    def __init__(self, solvers: Sequence[ActiveSet]):
-        self.solvers = solvers
-        self.some = solvers[0].still if len(solvers) == 1 else variable(-1.0)
-
-    def look(self) -> None:
-        if len(self.solvers) > 1:
-            least = self.solvers[0].still.value
-            for solver in self.solvers[1:]:
-                least = where(solver.still.value < least, solver.still.value, least)
-            self.some.value = least
 
 
 def _interval(upper: Any, lower: Any) -> tuple[Any, Any]:

@@ -40,6 +40,8 @@ PRODUCT = 0.01
 """Least s·z at the start."""
 NEARLY = 0.995
 """Of the way to the boundary."""
+CONTRADICTING = 1e-6
+"""Of the size of a limit, from 1 on: limits that are exceeded by more in the end contradict each other."""
 DONE = 1e-14
 """Mean of s∘z at which the iterates stay: further steps would divide by numbers near zero."""
 
@@ -365,6 +367,41 @@ class Programme:
         for part in parts[1:]:
             most = maximum(most, part)
         return most
+
+    def slope(self, x: Any) -> tuple[Any, Any]:
+        """(f, its gradient (N,)) of half the sum of squares f of what facets and bounds are exceeded by,
+        beyond what ``CONTRADICTING`` does not count.
+
+        Args:
+            x: the unknowns.
+        """
+        r, found, total = self.rows, zeros(self.rows.unknowns), variable(0.0)
+        parts = zeros(max(1, r.bounds + r.forces))
+
+        def beyond(value: Any, limit: Any) -> Any:
+            over = maximum(value - limit - CONTRADICTING * (1.0 + abs(limit)), 0.0)
+            total.value = total.value + 0.5 * over * over
+            return over
+
+        along = [dot(self.S[k, :], x) for k in range(r.bounds + r.forces)]
+        for k in range(r.bounds):
+            upper, lower = (beyond(sign * along[k], self.h[at + k]) for sign, at in self._sides())
+            parts[k] = upper - lower
+        for number, first, row in r.each_facet():
+            pairs = [(r.bounds + first + a, c) for a, c in enumerate(row) if c]
+            value = beyond(
+                sum((c * along[k] for k, c in pairs[1:]), start=pairs[0][1] * along[pairs[0][0]]),
+                self.h[number],
+            )
+            for k, c in pairs:
+                parts[k] = parts[k] + c * value
+        for j in range(r.unknowns if along else 0):
+            found[j] = dot(self.S[:, j], parts)
+        return total.value, found
+
+    def _sides(self) -> tuple[tuple[float, int], tuple[float, int]]:
+        """(sign, where the inequalities begin) of upper and lower bounds."""
+        return (1.0, self.rows.moving), (-1.0, self.rows.moving + self.rows.bounds)
 
     def active(self) -> Any:
         """1 for inequalities that are active, (count,)."""

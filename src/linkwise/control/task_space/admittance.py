@@ -10,7 +10,7 @@ taken at the end of the step, so it is stable for every d and for natural freque
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +19,16 @@ from linkwise.algorithms import dense
 from linkwise.arguments.numbers import Numbers
 from linkwise.control.bounds import or_zero
 from linkwise.control.gains import Gains
+from linkwise.control.momentum_observer import GAIN
 from linkwise.control.task_space import law
 from linkwise.control.task_space.felt import WRENCH, FeltWrench
 from linkwise.control.task_space.impedance import spring_wrench
 from linkwise.control.task_space.law import FrequencyGains
-from linkwise.control.task_space.matrices import diagonal
+from linkwise.control.task_space.matrices import diagonal, not_heavier
 from linkwise.control.task_space.operational_space import OperationalSpace
-from linkwise.control.task_space.tool import Target, pose_and_jacobian, turned, usual_inertia
+from linkwise.control.task_space.tool import Target, Tool, pose_and_jacobian, turned, usual_inertia
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, sqrt
+from linkwise.scalar import Scalar, maximum, minimum, sqrt
 
 Rows = list[list[Scalar]]
 INERTIA, DAMPING, STIFFNESS = "virtual_inertia", "virtual_damping", "virtual_stiffness"
@@ -119,8 +120,21 @@ class CartesianAdmittance(OperationalSpace):
         R, _, _ = pose_and_jacobian(links, q, self.located)
         target = self.target(links, gains, reference)
         moved, following = self._moved(gains, target, turned(R, wrench), body, period)
-        tau = self.follow(links, gains, q, qd, reference, moved)
+        tau = self.follow(links, gains, q, qd, reference, moved, self._counted(gains, period))
         return tau, [*following, *self.felt.remembered(watched, self.saturated(tau))]
+
+    def _counted(self, gains, period: Scalar) -> Callable[[Tool], Rows] | None:
+        """The tool's inertia for the inner law: without a sensor limited so that the loop stays stable where something
+        holds the joints, as brakes do. The observer then sees what the law itself sends as a wrench, and the virtual
+        body accelerates with the ratio of the tool's inertia to its own: of that Kh reaches the next sample, so the
+        ratio may be 1/(Kh)."""
+        if self.felt.observer is None:
+            return None
+        fastest = gains[GAIN][0]
+        for gain in gains[GAIN][1:]:
+            fastest = maximum(fastest, gain)
+        share = 0.5 * minimum((1.0 + self.felt.delay) * (period * fastest), 1.0)
+        return lambda tool: not_heavier(tool.mobility, gains[INERTIA], share)
 
     def _moved(self, gains, target: Target, wrench, body: Sequence[Scalar], period: Scalar):
         """(the target of the inner law, the next state of the virtual body)."""

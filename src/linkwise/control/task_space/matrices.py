@@ -165,3 +165,23 @@ def heavy_inverse(mobility: Rows, least: Sequence[float]) -> Rows:
         for i, (row, e) in enumerate(zip(mobility, least, strict=True))
     ]
     return dense.inverse_of(*dense.factorised(S, 0.0))
+
+
+def not_heavier(mobility: Rows, masses: Sequence[Scalar], share: Scalar) -> Rows:
+    """A task inertia that counts no direction as heavier than 1/(2 ε) times a diagonal one, and light ones as they are:
+    √m g (g² + ε²)⁻¹ √m with g = √m G √m, whose eigenvalues 1/g are ratios of inertias. A ratio ρ is counted as
+    ρ / (1 + ε²ρ²).
+
+    Args:
+        mobility: G, the inverse of the task inertia.
+        masses: m, six scalars above zero.
+        share: ε.
+    """
+    root = [sqrt(m) for m in masses]
+    g = [[a * x * b for x, b in zip(row, root, strict=True)] for row, a in zip(mobility, root, strict=True)]
+    square = [
+        [dense.dot(a, b) + share * share if i == j else dense.dot(a, b) for j, b in enumerate(g)]
+        for i, a in enumerate(g)
+    ]
+    counted = dense.product(g, dense.inverse_of(*dense.factorised(square, 0.0)))
+    return [[a * x * b for x, b in zip(row, root, strict=True)] for row, a in zip(counted, root, strict=True)]

@@ -12,6 +12,7 @@ acceleration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import torques_for, with_friction
 from linkwise.control.task_space import law
 from linkwise.control.task_space.law import TaskSpaceLaw, Values
+from linkwise.control.task_space.matrices import Rows
 from linkwise.control.task_space.rotation_error import RotationError
 from linkwise.control.task_space.tool import Target, Tool, acceleration_without_torques, product
 from linkwise.model.mechanism import Mechanism
@@ -110,20 +112,28 @@ class OperationalSpace(TaskSpaceLaw):
         return self.follow(links, gains, q, qd, reference, target), []
 
     def follow(
-        self, links: Mechanism, gains: Values, q, qd, reference: Reference, target: Target
+        self,
+        links: Mechanism,
+        gains: Values,
+        q,
+        qd,
+        reference: Reference,
+        target: Target,
+        inertia: Callable[[Tool], Rows] | None = None,
     ) -> list[Scalar]:
         """Torques that bring the tool to a target.
 
         Args:
             links, gains, q, qd, reference: as for ``control``.
             target: of the tool.
+            inertia: of the tool, 6×6; None: ``TaskSpaceLaw.inertia``.
         """
         tool = self.tool(links, q, qd)
         wanted = wanted_acceleration(gains, tool, target)
         bias = acceleration_without_torques(links, q, qd, self.located)
         v = self.posture_of(links, gains, q, qd, reference)
         missing = [a - b - c for a, b, c in zip(wanted, bias, product(tool.J, v), strict=True)]
-        force = product(self.inertia(tool), missing)
+        force = product((inertia or self.inertia)(tool), missing)
         more = [dense.dot(column, force) for column in dense.transposed(tool.mobile)]
         tau = torques_for(links, q, qd, [a + b for a, b in zip(v, more, strict=True)])
         return with_friction(links, tau, q, qd, reference) if self.friction else tau

@@ -110,7 +110,7 @@ class HeldTorques:
                 self._push_on(supports, net, off, pushed[0])
             else:
                 straight(self._left_over, reads, [net])
-            straight(self._accelerated, [net, self.factors], [found])
+            straight(self.by_masses, [net, self.factors], [found])
             for i in span(n):
                 a = guess[i] + found[i]
                 sums[i] = sums[i] + table["weight"][stage] * a
@@ -140,7 +140,7 @@ class HeldTorques:
     def _push_on(self, supports: Supports, net: Any, off: Any, wrench: Any) -> None:
         """Add to wrenches, and to the torques that are left over, what holds the supports."""
         J, owners, change = supports.J, self.law._support_of_rows(), empty(self.n)
-        straight(self._accelerated, [net, self.factors], [change])
+        straight(self.by_masses, [net, self.factors], [change])
         for k, owner in enumerate(owners):
             off[k] = self.given["stance"][owner] * (supports.slip[k] - dot(J[k, :], change, off[k]))
         more = solve(*supports.factors, off)
@@ -149,7 +149,7 @@ class HeldTorques:
         for i in span(self.n):
             net[i] = dot(J[:, i], more, net[i])
 
-    def _accelerated(self, net: Any, factors: Any) -> list[list[Any]]:
+    def by_masses(self, net: Any, factors: Any) -> list[list[Any]]:
         """[M⁻¹ net]."""
         return [Halves.of_numbers(self.robot, factors[: -self.n]).solved(net)]
 

@@ -53,6 +53,7 @@ from linkwise.control.whole_body.tasks import (
 from linkwise.core.once import once
 from linkwise.core.summaries import Summarised, Summary
 from linkwise.functions.table import mechanism_of
+from linkwise.language import SIDE_BY_SIDE
 from linkwise.model.checks import check_no_tendons
 from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
@@ -68,9 +69,14 @@ with 24 steps bounds of an iiwa14 were missed by up to 67 % more than needed the
 joints move near their limits was not solved."""
 ITERATIONS = 10
 """Of the interior-point method, for each of several levels."""
+SOLVED, NEEDED = 1e-6, 0.1
+"""Residual up to which a sample counts as solved, and ``avoidable`` up to which limits contradict each other."""
+CONTRADICT, NOT_SOLVED = "limits contradict", "not solved"
+"""What ``status`` says of others."""
 METHODS = ("active_set", "interior_point")
-WRITTEN_OUT = 8000
-"""Operations up to which a loop is unrolled."""
+WRITTEN_OUT, OF_LARGE = 8000, 2000
+"""Operations up to which a loop is unrolled: of programmes with more than ``SIDE_BY_SIDE`` unknowns fewer, because
+machine code is read faster then (1.4 MB for a Talos: a state takes a tenth less time, one by itself a seventh)."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +101,21 @@ class WholeBodySolution:
     kept; above it the joint brakes as well as torques allow, and may pass its limit."""
     active: np.ndarray
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
+    avoidable: np.ndarray
+    """How much of what limits of accelerations and forces are missed by might be avoided, (...): at most this share of
+    the sum of squares, by any torques within their limits. 0 where nothing is missed, 1 where that is not known."""
     names: tuple[str, ...]
     tasks: tuple[str, ...]
     tolerance: float = 1e-3
+
+    @property
+    def status(self) -> Any:
+        """One word, or an array of them (...): "solved"; "limits contradict": what cannot be kept is missed by a tenth
+        more than needed at most (sum of squares, ``avoidable``); "not solved": take more ``iterations`` or
+        ``method="interior_point"``."""
+        others = np.where(self.avoidable <= NEEDED, CONTRADICT, NOT_SOLVED)
+        found = np.where(self.residual <= SOLVED, "solved", others)
+        return found if found.ndim else str(found)
 
     def gave_way(self, tolerance: float | None = None) -> list[str]:
         """Of one state: tasks that are not met, the supports' motion among them as "supports", and "limits of joints"
@@ -408,8 +426,7 @@ class WholeBody(Summarised):
         forces = found.get("forces", np.zeros((*report.shape[:-1], 0, 3)))
         return WholeBodySolution(
             found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], report[..., 2],
-            found["active"],
-            self.limit_names, self.task_names,
+            found["active"], report[..., 3], self.limit_names, self.task_names,
         ), found["next_start"]  # fmt: skip
 
     def follow(self, stance: Any = None) -> Any:
@@ -443,7 +460,7 @@ class WholeBody(Summarised):
 
     def kernel(self, dtype: str = "float64", *, constant_time: bool = False) -> Kernel:
         """The controller as one kernel: inputs as ``input_shapes`` says, outputs ``tau``, ``qdd``, ``forces``,
-        ``errors``, ``report`` (residual, slip, beyond), ``active`` and ``next_start``.
+        ``errors``, ``report`` (residual, slip, beyond, avoidable), ``active`` and ``next_start``.
 
         Args:
             dtype: "float64" or "float32".
@@ -466,7 +483,7 @@ class WholeBody(Summarised):
                             self._run,
                             inputs,
                             "whole_body",
-                            longest=WRITTEN_OUT,
+                            longest=OF_LARGE if self.rows.unknowns > SIDE_BY_SIDE else WRITTEN_OUT,
                             loops=True,
                             constant_time=constant_time,
                         )
@@ -500,7 +517,7 @@ class WholeBody(Summarised):
     def output_shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.robot.dof
         shapes = {
-            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (3,),
+            "tau": (n,), "qdd": (n,), "forces": (self.points, 3), "errors": (len(self.tasks),), "report": (4,),
             "active": (self.rows.count,), "next_start": (self.rows.count,),
         }  # fmt: skip
         return {name: shape for name, shape in shapes.items() if 0 not in shape}

@@ -30,7 +30,7 @@ from linkwise.language import (
     variable,
     zeros,
 )
-from linkwise.scalar import maximum, where
+from linkwise.scalar import maximum, minimum, where
 from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.factors import largest, ldl, solve
 from linkwise.solve.limited import Programme, within
@@ -408,7 +408,7 @@ class Sample:
     def _outputs(self, programme: Programme | ActiveSet) -> dict[str, Any]:
         law = self.law
         tau, x = self._commanded(programme.x)
-        errors, report = empty(len(law.tasks)), empty(3)
+        errors, report = empty(len(law.tasks)), empty(4)
         for number, task in enumerate(law.tasks):
             most = variable(0.0)
             for A, b in self._rows_of(task):
@@ -420,7 +420,7 @@ class Sample:
         active, following = programme.active(), empty(law.rows.count)
         following[:] = programme.z if isinstance(programme, Programme) else active
         found = {"tau": tau, "errors": errors, "report": report, "active": active, "next_start": following}
-        report[1] = 0.0
+        report[1], report[3] = 0.0, self._avoidable(programme, x)
         supports = None
         if law.points:
             found["forces"], wrench = self._inside(x)
@@ -431,6 +431,27 @@ class Sample:
             self.holding.foretell(tau, supports)
         report[2] = self.holding.too_fast(found["qdd"], self.least, self.most, self.beyond[0])
         return {name: found[name] for name in law.output_shapes()}
+
+    def _avoidable(self, programme: Programme | ActiveSet, x: Any) -> Any:
+        """How much of the sum of squares f of what limits are missed by might be avoided, at most, as a share of it:
+        f is convex, so with its gradient g over torques τ' within their limits f(τ') ≥ f(τ) + g (τ' − τ). Torques
+        without a limit count as limited to the largest one that there is."""
+        law = self.law
+        missed, slope = programme.slope(x)
+        tau, slope = self._by_torques(x, slope)
+        longest, gap = variable(1.0), variable(0.0)
+        for i in span(tau.shape[0]):
+            longest.value = maximum(longest.value, abs(tau[i]))
+        for k in range(tau.shape[0]):
+            limited = k in law.limited_torques
+            most = law.bounds.torque[k] if limited else longest.value
+            gap += slope[k] * tau[k] + abs(slope[k]) * most
+        some = missed > 0.0
+        return where(some, minimum(gap.value / where(some, missed, 1.0), 1.0), 0.0)
+
+    def _by_torques(self, x: Any, slope: Any) -> tuple[Any, Any]:
+        """(unknowns, motors first; a gradient over them): where these are torques, both as they are."""
+        return x, slope
 
     def _commanded(self, x: Any) -> tuple[Any, Any]:
         """(torques within their limits, unknowns that go with them)."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from linkwise.control.whole_body.limits import UNLIMITED, Support
 from linkwise.language import dot, zeros
-from linkwise.solve.active_set import ActiveSet, run_together
+from linkwise.solve.active_set import ActiveSet
 from linkwise.solve.limited import Rows
+from linkwise.solve.steps import run_together
 
 STEPS = 24
 """Of the programme that finds forces of points for the wrench of a sole."""

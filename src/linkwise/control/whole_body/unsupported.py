@@ -96,6 +96,13 @@ class UnsupportedSample(Sample):
             tau[i] = dot(self.M[i, :], x, self.factors[self.first_bias + i])
         return tau
 
+    def _by_torques(self, x: Any, slope: Any) -> tuple[Any, Any]:
+        if not self.massive:
+            return x, slope
+        found = empty(self.n)
+        straight(self.holding.by_masses, [slope, self.factors], [found])
+        return self._torques(x), found
+
     def _inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> list[list[Any]]:
         return [list(self.robot.inverse_dynamics(vector(q), vector(qd), vector(qdd), friction=False))]
 
