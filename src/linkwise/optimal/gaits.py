@@ -29,6 +29,10 @@ from linkwise.robot.robot import Robot
 
 __all__ = ["bound", "jump", "pace", "trot", "walk"]
 
+SWING = np.array([2e3, 2e3, 2e4])
+"""Weights of the places of a foot that swings [1/m²]; its height weighs more, or it would go through the ground."""
+LANDING = 2e6
+"""Of its height where it comes down: it is held there, be it above or below the ground."""
 FEET = ("front left", "front right", "rear left", "rear right")
 PATTERNS = {
     "trot": (("front left", "rear right"), ("front right", "rear left")),
@@ -164,7 +168,8 @@ def _made(
         Effort(1e-3),
     ]
     for k, name in enumerate(names):
-        asked = np.repeat(2e3 * plan.swings[:, k : k + 1], 3, axis=1)
+        asked = plan.swings[:, k : k + 1] * SWING
+        asked[landings(plan.active[:, k]), 2] = LANDING
         costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
     chosen, more = _timed(plan, step, timings, price)
     costs += more
@@ -224,6 +229,11 @@ def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]
     return [
         name for pair in (front[:2], front[2:]) for name in sorted(pair, key=lambda name: -places[name][1])
     ]
+
+
+def landings(held: np.ndarray) -> np.ndarray:
+    """The stages at whose begin a foot comes down, of those in which it is held."""
+    return np.flatnonzero((held[1:] > 0.5) & (held[:-1] < 0.5)) + 1
 
 
 def _planned(
