@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,10 +167,7 @@ def _made(
         JointTracking(target, weight, velocity=moving, velocity_weight=speeds, name="trunk"),
         Effort(1e-3),
     ]
-    for k, name in enumerate(names):
-        asked = plan.swings[:, k : k + 1] * SWING
-        asked[landings(plan.active[:, k]), 2] = LANDING
-        costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
+    costs += _of_feet(plan, names)
     chosen, more = _timed(plan, step, timings, price)
     costs += more
     end = JointTracking(
@@ -229,6 +226,14 @@ def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]
     return [
         name for pair in (front[:2], front[2:]) for name in sorted(pair, key=lambda name: -places[name][1])
     ]
+
+
+def _of_feet(plan: _Plan, names: Sequence[str]) -> Iterator[TipTracking]:
+    """What feet are asked while they swing, and where they come down."""
+    for k, name in enumerate(names):
+        asked = plan.swings[:, k : k + 1] * SWING
+        asked[landings(plan.active[:, k]), 2] = LANDING
+        yield TipTracking(plan.places[:, k], asked, frame=name, name=name)
 
 
 def landings(held: np.ndarray) -> np.ndarray:
