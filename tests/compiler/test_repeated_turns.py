@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.compiler.emit import turns
 from linkwise.compiler.ir.loops import For, statements
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.trace import rolled
@@ -198,29 +199,32 @@ def test_turns_that_begin_later_are_taken_once():
 
 @pytest.mark.parametrize("n", [3, 5, 9, 14, 23])
 def test_turns_of_a_number_that_a_loop_around_decides(n, monkeypatch):
-    """Rows of a triangle: as vectors where their turns fill one, the last ones twice only where that is harmless."""
+    """Rows of a triangle: as vectors where their turns fill one, the last ones twice only where that is harmless; long
+    turns are written once, and lanes that are left take the last one, too."""
     monkeypatch.setattr(rolled, "MOST_NODES", 0)
     monkeypatch.setattr(rolled, "UNROLLED", 0)
 
-    def triangles(A, b, turns=span):
+    def triangles(A, b):
         scaled, added = lw.zeros(n, n), lw.zeros(n, n)
         added[:, :] = A
-        for i in turns(n):
-            for j in turns(i, n, parallel=True):
+        for i in span(n):
+            for j in span(i, n, parallel=True):
                 scaled[i, j] = A[i, j] * b[j]
-            for j in turns(i + 1, parallel=True):
+            for j in span(i + 1, parallel=True):
                 added[i, j] = added[i, j] + A[j, i] * b[i]
-            for j in turns(i + 2, n - 1, parallel=True):
+            for j in span(i + 2, n - 1, parallel=True):
                 added[i, j] = added[i, j] - b[j]
         return scaled, added
 
     rng = np.random.default_rng(n)
     A, b = rng.normal(size=(n, n)), rng.normal(size=n)
-    kernel = lw.kernel(A=(n, n), b=n)(lambda A, b: triangles(A, b)[0] + triangles(A, b)[1])
     rows, columns = np.indices((n, n))
     scaled = np.where(columns >= rows, A * b, 0.0)
     added = A + np.where(columns <= rows, A.T * b[:, None], 0.0)
     added = added - np.where((columns >= rows + 2) & (columns < n - 1), b, 0.0)
-    one, many = kernel(A, b), kernel(np.tile(A, (9, 1, 1)), np.tile(b, (9, 1)))
-    np.testing.assert_allclose(one, scaled + added, atol=1e-14)
-    np.testing.assert_array_equal(many, np.broadcast_to(one, many.shape))
+    for long in (turns.LONG, 0):
+        monkeypatch.setattr(turns, "LONG", long)
+        kernel = lw.kernel(A=(n, n), b=n)(lambda A, b: triangles(A, b)[0] + triangles(A, b)[1])
+        one, many = kernel(A, b), kernel(np.tile(A, (9, 1, 1)), np.tile(b, (9, 1)))
+        np.testing.assert_allclose(one, scaled + added, atol=1e-14, err_msg=f"{long}")
+        np.testing.assert_array_equal(many, np.broadcast_to(one, many.shape))

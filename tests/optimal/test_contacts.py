@@ -399,6 +399,23 @@ def test_many_starts_and_schedules_give_the_results_of_single_ones():
         assert together.states[k].tobytes() == alone.states.tobytes()
 
 
+def test_feet_come_down_on_the_ground_and_stay_above_it():
+    """Where a foot comes down it is held, be it above or below the ground."""
+    robot, feet, q = quadruped("go2")
+    for gait in (gaits.trot, gaits.pace, gaits.bound):  # one program: that of the test above
+        problem = gait(robot, (0.4, 0.05, 0.2), feet=feet[::-1], start=q, swing=0.12, stance=0.08)
+        found = optimal.solve(problem)
+        assert found.converged
+        for number, foot in enumerate(problem.dynamics.contacts.frames):
+            heights = np.asarray(robot.pose(found.q, frame=foot))[:, 2, 3]
+            heights = heights - heights[0]
+            assert heights.min() > -1e-3
+            assert heights.max() > 0.02
+            landed = gaits.landings(problem.p[:, problem.where(ACTIVE)][:, number])
+            assert len(landed) == 1
+            assert abs(heights[landed]).max() < 5e-4, (gait.__name__, foot)
+
+
 def test_a_foot_that_comes_down_fast_is_stopped_within_the_step():
     robot, feet, q = quadruped("go2")
     problem = held(robot, q, np.random.default_rng(0), feet)

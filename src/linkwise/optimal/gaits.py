@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,10 @@ from linkwise.robot.robot import Robot
 
 __all__ = ["bound", "jump", "pace", "trot", "walk"]
 
+SWING = np.array([2e3, 2e3, 2e4])
+"""Weights of the places of a foot that swings [1/m²]; its height weighs more, or it would go through the ground."""
+LANDING = 2e6
+"""Of its height where it comes down: it is held there, be it above or below the ground."""
 FEET = ("front left", "front right", "rear left", "rear right")
 PATTERNS = {
     "trot": (("front left", "rear right"), ("front right", "rear left")),
@@ -163,9 +167,7 @@ def _made(
         JointTracking(target, weight, velocity=moving, velocity_weight=speeds, name="trunk"),
         Effort(1e-3),
     ]
-    for k, name in enumerate(names):
-        asked = np.repeat(2e3 * plan.swings[:, k : k + 1], 3, axis=1)
-        costs.append(TipTracking(plan.places[:, k], asked, frame=name, name=name))
+    costs += _of_feet(plan, names)
     chosen, more = _timed(plan, step, timings, price)
     costs += more
     end = JointTracking(
@@ -224,6 +226,19 @@ def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]
     return [
         name for pair in (front[:2], front[2:]) for name in sorted(pair, key=lambda name: -places[name][1])
     ]
+
+
+def _of_feet(plan: _Plan, names: Sequence[str]) -> Iterator[TipTracking]:
+    """What feet are asked while they swing, and where they come down."""
+    for k, name in enumerate(names):
+        asked = plan.swings[:, k : k + 1] * SWING
+        asked[landings(plan.active[:, k]), 2] = LANDING
+        yield TipTracking(plan.places[:, k], asked, frame=name, name=name)
+
+
+def landings(held: np.ndarray) -> np.ndarray:
+    """The stages at whose begin a foot comes down, of those in which it is held."""
+    return np.flatnonzero((held[1:] > 0.5) & (held[:-1] < 0.5)) + 1
 
 
 def _planned(

@@ -13,12 +13,11 @@ from typing import Any
 
 from linkwise.compiler.emit import alike, together
 from linkwise.compiler.emit.arithmetic import REGION, Arithmetic, holder
-from linkwise.compiler.emit.copies import copied
 from linkwise.compiler.emit.hoist import held_elements
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.emit.spills import LONG, Spills, signs_elsewhere
-from linkwise.compiler.emit.turns import side_by_side
+from linkwise.compiler.emit.turns import copied, side_by_side
 from linkwise.compiler.ir.graph import Node
 from linkwise.compiler.ir.loops import (
     Barrier,

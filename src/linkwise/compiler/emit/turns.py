@@ -3,7 +3,8 @@ columns of a matrix.
 
 Every lane takes a turn of its own and does the same operations as a loop would: the bits are the same. The last vector
 ends with the last turn, so that it may repeat turns of the one before. Turns that must not run twice (``repeatable``)
-are left to a plain loop where they do not fill a vector.
+are left to a plain loop where they do not fill a vector. Long turns of a number that is known only while the code runs
+are written once: lanes beyond the last turn take that one, too, at the same time and with the same result.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from typing import TYPE_CHECKING
 
 from linkwise.compiler.emit import alike, transpose
 from linkwise.compiler.emit.lanes import Lanes
-from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
+from linkwise.compiler.emit.memory import Lanewise, Memory, Output, Pointers, spread
 from linkwise.compiler.ir.graph import Node
-from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Step, Whole, slope, whole
+from linkwise.compiler.ir.loops import INDEX, Element, For, Register, Step, Whole, slope, statements, whole
 from linkwise.compiler.runtime import host
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
 
 ROW = 8  # numbers of a row
+LONG = 1000  # operations of turns that are written once
 
 
 def side_by_side(outer: Renderer, loop: For) -> bool:
@@ -51,6 +53,16 @@ def _of_any_number(outer: Renderer, loop: For) -> bool:
     outer.wholes = {}
     first, stop = outer.whole(loop.first), outer.whole(loop.stop)
     known = list(outer.now)
+    if sum(len(step.body) for step in statements(loop.body) if isinstance(step, Step)) >= LONG:
+        some = writer.value(f"icmp slt i64 {first}, {stop}")
+        writer.effect(f"br i1 {some}, label %{name}.some, label %{name}.none")
+        writer.start_block(f"{name}.some")
+        held = outer.enter()
+        _vectors(outer, loop, widths(outer.lanes.bits)[0], first, stop, clamped=True)
+        outer.leave(held, known)
+        writer.effect(f"br label %{name}.none")
+        writer.start_block(f"{name}.none")
+        return True
     for width in widths(outer.lanes.bits):
         count = writer.value(f"sub i64 {stop}, {first}")
         enough = writer.value(f"icmp sge i64 {count}, {width}")
@@ -73,19 +85,25 @@ def _of_any_number(outer: Renderer, loop: For) -> bool:
     return True
 
 
-def _vectors(outer: Renderer, loop: For, width: int, first: str, stop: str) -> None:
-    """The turns from ``first`` to ``stop``, as many as fill a vector at least, so many at a time."""
+def _vectors(outer: Renderer, loop: For, width: int, first: str, stop: str, *, clamped: bool = False) -> None:
+    """The turns from ``first`` to ``stop``, so many at a time: as many as fill a vector at least or, ``clamped``, any
+    number, where lanes that are left take the last turn."""
     writer, number = outer.writer, outer.loops
     outer.loops += 1
     name = f"turns{number}"
-    last_at = str(int(stop) - width) if stop.isdigit() else writer.value(f"sub i64 {stop}, {width}")
+    last = 1 if clamped else width
+    last_at = str(int(stop) - last) if stop.isdigit() else writer.value(f"sub i64 {stop}, {last}")
     before = writer.block
     writer.effect(f"br label %{name}")
     writer.start_block(name)
     place = len(writer.lines)
     at = writer.value(f"call i64 @llvm.smin.i64(i64 %{name}.turn, i64 {last_at})")
+    apart: list[str] = []
+    if clamped:
+        left = writer.value(f"sub i64 {last_at}, {at}")
+        apart = [writer.value(f"call i64 @llvm.smin.i64(i64 {lane}, i64 {left})") for lane in range(width)]
     inner = type(outer)(outer.nest, Lanes(width, outer.nest.dtype), writer, {})
-    inner.memory = {key: _Turns(memory, loop.name) for key, memory in outer.memory.items()}
+    inner.memory = {key: _Turns(memory, loop.name, apart) for key, memory in outer.memory.items()}
     inner.loops, inner.divisions = outer.loops, outer.divisions
     inner.now = {key: now for key, now in outer.now.items() if isinstance(key, str)}
     inner.now |= {
@@ -119,10 +137,17 @@ def widths(bits: int) -> list[int]:
 
 
 class _Turns(Pointers):
-    """An array of one state; a place that depends on the turn is another one for each lane."""
+    """An array of one state; a place that depends on the turn is another one for each lane.
 
-    def __init__(self, memory: Memory, loop: str):
+    Args:
+        memory: the array.
+        loop: whose turns are lanes.
+        apart: by how many turns lanes are behind the first; none: each by one more than the one before.
+    """
+
+    def __init__(self, memory: Memory, loop: str, apart: Sequence[str] = ()):
         super().__init__(memory.array, ())
+        self._apart = apart
         self.base: str = memory.base  # type: ignore[attr-defined]  # one state: every layout is rows from there on
         self._loop = loop
 
@@ -152,9 +177,24 @@ class _Turns(Pointers):
     def each(self, to: Renderer, place: Element) -> list[str]:
         first, stride, lanes = self._first(to, place), self._stride(place), range(to.lanes.width)
         return [
-            to.writer.value(f"getelementptr {to.lanes.scalar}, ptr {first}, i64 {lane * stride}")
+            to.writer.value(
+                f"getelementptr {to.lanes.scalar}, ptr {first}, i64 {self._away(to, lane, stride)}"
+            )
             for lane in lanes
         ]
+
+    def _away(self, to: Renderer, lane: int, stride: int) -> str:
+        """How far behind that of the first lane a place lies."""
+        if not self._apart or not stride:
+            return str(lane * stride)
+        key = Whole("apart", (lane, stride))
+        if key not in to.wholes:
+            to.wholes[key] = to.writer.value(f"mul i64 {self._apart[lane]}, {stride}")
+        return to.wholes[key]
+
+    def _is_vector(self, place: Element) -> bool:
+        """Whether what the lanes have lies side by side."""
+        return self._stride(place) == 1 and not self._apart
 
     def address(self, to: Renderer, place: Element) -> transpose.Address:
         rows = self.each(to, Element(place.array, Whole("number", (0,)), place.row))
@@ -174,7 +214,7 @@ class _Turns(Pointers):
         if stride == 0:
             scalar = to.writer.value(f"load {lanes.scalar}, ptr {self._first(to, place)}")
             return {place: spread(to, lanes.scalar, scalar)}
-        if stride == 1:
+        if self._is_vector(place):
             first = self._first(to, place)
             return {place: to.writer.value(f"load {lanes.real}, ptr {first}, align {lanes.bytes}")}
         if self._by_rows(place):
@@ -183,13 +223,13 @@ class _Turns(Pointers):
         return {place: _vector(to, scalars)}
 
     def quick(self, to: Renderer, place: Element) -> bool:
-        return self._stride(place) in (0, 1)
+        return self._stride(place) == 0 or self._is_vector(place)
 
     def store(self, to: Renderer, place: Element, value: str) -> None:
         stride, lanes = self._stride(place), to.lanes
         if stride == 0:
             raise AssertionError(f"turns that run side by side write the same place: {place}")
-        if stride == 1:
+        if self._is_vector(place):
             to.writer.effect(f"store {lanes.real} {value}, ptr {self._first(to, place)}, align {lanes.bytes}")
         else:
             super().store(to, place, value)
@@ -204,3 +244,104 @@ def _vector(to: Renderer, scalars: Sequence[str]) -> str:
     from linkwise.compiler.emit.lanes import gathered
 
     return gathered(to.writer, to.lanes, scalars)
+
+
+# -- copies of neighbours, several with one load and one store --------------------------------------------------------
+
+LEAST_COPIED = 8
+"""Scalars of a step that is written this way."""
+COPY_WIDTHS = (8, 4, 2, 1)
+"""Scalars that are copied at a time; processors with shorter registers take several."""
+
+
+def copied(to: Renderer, step: Step) -> bool:
+    """Write a step that computes nothing; False where it is another one, or where its places are not known to lie side
+    by side."""
+    if to.lanes.width > 1 or step.body or step.adds or len(step.writes) < LEAST_COPIED:
+        return False
+    moves: list[tuple[Element | float, Element]] = []
+    carried: list[tuple[Register, Element | float]] = []
+    for place, node in step.writes:
+        source = _source(step, node)
+        if isinstance(place, Register) and source is not None:
+            carried.append((place, source))
+        elif isinstance(place, Element) and source is not None:
+            moves.append((source, place))
+        else:
+            return False
+    places = [place for move in moves for place in move if isinstance(place, Element)]
+    if not all(isinstance(to.memory[place.array], (Pointers, Lanewise)) for place in places):
+        return False
+    read = {source.array for source, _ in moves if isinstance(source, Element)}
+    if read & {place.array for _, place in moves}:
+        return False
+    values = [
+        to.loaded(source) if isinstance(source, Element) else to.constant(source) for _, source in carried
+    ]
+    for run in _runs(moves):
+        _copy(to, run)
+    to.now.update(zip((register for register, _ in carried), values, strict=True))
+    return True
+
+
+def _source(step: Step, node: Node) -> Element | float | None:
+    """What a node is: a scalar in memory or a number."""
+    if node.op == "const":
+        assert isinstance(node.value, (int, float))
+        return float(node.value)
+    place = step.reads.get(node.value) if node.op == "input" else None
+    return place if isinstance(place, Element) else None
+
+
+def _runs(moves: Sequence[tuple[Element | float, Element]]) -> list[list[tuple[Element | float, Element]]]:
+    """Moves whose places, and whose sources, are neighbours."""
+    runs: list[list[tuple[Element | float, Element]]] = []
+    for move in moves:
+        if runs and all(_follows(b, a) for a, b in zip(runs[-1][-1], move, strict=True)):
+            runs[-1].append(move)
+        else:
+            runs.append([move])
+    return runs
+
+
+def _follows(b: Element | float, a: Element | float) -> bool:
+    if not isinstance(a, Element) or not isinstance(b, Element):
+        return repr(a) == repr(b)
+    if a.array != b.array or a.row != b.row:
+        return False
+    (rest, first), (other, second) = _parts(a.column), _parts(b.column)
+    return second - first == 1 and rest == other
+
+
+def _parts(column: Whole) -> tuple[list[Whole], int]:
+    """Terms of a sum that are not known, and what the others come to."""
+    if column.number is not None:
+        return [], column.number
+    if column.op != "add":
+        return [column], 0
+    (own, first), (more, second) = (_parts(term) for term in column.args)
+    return [*own, *more], first + second
+
+
+def _copy(to: Renderer, run: Sequence[tuple[Element | float, Element]]) -> None:
+    writer, lanes, at = to.writer, to.lanes, 0
+    while at < len(run):
+        width = next(width for width in COPY_WIDTHS if width <= len(run) - at)
+        source, place = run[at]
+        kind = lanes.scalar if width == 1 else f"<{width} x {lanes.scalar}>"
+        if not isinstance(source, Element):
+            value = to.constant(source)
+            if width > 1:
+                value = f"<{', '.join([f'{lanes.scalar} {value}'] * width)}>"
+        else:
+            value = writer.value(f"load {kind}, ptr {_place_of(to, source)}, align {lanes.bytes}")
+        writer.effect(f"store {kind} {value}, ptr {_place_of(to, place)}, align {lanes.bytes}")
+        at += width
+
+
+def _place_of(to: Renderer, place: Element) -> str:
+    memory: Memory = to.memory[place.array]
+    if isinstance(memory, Lanewise):
+        return memory.at(to, place)
+    assert isinstance(memory, Pointers)
+    return memory.each(to, place)[0]
