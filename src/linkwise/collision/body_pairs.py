@@ -121,7 +121,7 @@ def body_pairs(
     apart_ones = [
         key
         for key, (_, share) in near.candidates.items()
-        if key in wanted or share is not None and (share.max() < OFTEN or not postures.by_construction(key))
+        if key in wanted or (share is not None and (share.max() < OFTEN or not postures.by_construction(key)))
     ]
     finer = postures.finer_groups(BodyPairs({}, {}, small, frozenset(), (), ()), near.candidates, apart_ones)
     if finer and spheres.divide is not None:
