@@ -46,7 +46,7 @@ SHALLOW = (
     3.0 * FINE
 )  # [m] and they may where small spheres are no deeper in each other; groups are divided further
 RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
-MOST_FINER = 64  # groups, those that touch most often
+MOST_FINER = 48  # groups, those that touch most often
 TRIED = 14  # random postures in which meshes are compared
 TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
@@ -370,7 +370,7 @@ class _Postures:
                 hits = gap < 0.0
                 for side, sphere in enumerate((first, second)):
                     start = pairs.of(sphere).start
-                    rows = zip(names[side], hits.any(axis=1 - side), strict=True)
+                    rows = zip(names[side], np.asarray(hits.any(axis=1 - side)), strict=True)
                     touching_ones += [((sphere, group - start), row) for group, row in rows if group >= 0]
             perhaps = (least < 0.0) & (least > -SHALLOW)  # meshes may be apart
             if perhaps.mean() >= REFINED:
