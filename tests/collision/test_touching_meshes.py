@@ -64,9 +64,10 @@ def test_faces_that_lie_on_each_other_and_boxes_inside_touch():
     assert not touching(small, Surface([]), poses).any()
 
 
-@pytest.mark.parametrize("edges", [(0.267, 0.194, 0.114), (0.4, 0.1, 0.1)])
+@pytest.mark.parametrize("edges", [(0.267, 0.194, 0.114), (0.4, 0.1, 0.1), (0.06, 0.05, 0.0039)])
 def test_spheres_inside_a_box_stay_inside(edges):
-    """Half of two faces had no points by which spheres inside were bounded: they were 62 mm beyond a box."""
+    """Half of two faces had no points by which spheres inside were bounded: they were 62 mm beyond a box. The other
+    face of a plate of 3.9 mm did not bound them, as a groove does not: they were 56 mm beyond it."""
     mesh = box(edges)
     cover = Cover([mesh.vertices[mesh.faces]])
     _, centre, radius = cover._inside.spheres(cover.triangles)
@@ -146,7 +147,9 @@ def test_no_touching_meshes_are_called_free(tmp_path, seed):
     q = np.random.default_rng(seed).uniform(-2.8, 2.8, (60, 4))
     truth = in_truth(checks, q)
     assert truth.any()
-    assert not (truth & ~checks.in_collision(q)).any()
+    told = checks.in_collision(q)
+    assert not (truth & ~told).any()
+    assert (~told).sum() > 0.4 * (~truth).sum()
 
 
 def test_surfaces_follow_their_link(tmp_path):

@@ -225,7 +225,7 @@ def test_only_packages_are_searched_above_the_folder_of_a_file(tmp_path):
     from linkwise.geometry.mesh_files import folders_of
 
     for inner in ("urdf", "models", "robot"):
-        for mark in (None, "package.xml", "meshes"):
+        for mark in (None, "package.xml", "meshes", "collisions", "visual"):
             home = tmp_path / f"{inner} {mark}"
             (home / inner).mkdir(parents=True)
             if mark is not None:

@@ -15,7 +15,7 @@ from linkwise.motion import Keep, MotionPlan, plan
 from linkwise.motion.planning import planner
 from linkwise.motion.planning.proof import LOOKED_FOR, Prover, _in_parts
 from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
-from linkwise.motion.planning.search import Search
+from linkwise.motion.planning.search import MOST_GOALS, Search, some_goals
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "collision"))
 from mesh_arm import Coal, mesh_arm
@@ -269,6 +269,24 @@ def test_goals_are_positions_sets_and_poses(arm):
     unreachable = plan(lw6, start, far)
     assert unreachable.status == "goal unreachable"
     assert re.search(r"the nearest are \S+ cm and \S+° away", unreachable.message)
+
+
+def test_sets_of_very_many_goals():
+    """A tree that began full found no path, and one that began with more ended in an IndexError."""
+    robot, rng = lw.load("panda"), np.random.default_rng(0)
+    goal = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.8, 0.0])
+    wall = [Box((0.2, -0.3, -0.1), (0.9, -0.2, 0.7))]
+    many = goal + rng.uniform(-0.1, 0.1, (8300, 7))
+    for count in (8192, 8300):
+        found = plan(robot, goal - np.eye(7)[0] * 1.2, many[:count], wall, timing=False)
+        assert found, found.message
+        assert np.abs(found.waypoints[-1] - many[:count]).max(axis=1).min() < 1e-9
+    some = some_goals(goal, many)
+    away = np.abs(many - goal).max(axis=1)
+    assert len(some) == len(np.unique(some, axis=0)) == MOST_GOALS
+    assert np.isin(np.sort(away)[: MOST_GOALS // 2], np.abs(some - goal).max(axis=1)).all()
+    assert np.abs(some - goal).max() > 0.999 * away.max()
+    assert np.array_equal(some_goals(goal, many[:5]), many[:5])
 
 
 def test_what_cannot_be_solved_is_said(arm):

@@ -6,7 +6,9 @@ import pytest
 import linkwise as lw
 from linkwise.geometry.posture import up_of
 from linkwise.geometry.skeleton import body_poses, skeleton
+from linkwise.geometry.visuals import read_looks
 from linkwise.view import motions
+from linkwise.view.parts import mesh_parts
 from linkwise.view.placing import floor_of, scene_box
 
 pytest.importorskip("viser")
@@ -59,3 +61,43 @@ def test_demo_and_tour_stay_above_the_floor():
         floor = min(0.0, heights(robot, [robot.neutral])[0])
         below += [name] if heights(robot, trajectory.at(t).q).min() < floor - 1e-6 else []
     assert not below
+
+
+LINK = """<link name="{0}"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>{1}</link>"""
+JOINT = """<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><origin xyz="0 0 {3}"/>
+<axis xyz="{4}"/><limit lower="-2" upper="2.5" effort="9" velocity="2"/></joint>"""
+BOX = '<visual><origin xyz="{0}"/><geometry><box size="{1}"/></geometry></visual>'
+
+
+def test_meshes_stay_above_the_floor(tmp_path):
+    """Links are wider than the rods that stand for them, which were looked at alone."""
+    file = tmp_path / "arm.urdf"
+    file.write_text(
+        '<robot name="arm">'
+        + LINK.format("base", BOX.format("0 0 0.1", "0.2 0.2 0.2"))
+        + LINK.format("upper", BOX.format("0 0 0.2", "0.1 0.1 0.4"))
+        + LINK.format("lower", BOX.format("0 0 0.5", "0.1 1.2 1.0"))
+        + JOINT.format("first", "base", "upper", 0.25, "0 1 0")
+        + JOINT.format("second", "upper", "lower", 0.4, "1 0 0")
+        + "</robot>"
+    )
+    robot = lw.load(file)
+    bones = skeleton(robot)
+    meshes = [(part.body, part.mesh.moved(part.pose)) for part in mesh_parts(robot, read_looks(file), bones)]
+    below, moved = [], []
+    for shown in (meshes, []):
+        for seed in range(4):
+            motion = motions.random_points(robot, np.zeros(2), shown, seed=seed)
+            least, samples = 0.0, motion.at(np.linspace(motion.begin, motion.end, 60)).q
+            moved.append(np.abs(samples).max())
+            for q in samples:
+                placed = body_poses(robot, q)
+                for body, mesh in meshes:
+                    if body >= 0:
+                        pose = placed[body]
+                        least = min(least, (mesh.vertices @ pose.rotation.T + pose.translation)[:, 2].min())
+            below.append(least)
+    assert max(moved[:4]) > 0.1
+    assert min(below[:4]) > -1e-3
+    assert min(below[4:]) < -0.1

@@ -36,11 +36,17 @@ USUAL = 32  # postures by which usual distances are found
 FIRST = 64  # of these; the rest only where some pair of groups touches often in them
 CLOSE = 0.2  # share of postures in which undivided spheres touch, from which on they may be beside each other
 FAR_APART = 0.1  # [m] usual distances are not looked at above this
-MOST_DIVIDED = 40  # spheres, those that touch most often
+MOST_DIVIDED = 160  # spheres, those that touch most often
 SLACK = 1e-4  # [m] rounding of distances in single precision
-SOME = 0.05  # share of postures in which a sphere touches another body, from which on it is divided
+MUCH = 0.2  # share of postures in which a sphere touches another body, from which on it is divided into more
+MOST_MUCH = 24  # such spheres
+SOME = 0.002  # share of postures in which a sphere touches another body, from which on it is divided
+REFINED = 0.1  # share of postures in which small spheres of two bodies touch though meshes may be apart, from which on
+SHALLOW = (
+    3.0 * FINE
+)  # [m] and they may where small spheres are no deeper in each other; groups are divided further
 RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
-MOST_FINER = 64  # groups, those that touch most often
+MOST_FINER = 48  # groups, those that touch most often
 TRIED = 14  # random postures in which meshes are compared
 TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
@@ -110,12 +116,16 @@ def body_pairs(
     wanted = _bodies(robot, spheres, compare, all_of=False)
     postures = _Postures(robot, spheres)
     near = _Near(robot, postures, skipped, wanted)
-    small = _NONE if spheres.divide is None else spheres.divide(near.often)
+    small = _NONE if spheres.divide is None else spheres.divide(near.often, near.much)
     postures.place_small(small)
-    apart_ones = [key for key in near.candidates if key in wanted or postures.known.get(key) is False]
+    apart_ones = [
+        key
+        for key, (_, share) in near.candidates.items()
+        if key in wanted or (share is not None and (share.max() < OFTEN or not postures.by_construction(key)))
+    ]
     finer = postures.finer_groups(BodyPairs({}, {}, small, frozenset(), (), ()), near.candidates, apart_ones)
     if finer and spheres.divide is not None:
-        small = spheres.divide(near.often, finer)
+        small = spheres.divide(near.often, near.much, finer)
         postures.place_small(small)
     divided = np.zeros(len(spheres), bool)
     divided[small.parent] = True
@@ -142,7 +152,8 @@ def body_pairs(
 
 class _Near:
     """Pairs of bodies that may be compared: ``candidates``, their pairs of spheres and how often these touch;
-    ``listed``, the others by reason; ``often``, spheres that touch so often that they are divided."""
+    ``listed``, the others by reason; ``often``, spheres that touch so often that they are divided; ``much``, those of
+    them that touch in many postures."""
 
     def __init__(
         self,
@@ -178,6 +189,7 @@ class _Near:
                     close.update(pairs[share >= SOME].ravel().tolist())
         often = [int(k) for k in np.argsort(-shares, kind="stable")[:MOST_DIVIDED] if shares[k] >= SOME]
         self.often = tuple(sorted({*often, *close}))
+        self.much = frozenset(k for k in often[:MOST_MUCH] if shares[k] >= MUCH)
 
     def names(self, key: tuple[int, int]) -> LinkPair:
         """Names of the links of two bodies."""
@@ -350,21 +362,22 @@ class _Postures:
         for key in keys:
             numbers, share = candidates[key]
             near = np.flatnonzero(share >= RARELY) if share is not None else np.zeros(0, int)
-            touch = np.zeros(FIRST, bool)
-            found: dict[Place, float] = {}
+            least = np.zeros(FIRST)
+            touching_ones: list[tuple[Place, np.ndarray]] = []
             for first, second in numbers[near].tolist():
                 gap, names = self._group_gaps(pairs, first, second, np.arange(FIRST))
+                np.minimum(least, gap.min(axis=(0, 1)), out=least)
                 hits = gap < 0.0
-                touch |= hits.any(axis=(0, 1))
                 for side, sphere in enumerate((first, second)):
                     start = pairs.of(sphere).start
-                    parts = hits.any(axis=1 - side).mean(axis=-1).tolist()
-                    for group, part in zip(names[side], parts, strict=True):
-                        if group >= 0 and part >= RARELY:
-                            place = (sphere, group - start)
-                            found[place] = max(part, found.get(place, 0.0))
-            if touch.mean() >= OFTEN:
-                shares |= {place: max(part, shares.get(place, 0.0)) for place, part in found.items()}
+                    rows = zip(names[side], np.asarray(hits.any(axis=1 - side)), strict=True)
+                    touching_ones += [((sphere, group - start), row) for group, row in rows if group >= 0]
+            perhaps = (least < 0.0) & (least > -SHALLOW)  # meshes may be apart
+            if perhaps.mean() >= REFINED:
+                for place, row in touching_ones:
+                    part = float((row & perhaps).mean())
+                    if part >= RARELY:
+                        shares[place] = max(part, shares.get(place, 0.0))
         return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:MOST_FINER])
 
     def beside(self, pairs: np.ndarray) -> np.ndarray:

@@ -34,10 +34,12 @@ _FLAT = 1e-3  # sine of the angle below which points lie in the surface
 BLOCK = 1 << 15  # numbers of a table that are computed at a time
 _LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
 _SURFACE = 3000  # points by which spheres inside are bounded, at most
+_AROUND = 1500  # points outside by which spheres inside are bounded where the surface does not do it, at most
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SOME = 16  # every so many points of a surface give bounds of distances to it
 _AT_ONCE = 64  # points whose distances to a surface are computed at a time, those of the largest bounds first
-_SHOWN = 48  # points of a sphere's surface by which its excess is measured
+_MEASURED = 2000  # triangles to which the excess is measured, at most
+_SHOWN = 128  # points of a sphere's surface by which its excess is measured
 
 
 @dataclass(frozen=True)
@@ -337,7 +339,10 @@ class _Inside:
         self._outside, self._low, self._cell, self._extent = _outside(np.ascontiguousarray(triangles.T))
         point, _, sides = self._seen(triangles, middle)
         surface = point[sides.any(axis=0)]
-        self._surface = _spread(surface, _SURFACE, surface)
+        around = _around(self._outside, self._low, self._cell)
+        self._surface = np.concatenate(
+            [_spread(surface, _SURFACE, surface), _spread(around, _AROUND, around)]
+        )
         self._rough, self._largest = _ROUGH, 0.5 * self._extent
 
     def near(self, surface: np.ndarray, rough: float) -> _Inside:
@@ -399,8 +404,8 @@ def _outside(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
     least, most = (edge(rows.reshape(3, -1), axis=1) for edge in (np.min, np.max))
     extent = float((most - least).max())
     cell = extent / CELLS + 1e-9
-    low = least - 1.5 * cell
-    shape = tuple(((most - low) / cell).astype(int) + 3)
+    low = least - 3.5 * cell
+    shape = tuple(((most - low) / cell).astype(int) + 5)
     surface = np.zeros(shape, bool)
     small = fit.divided_rows(rows, 0.9 * cell)
     a, b, c = (small[:, k] for k in range(3))
@@ -421,6 +426,24 @@ def _outside(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
                 _sweep(reached, free, axis, way)
         if int(reached.sum()) == before:
             return reached, low, cell, extent
+
+
+def _around(outside: np.ndarray, low: np.ndarray, cell: float) -> np.ndarray:
+    """Points (k, 3) outside, a cell or two away from the solid: middles of cells that are outside with all around them,
+    beside one that is not so."""
+    free = _eroded(outside)
+    places = np.argwhere(free & ~_eroded(free))
+    return low + cell * (places + 0.5)
+
+
+def _eroded(cells: np.ndarray) -> np.ndarray:
+    """Cells with all of their neighbours, diagonal ones included; beyond the border all are."""
+    found = cells.copy()
+    for axis in range(3):
+        line, before = np.moveaxis(found, axis, 0), np.moveaxis(found, axis, 0).copy()
+        line[1:] &= before[:-1]
+        line[:-1] &= before[1:]
+    return found
 
 
 def _sweep(reached: np.ndarray, free: np.ndarray, axis: int, way: int) -> None:
@@ -507,10 +530,10 @@ def excess_of(centre: np.ndarray, radius: np.ndarray, triangles: np.ndarray, lea
     directions = np.stack([width * np.cos(turn), width * np.sin(turn), height], axis=-1)
     points = (centre[:, None] + radius[:, None, None] * directions).reshape(-1, 3)
     outside = points[nearest_spheres(points[:, None], centre, radius)[1] >= -_ROUNDING]
-    known = triangles[:: max(1, len(triangles) // 600)]
-    surface = np.concatenate([known.reshape(-1, 3), known.mean(axis=1)])
-    if not len(outside) or not len(surface):
+    if not len(outside) or not len(triangles):
         return least
+    known = _spread(triangles, _MEASURED, _own(triangles)[0])
+    surface = np.concatenate([known.reshape(-1, 3), known.mean(axis=1)])
     some = surface[::_SOME]
     most = nearest_spheres(outside[:, None], some, np.zeros(len(some)))[1]  # no distance is larger
     for rows in np.array_split(np.argsort(-most, kind="stable"), -(-len(most) // _AT_ONCE)):

@@ -40,6 +40,7 @@ ROUNDING = (
 FINE = 4e-3  # [m] excess of small spheres in place of one sphere
 FINE_EDGE = 12e-3  # [m] longest edge of triangles that they cover
 MOST_SMALL = 96  # of one sphere
+MOST_NEAR = 256  # of one that touches in many postures
 GROUPED = 8  # of them in a group
 FINEST = 8e-4  # [m] excess where links that can be apart are nearer to each other than small spheres show
 MOST_FINEST = 128  # of one group
@@ -72,9 +73,16 @@ class SmallSpheres(NamedTuple):
 class Divide(Protocol):
     """Gives small spheres in place of some."""
 
-    def __call__(self, numbers: tuple[int, ...], finer: frozenset[Place] = frozenset(), /) -> SmallSpheres:
-        """Small spheres of spheres with these numbers; ``finer``: groups, by sphere and place in it, in place of which
-        there are groups of spheres that reach beyond the mesh by less."""
+    def __call__(
+        self,
+        numbers: tuple[int, ...],
+        more: frozenset[int] = frozenset(),
+        finer: frozenset[Place] = frozenset(),
+        /,
+    ) -> SmallSpheres:
+        """Small spheres of spheres with these numbers; ``more``: numbers of those that may be divided into more small
+        ones; ``finer``: groups, by sphere and place in it, in place of which there are groups of spheres that reach
+        beyond the mesh by less."""
         ...
 
 
@@ -174,8 +182,14 @@ def _spheres(robot: Model, count: int | None, margin: float, geometry: _Triangle
     links = {key: tuple(dict.fromkeys(names)) for key, names in geometry.links.items()}
     size = radius[order] + ROUNDING + margin
 
-    def divide(numbers: tuple[int, ...], finer: frozenset[Place] = frozenset()) -> SmallSpheres:
-        fitted = tuple(int(order[k]) for k in numbers if order[k] < len(rows))
+    def divide(
+        numbers: tuple[int, ...],
+        more: frozenset[int] = frozenset(),
+        finer: frozenset[Place] = frozenset(),
+    ) -> SmallSpheres:
+        fitted = {
+            int(order[k]): MOST_NEAR if k in more else MOST_SMALL for k in numbers if order[k] < len(rows)
+        }
         smaller = tuple(sorted((int(order[k]), place) for k, place in finer))
         found = _divided_once(pieces, rows, fitted, smaller)
         found = found[np.lexsort((found[:, 1], np.argsort(order)[found[:, 0].astype(int)]))]
@@ -300,7 +314,7 @@ class _Pieces(dict[int, list[np.ndarray]]):
 
 def _fitted_once(pieces: _Pieces, total: int) -> tuple[np.ndarray, float]:
     """``_fitted``, stored."""
-    numbers = pieces.stored(b"spheres 10 %d" % total, lambda: _fitted(pieces.covers, total))
+    numbers = pieces.stored(b"spheres 11 %d" % total, lambda: _fitted(pieces.covers, total))
     return numbers[1:].reshape(-1, 5), float(numbers[0])
 
 
@@ -346,32 +360,32 @@ def _are_enough(bodies: Mapping[Cover, int], excess: float, total: int) -> bool:
 
 
 def _divided_once(
-    pieces: _Pieces, rows: np.ndarray, numbers: tuple[int, ...], finer: tuple[Place, ...]
+    pieces: _Pieces, rows: np.ndarray, numbers: Mapping[int, int], finer: tuple[Place, ...]
 ) -> np.ndarray:
     """``_divided``, stored."""
-    name = b"small spheres 12 %r %r " % (numbers, finer) + np.ascontiguousarray(rows).tobytes()
+    name = b"small spheres 13 %r %r " % (numbers, finer) + np.ascontiguousarray(rows).tobytes()
     return pieces.stored(name, lambda: _divided(pieces.covers, rows, numbers, finer)).reshape(-1, 7).copy()
 
 
 def _divided(
-    covers: dict[int, Cover], rows: np.ndarray, numbers: tuple[int, ...], finer: tuple[Place, ...]
+    covers: dict[int, Cover], rows: np.ndarray, numbers: Mapping[int, int], finer: tuple[Place, ...]
 ) -> np.ndarray:
     """Rows (number of the sphere, place, x, y, z, radius, whether it is a group) of groups of small spheres, each
-    before its small spheres, for what the meshes have in some spheres."""
+    before its small spheres, for what the meshes have in some spheres, with the most small spheres of each."""
     found: list[np.ndarray] = [np.zeros((0, 7))]
     count = 0
     owners: dict[Cover, np.ndarray] = {}
-    places: dict[int, tuple[Cover, int, tuple[int, ...]]] = {}
-    for number in numbers:
+    places: dict[int, tuple[Cover, int, int, tuple[int, ...]]] = {}
+    for number, most in numbers.items():
         cover = covers[int(rows[number, 0])]
         mine = rows[rows[:, 0] == rows[number, 0], 1:]
         first = int((rows[:, 0] < rows[number, 0]).sum())
-        places[number] = cover, number - first, tuple(place for k, place in finer if k == number)
+        places[number] = cover, number - first, most, tuple(place for k, place in finer if k == number)
         if cover not in owners:
             owners[cover] = nearest_spheres(cover.triangles, mine[:, :3], mine[:, 3])[0]
     parts = [*dict.fromkeys(places.values())]
     small_ones = _at_once(
-        lambda part: _small(part[0], part[0].triangles[owners[part[0]] == part[1]], part[2]), parts
+        lambda part: _small(part[0], part[0].triangles[owners[part[0]] == part[1]], *part[2:]), parts
     )
     made = dict(zip(parts, small_ones, strict=True))
     for number in numbers:
@@ -390,16 +404,16 @@ def _at_once(function: Callable[[_Given], _Found], items: Sequence[_Given]) -> l
         return list(pool.map(function, items))
 
 
-def _small(cover: Cover, triangles: np.ndarray, finer: tuple[int, ...]) -> np.ndarray:
+def _small(cover: Cover, triangles: np.ndarray, most: int, finer: tuple[int, ...]) -> np.ndarray:
     """Rows (x, y, z, radius, whether it is a group) of groups, each before its small spheres, for some triangles of a
     body; several groups of finer spheres in place of those with the given numbers."""
     if not len(triangles):
         return np.zeros((0, 5))
     triangles = divided_edges(triangles, FINE_EDGE)
-    key = (len(triangles), float(triangles[0, 0, 0]), float(triangles.sum()))
+    key = (most, len(triangles), float(triangles[0, 0, 0]), float(triangles.sum()))
     small = cover.known.get(key)
     if small is None:
-        small = cover.known[key] = cover.part(triangles, FINE, MOST_SMALL)
+        small = cover.known[key] = cover.part(triangles, FINE, most)
     rows: list[np.ndarray] = []
     for number, group in enumerate(_groups(small.centre)):
         mine = np.isin(small.owner, group)

@@ -21,7 +21,7 @@ from linkwise.geometry.solids import Part
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 _INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")
-_IN_PACKAGES = ("package.xml", "meshes", "mesh")
+_IN_PACKAGES = ("package.xml", "meshes", "mesh", "collisions", "collision", "visuals", "visual")
 """A folder above that has one of these is a package; others, such as a home folder, are not searched."""
 
 

@@ -72,7 +72,7 @@ class RobotScene:
         self.bodies = [server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in moving]
         self.base = server.scene.add_frame(f"{root}/base", show_axes=False)
         self.load: Any = None
-        self._shown: list[tuple[int, solids.Mesh]] = []  # meshes of the file in the frames of their bodies
+        self.shown: list[tuple[int, solids.Mesh]] = []  # meshes of the file in the frames of their bodies
         self._last: list[tuple[int, int, int]] = [(-1, -1, -1) for _ in moving]
         reach = self.bones.reach
         shown = skeleton_parts(robot, self.bones, ghost=ghost)
@@ -154,7 +154,7 @@ class RobotScene:
 
     def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and the highest corner of the box around the robot at q, in base axes [m]."""
-        low, high = scene_box(self.robot, self.bones, self._shown, q)
+        low, high = scene_box(self.robot, self.bones, self.shown, q)
         return low + self.offset, high + self.offset
 
     # -- construction --------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class RobotScene:
         if part.hub is not None:
             self.hubs[part.hub].append(handle)
         if part.group == "meshes":
-            self._shown.append((part.body, part.mesh.moved(part.pose)))
+            self.shown.append((part.body, part.mesh.moved(part.pose)))
 
     def _add_frames(self) -> None:
         length = 0.09 * self.bones.reach

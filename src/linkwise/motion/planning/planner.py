@@ -25,7 +25,7 @@ from linkwise.motion.planning.constrained import ConstrainedSearch, finer
 from linkwise.motion.planning.constraint import Keep
 from linkwise.motion.planning.proof import Prover
 from linkwise.motion.planning.rounded import control_points, largest_cuts, smooth_path, without_repeats
-from linkwise.motion.planning.search import GAP, STEP, Search
+from linkwise.motion.planning.search import GAP, STEP, Search, some_goals
 from linkwise.motion.shortest_time.optimal_motion import InfeasiblePathError, TimeOptimal
 from linkwise.motion.shortest_time.optimal_timing import time_optimal
 from linkwise.robot.robot import Robot
@@ -136,7 +136,8 @@ def plan(
     Args:
         robot: the robot, with its payload.
         start: positions [rad or m], shape (n,).
-        goal: positions (n,), several of them (k, n) of which one is reached, or a pose (4, 4) of the frame.
+        goal: positions (n,), several of them (k, n) of which one is reached (of more than 2048 the nearest half of
+            as many, and some of the others), or a pose (4, 4) of the frame.
         world: the obstacles, ``linkwise.collision.World`` or a list of them; by default none.
         frame: of a goal that is a pose; by default the only leaf.
         seed: of the random numbers.
@@ -250,7 +251,7 @@ class _Problem:
                 return self._failed("goal off constraint", f"{errors.min():.3g} times its tolerance away")
         distances = self._least(goals)
         away = distances > 0.0
-        free = goals[away]
+        free = some_goals(first, goals[away])
         if not len(free):
             return self._failed("goal collides", self._why(goals[0]))
         room = min(least, float(distances[away].max()))

@@ -20,6 +20,7 @@ from linkwise.motion.planning import operations, tree_search
 from linkwise.motion.planning.tree_search import Words
 
 CAPACITY = 8192  # nodes of a tree
+MOST_GOALS = 2048  # with which a tree begins
 MOST_POINTS = 1024  # way-points of a path
 GROUP = 16  # positions that are checked at once
 GAP = 0.05  # [m] by which points of the robot move from one checked position to the next, at most
@@ -27,6 +28,22 @@ STEP = 1.5  # [rad or m] longest edge of a tree
 PASSES = 3  # over the corners of a path
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ENTRIES = ("plan_tree", "check_path", "shorten_path")
+
+
+def some_goals(start: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    """As many goals as a tree may begin with, in their order: half of them the nearest ones, the others every so many
+    of those that are farther away.
+
+    Args:
+        start: positions (n,).
+        goals: positions (goals, n).
+    """
+    if len(goals) <= MOST_GOALS:
+        return goals
+    order = np.argsort(np.abs(goals - start).max(axis=1), kind="stable")
+    half = MOST_GOALS // 2
+    far = order[half + np.arange(half) * (len(goals) - half) // half]
+    return goals[np.sort(np.concatenate([order[:half], far]))]
 
 
 class Found(NamedTuple):

@@ -100,7 +100,7 @@ class ControlTab(Tab):
         if self.payload.value > 0:
             moment = page.live.payload(self.payload.value)[4]
             plant = plant.with_payload(self.payload.value, (0, 0, 0), (moment,) * 3, frame=page.live.tip)
-        motion = motions.to_and_fro(model, page.live.q)
+        motion = motions.to_and_fro(model, page.live.q, page.scene.shown)
         duration = round(min(motion.duration, LONGEST) / (STEP * ROWS)) * STEP * ROWS
         law = controller(self.controller.value, model, self.frequency.value)
         simulation = simulate(plant, law, motion, duration=duration, step=STEP, every=ROWS, warn=False)

@@ -49,9 +49,9 @@ class MotionTab(Tab):
             motion = page.motion
         elif self.choice.value == "random points":
             self.seed += 1
-            motion = motions.random_points(page.robot, page.live.q, seed=self.seed)
+            motion = motions.random_points(page.robot, page.live.q, page.scene.shown, seed=self.seed)
         else:
-            motion = motions.to_and_fro(page.robot, page.live.q)
+            motion = motions.to_and_fro(page.robot, page.live.q, page.scene.shown)
         assert motion is not None
         self.prepare(motion)
 
