@@ -147,7 +147,7 @@ def test_causes_that_torques_do_not_distinguish_are_both_said():
     arm = lw.load("two_link")
     t, q, qd, qdd = motion(5, seconds=10.0)
     tau = arm.inverse_dynamics(q, qd, qdd)
-    noise = share * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(1).normal(size=tau.shape)
+    noise = NOISE * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(1).normal(size=tau.shape)
     words = said(arm, Log(t, q + (np.pi, 0.0), tau + noise))
     assert "joint1 look counted from another zero" in words
     assert "gravity looks directed along" in words
