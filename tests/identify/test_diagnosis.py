@@ -10,6 +10,7 @@ from known_arm import motion
 
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, condition, identify
+from linkwise.identify.judging import diagnosis
 from linkwise.identify.judging.diagnosis import Fitted, Search, diagnose
 from linkwise.identify.judging.hypotheses import Hypothesis
 from linkwise.identify.judging.screening import Screen, thinned
@@ -108,6 +109,16 @@ def test_signs(robot, log):
     assert "torques of elbow look counted in the opposite" in said(robot, replace(log, tau=last * log.tau))
     assert "torques of all joints look counted in the opposite" in said(robot, replace(log, tau=-log.tau))
     assert "positions of elbow look counted in the opposite" in said(robot, replace(log, q=last * log.q))
+
+
+def test_signs_of_all_joints_are_always_tried(robot, log, monkeypatch):
+    """Least squares do not notice them, and every joint's own sign helps: an xMate3 had those of three joints."""
+    monkeypatch.setattr(diagnosis, "TRIED", 0)
+    for sign in (1.0, -1.0):
+        signals = [condition(replace(log, tau=sign * log.tau), cutoff=10.0)]
+        search = Search(Screen(robot), thinned(signals, np.array(robot.gravity)))
+        causes = [hypothesis.cause for hypothesis, _ in search._shortlist(search.start)]
+        assert ("torques of all joints look counted in the opposite direction" in causes) == (sign < 0)
 
 
 def test_zero_positions(robot, log):

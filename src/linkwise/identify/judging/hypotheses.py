@@ -72,7 +72,8 @@ class Hypothesis:
 
     ``moves``: whether positions differ, so that columns of the regression must be computed again. ``drive``: the
     recorded column of torques whose sign is changed, if it is one alone: only friction may tell that it is wrong.
-    ``clock``: whether times alone are changed, which weight does not depend on.
+    ``clock``: whether times alone are changed, which weight does not depend on. ``all_joints``: whether the signs of
+    all are changed, which least squares do not notice.
     """
 
     cause: str
@@ -81,6 +82,7 @@ class Hypothesis:
     moves: bool = True
     drive: int | None = None
     clock: bool = False
+    all_joints: bool = False
 
 
 def hypotheses(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
@@ -129,12 +131,12 @@ def _signs(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
         )
     if robot.dof > 1:
         opposite = replace(recording, tau=-recording.tau)
-        yield Hypothesis(
-            "torques of all joints look counted in the opposite direction", remedy, opposite, False
-        )
-        yield Hypothesis(
-            "positions of all joints look counted in the opposite direction", remedy, recording.turned(-1.0)
-        )
+        for what, corrected, moves in (
+            ("torques", opposite, False),
+            ("positions", recording.turned(-1.0), True),
+        ):
+            words = f"{what} of all joints look counted in the opposite direction"
+            yield Hypothesis(words, remedy, corrected, moves, all_joints=True)
 
 
 def _zeros(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
