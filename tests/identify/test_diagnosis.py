@@ -10,6 +10,7 @@ from known_arm import motion
 
 import linkwise as lw
 from linkwise.identify import IdentificationWarning, Log, condition, identify
+from linkwise.identify.judging import diagnosis
 from linkwise.identify.judging.diagnosis import Fitted, Search, diagnose
 from linkwise.identify.judging.hypotheses import Hypothesis
 from linkwise.identify.judging.screening import Screen, thinned
@@ -24,7 +25,7 @@ def robot() -> lw.Robot:
     return lw.load("puma560").lock({"wrist_roll": 0.0, "wrist_bend": 0.3, "flange": 0.0})
 
 
-def recorded(robot: lw.Robot) -> Log:
+def recorded(robot: lw.Robot, share: float = NOISE) -> Log:
     """Of a robot that is a bit heavier than the file, with friction."""
     n = robot.dof
     factors = 1.0 + 0.15 * np.random.default_rng(3).uniform(size=n)
@@ -38,7 +39,7 @@ def recorded(robot: lw.Robot) -> Log:
     truth = robot.with_parameters(links | friction)
     t, q, qd, qdd = motion(5, dof=n, seconds=10.0, size=0.5)
     tau = truth.inverse_dynamics(q, qd, qdd)
-    noise = NOISE * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(1).normal(size=tau.shape)
+    noise = share * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(1).normal(size=tau.shape)
     return Log(t, q, tau + noise, name="run1")
 
 
@@ -108,6 +109,16 @@ def test_signs(robot, log):
     assert "torques of elbow look counted in the opposite" in said(robot, replace(log, tau=last * log.tau))
     assert "torques of all joints look counted in the opposite" in said(robot, replace(log, tau=-log.tau))
     assert "positions of elbow look counted in the opposite" in said(robot, replace(log, q=last * log.q))
+
+
+def test_signs_of_all_joints_are_always_tried(robot, log, monkeypatch):
+    """Least squares do not notice them, and every joint's own sign helps: an xMate3 had those of three joints."""
+    monkeypatch.setattr(diagnosis, "TRIED", 0)
+    for sign in (1.0, -1.0):
+        signals = [condition(replace(log, tau=sign * log.tau), cutoff=10.0)]
+        search = Search(Screen(robot), thinned(signals, np.array(robot.gravity)))
+        causes = [hypothesis.cause for hypothesis, _ in search._shortlist(search.start)]
+        assert ("torques of all joints look counted in the opposite direction" in causes) == (sign < 0)
 
 
 def test_zero_positions(robot, log):
@@ -195,6 +206,19 @@ def test_units(robot, log, change, words):
     changed = change(log)
     found = diagnose(robot, [condition(changed, cutoff=10.0 / (changed.duration / log.duration))])
     assert words in "".join((*found.causes, *found.remarks))
+
+
+def test_any_factor_of_time_is_searched(robot):
+    """Three times too slow was "2 times", and a torque 2.1 times too large besides."""
+    log = recorded(robot, 0.005)
+    for factor in (3.0, 0.3):
+        late = replace(log, t=factor * log.t)
+        (cause,) = diagnose(robot, [condition(late, cutoff=10.0 / factor)]).causes
+        assert cause.startswith("the motion looks 3")
+        assert f"times too {'slow' if factor > 1 else 'fast'}: time stamps have another unit" in cause
+        found = float(cause.split("multiplying times with ")[1].split(" ")[0])
+        assert found == pytest.approx(1 / factor, rel=0.05)
+    assert said(robot, log) == ""
 
 
 def test_exchanged_velocities(robot, log):

@@ -286,14 +286,18 @@ class Search:
         if impossible.any() or self._masses_contradict(now):
             ties = [(h, Y) for fall, h, Y in ranked if TIED <= fall < PROMISING]
             ties.sort(key=lambda each: -screen.agreement(each[0].corrected, each[1]).overall)
-            drives = [
-                each for each in ties[TRIED:] if each[0].drive is not None and impossible[each[0].drive]
-            ]
-            chosen += [*ties[:TRIED], *drives]
+            signs = [each for each in ties[TRIED:] if self._may_be_signs(each[0], impossible)]
+            chosen += [*ties[:TRIED], *signs]
         if self.weightless and now is self.start:
             found = [(h, Y) for _, h, Y in ranked if not h.corrected.gravity.any()]
             chosen += [each for each in found if not any(each[0] is h for h, _ in chosen)]
         return chosen
+
+    def _may_be_signs(self, hypothesis: Hypothesis, impossible: np.ndarray) -> bool:
+        """Whether it changes the sign of a joint that needs impossible bodies or friction, or those of all joints."""
+        if hypothesis.all_joints:
+            return int(impossible.sum()) > 1
+        return hypothesis.drive is not None and bool(impossible[hypothesis.drive])
 
     def _fit(self, hypothesis: Hypothesis, Y: np.ndarray) -> Fitted:
         recording = hypothesis.corrected

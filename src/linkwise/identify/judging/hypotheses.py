@@ -72,7 +72,8 @@ class Hypothesis:
 
     ``moves``: whether positions differ, so that columns of the regression must be computed again. ``drive``: the
     recorded column of torques whose sign is changed, if it is one alone: only friction may tell that it is wrong.
-    ``clock``: whether times alone are changed, which weight does not depend on.
+    ``clock``: whether times alone are changed, which weight does not depend on. ``all_joints``: whether the signs of
+    all are changed, which least squares do not notice.
     """
 
     cause: str
@@ -81,6 +82,7 @@ class Hypothesis:
     moves: bool = True
     drive: int | None = None
     clock: bool = False
+    all_joints: bool = False
 
 
 def hypotheses(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
@@ -129,12 +131,12 @@ def _signs(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
         )
     if robot.dof > 1:
         opposite = replace(recording, tau=-recording.tau)
-        yield Hypothesis(
-            "torques of all joints look counted in the opposite direction", remedy, opposite, False
-        )
-        yield Hypothesis(
-            "positions of all joints look counted in the opposite direction", remedy, recording.turned(-1.0)
-        )
+        for what, corrected, moves in (
+            ("torques", opposite, False),
+            ("positions", recording.turned(-1.0), True),
+        ):
+            words = f"{what} of all joints look counted in the opposite direction"
+            yield Hypothesis(words, remedy, corrected, moves, all_joints=True)
 
 
 def _zeros(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
@@ -162,15 +164,32 @@ def _units(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
         "reading them as radians",
         recording.turned(np.where(turns, 180 / math.pi, 1.0)),
     )
+    yield from (other_clock(recording, factor) for factor in TIMES if is_possible(robot, recording, factor))
+
+
+def is_possible(robot: Robot, recording: Recording, factor: float) -> bool:
+    """Whether such a robot may move along the path in ``factor`` times the time.
+
+    Args:
+        robot: with its limits.
+        recording: the samples.
+        factor: of times.
+    """
     fastest = np.array([min(FASTER * j.limits.largest_velocity, FASTEST) for j in robot.coordinate_joints])
-    for factor in TIMES:
-        if factor < 1 and (np.abs(recording.qd).max(axis=0) / factor > fastest).any():
-            continue  # no such robot moves like this
-        words = "fast" if factor > 1 else "slow"
-        times = factor if factor > 1 else 1 / factor
-        yield Hypothesis(
-            f"the motion looks {times:g} times too {words}: time stamps have another unit, or the rate is another",
-            f"multiplying times with {factor:g}",
-            recording.slower(factor),
-            clock=True,
-        )
+    return factor >= 1 or not (np.abs(recording.qd).max(axis=0) / factor > fastest).any()
+
+
+def other_clock(recording: Recording, factor: float) -> Hypothesis:
+    """That time stamps or the rate are wrong.
+
+    Args:
+        recording: the samples.
+        factor: of times.
+    """
+    words, times = ("fast", factor) if factor > 1 else ("slow", 1 / factor)
+    return Hypothesis(
+        f"the motion looks {times:.3g} times too {words}: time stamps have another unit, or the rate is another",
+        f"multiplying times with {factor:.3g}",
+        recording.slower(factor),
+        clock=True,
+    )

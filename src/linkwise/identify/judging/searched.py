@@ -1,4 +1,4 @@
-"""Hypotheses with a number that is searched: zeros of positions that are no quarter turn, factors of single torques."""
+"""Hypotheses with a number that is searched: zeros that are no quarter turn, factors of single torques and of time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from linkwise.identify.estimation.weights import solved
-from linkwise.identify.judging.hypotheses import Hypothesis, Recording
+from linkwise.identify.judging.hypotheses import TIMES, Hypothesis, Recording, is_possible, other_clock
 from linkwise.identify.judging.screening import Screen
 from linkwise.solve import linear
 
@@ -22,10 +22,25 @@ NOISE = 0.95  # relative residual of a joint that no factor of any joint explain
 UNEXPLAINED = 0.3  # relative residual of a joint from which all factors are tried
 FINER = 5  # halvings of the step
 LEAST_FACTOR = 1.5  # that is reported, or its inverse
+CLOCKS = (
+    1.0,
+    1.25,
+    0.8,
+    1.6,
+    0.625,
+    2.5,
+    0.4,
+    4.0,
+    0.25,
+    6.3,
+    0.16,
+)  # factors of times from which one is searched
+LEAST_CLOCK = 1.06  # that is reported, or its inverse
+USUAL = 1.1  # factor between a time that was searched and one of ``TIMES``, up to which they are the same
 
 
 def searched(screen: Screen, recording: Recording, Y: np.ndarray) -> Iterator[Hypothesis]:
-    """One hypothesis for every joint whose zero or factor explains more.
+    """One hypothesis for every joint whose zero or factor explains more, and for another clock.
 
     Args:
         screen: for fits.
@@ -34,6 +49,7 @@ def searched(screen: Screen, recording: Recording, Y: np.ndarray) -> Iterator[Hy
     """
     yield from _zeros(screen, recording)
     yield from _factors(screen, recording, Y[..., screen.base])
+    yield from _clocks(screen, recording)
 
 
 def _zeros(screen: Screen, recording: Recording) -> Iterator[Hypothesis]:
@@ -45,7 +61,7 @@ def _zeros(screen: Screen, recording: Recording) -> Iterator[Hypothesis]:
         def residual(shift: float, j: int = j) -> float:
             turned = replace(recording, q=_positions_from(recording, j, shift))
             columns = screen.columns(turned)[..., screen.base]
-            return float(linear.logarithm(solved(screen.squares(turned, columns))[0]).mean())
+            return _mean_logarithm(screen, turned, columns)
 
         shift = _least(residual, TURNS, lambda shift, step: (shift + step, shift - step), 0.25, False)
         if LEAST_TURN < abs(shift) < MOST_TURN:
@@ -119,6 +135,26 @@ def _factors(screen: Screen, recording: Recording, Y: np.ndarray) -> Iterator[Hy
                 False,
                 int(recording.channels[j]),
             )
+
+
+def _clocks(screen: Screen, recording: Recording) -> Iterator[Hypothesis]:
+    """Times multiplied with any factor that people do not usually mistake: the rate of another recording."""
+
+    def residual(factor: float) -> float:
+        if not is_possible(screen.robot, recording, factor):
+            return math.inf
+        other = recording.slower(factor)
+        return _mean_logarithm(screen, other, screen.columns(other)[..., screen.base])
+
+    factor = _least(residual, CLOCKS, lambda f, step: (f * 10.0**step, f / 10.0**step), 0.2, True)
+    known = any(1 / USUAL < factor / usual < USUAL for usual in TIMES)
+    if not (known or 1 / LEAST_CLOCK < factor < LEAST_CLOCK):
+        yield other_clock(recording, factor)
+
+
+def _mean_logarithm(screen: Screen, recording: Recording, columns: np.ndarray) -> float:
+    """Of the relative residuals of all joints, by least squares."""
+    return float(linear.logarithm(solved(screen.squares(recording, columns))[0]).mean())
 
 
 def _times(factor: float) -> str:
