@@ -163,7 +163,8 @@ def main() -> None:
     parser.add_argument("--allowed", type=float, default=5.0, help="[%%]")
     options = parser.parse_args()
     print(
-        "robot      controller         constants [ns]   run-time settings   batch [ns]   the same   a row each   reading"
+        "robot      controller         constants [ns]   run-time settings   batch [ns]   the same   a row each"
+        "   reading"
     )
     wrong = []
     for name in options.robots.split(","):
@@ -177,7 +178,8 @@ def main() -> None:
             of_batches.append(same)
             print(
                 f"{name:10s} {law:18s} {fixed:10.1f}         {100 * (ratio - 1):+6.1f} %"
-                f"           {of_one:9.1f}   {100 * (same - 1):+6.1f} %   {100 * (each - 1):+6.1f} %   {100 * reading:+6.1f} %",
+                f"           {of_one:9.1f}   {100 * (same - 1):+6.1f} %   {100 * (each - 1):+6.1f} %"
+                f"   {100 * reading:+6.1f} %",
                 flush=True,
             )
         medians = 100 * (np.median([ratios, of_batches], axis=1) - 1)

@@ -87,7 +87,9 @@ def test_what_is_said_of_the_least_sum_of_squares_is_true_for_arms():
     squares by scipy."""
     robot, rng, count = lw.load("puma560"), np.random.default_rng(3), 24
     torque = 0.4 * np.abs(robot.gravity_torques(robot.random(rng, 200))).max(axis=0) + 0.5
-    limits = control.MotionLimits(torque=torque, velocity=SPEED, position=False, ahead=False, deceleration=20.0)
+    limits = control.MotionLimits(
+        torque=torque, velocity=SPEED, position=False, ahead=False, deceleration=20.0
+    )
     tasks = [control.PoseTask(robot.leaf_names[0], frequency=5.0), control.PostureTask(weight=0.05)]
     q, qd = robot.random(rng, count), 1.02 * SPEED * rng.choice([-1.0, 0.3, 1.0], (count, robot.dof))
     inverse, bias = np.linalg.inv(robot.mass_matrix(q)), robot.bias_torques(q, qd)
