@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.control import Gains, GravityPD
+from linkwise.control import Gains, GravityPD, Policy
 from linkwise.robot.kernels import kernels_of
 from linkwise.robot.robot import Robot
 from linkwise.simulate.loop import step_kernel
@@ -138,6 +138,13 @@ def test_closed_loops_travel():
     (kernel,) = [kernel for key, kernel in kernels_of(robot).items() if key[0] == "rollout"]
     twin = pickle.loads(pickle.dumps(kernel))
     assert twin.identity("float64") == kernel.identity("float64")
+
+
+def test_kernels_of_policies_travel():
+    kernel = Policy.random((4, 3, 2), 1).kernel("float64")
+    rng = np.random.default_rng(3)
+    given = [rng.uniform(-1.0, 1.0, (3, size)) for _, size in kernel.inputs]
+    assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*given), kernel(*given))
 
 
 CHILD = """

@@ -8,6 +8,7 @@ tendons.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -35,7 +36,7 @@ def with_springdampers(
     the file draws it, ``springs`` and ``dampers`` say whether the file's switches leave them on."""
     if not given:
         return model.joints
-    inertias = _felt_inertias(model, motors, drawn)
+    inertias = _felt_inertias(model, motors, functools.cache(drawn))
     changed: list[Joint] = []
     for joint in model.joints:
         if joint.name in given:
