@@ -300,3 +300,22 @@ def test_the_joint_is_named_by_its_speed_in_the_row_before():
             speeds = np.where(bad, np.abs(qd[max(row - 1, 0)]), -1.0)
             assert watch.first_lost(robot, t, q, qd) == (t[row], robot.joint_names[int(np.argmax(speeds))])
     assert watch.first_lost(robot, t, np.zeros((9, n)), np.zeros((9, n))) is None
+
+
+def test_joints_that_begin_beyond_their_stop_come_back():
+    """Only the end of the text differs: nothing has to be added to a robot with stops."""
+    link = lw.Link("rod", lw.Inertia.from_com(1.0, (0, 0, -0.2), (0.02, 0.02, 0.01)))
+    joint = lw.Joint(
+        "hinge", "revolute", "base", "rod", axis=(0.0, 1.0, 0.0), limits=lw.Limits(lower=-1.0, upper=1.0)
+    )
+    pendulum = lw.Robot("pendulum", [lw.Link("base"), link], [joint], gravity=(0.0, 0.0, 0.0))
+    texts = []
+    for robot in (pendulum, pendulum.with_contacts([], stops=True)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = simulate(robot, control.Passive(robot), duration=0.1, step=0.002, q=[1.2])
+        texts.append([str(each.message) for each in caught if "left its range" in str(each.message)])
+        assert [each.stops for each in found.left_range] == [robot is not pendulum]
+    assert "only stops would hold it" in texts[0][0]
+    assert "its stop brings it back with at most 0.1 rad/s" in texts[1][0]
+    np.testing.assert_allclose(found.q[-1], 1.2 - 0.1 * found.t[-1], atol=1e-9)

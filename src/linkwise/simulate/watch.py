@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.algorithms.contact.recovery import RECOVERY_SPEED
 from linkwise.errors import ConstraintError
+from linkwise.model.contacts import stops_of
 from linkwise.robot.constrained import turns_and_gaps
 from linkwise.robot.robot import Robot
 
@@ -40,6 +42,9 @@ class Divergence:
         )
 
 
+ONLY_STOPS = "only stops would hold it (with_contacts)"
+
+
 @dataclass(frozen=True)
 class Excursion:
     """A joint that has left its range: only robots with stops (``with_contacts(stops=True)``) are held there."""
@@ -54,12 +59,15 @@ class Excursion:
     by: float
     """[rad or m]: how far at most."""
     unit: str
+    stops: bool = False
+    """Whether the joint has a stop, which brings back slowly what began beyond it."""
 
     def __str__(self) -> str:
         place = f" of robot {', '.join(map(str, self.robot))}" if self.robot else ""
+        brings = f"its stop brings it back with at most {RECOVERY_SPEED:g} {self.unit}/s"
         return (
             f"joint {self.joint!r}{place} left its range at t = {self.time:g} s: beyond {self.limit:g} {self.unit} "
-            f"by up to {self.by:.3g} {self.unit}; only stops would hold it (with_contacts)"
+            f"by up to {self.by:.3g} {self.unit}; {brings if self.stops else ONLY_STOPS}"
         )
 
 
@@ -126,7 +134,8 @@ def excursions(robot: Robot, t: np.ndarray, q: np.ndarray) -> Iterator[Excursion
         joint = robot.coordinate_joints[number]
         passed = joint.limits.upper if column[first] > upper[k] else joint.limits.lower
         unit = "rad" if joint.turns else "m"
-        yield Excursion(joint.name, tuple(place), float(t[first]), passed, float(rows.max()), unit)
+        stops = any(stop.joint == joint.name for stop in stops_of(robot.contact_parts))
+        yield Excursion(joint.name, tuple(place), float(t[first]), passed, float(rows.max()), unit, stops)
 
 
 def beyond_range(robot: Robot, q: np.ndarray) -> np.ndarray:
