@@ -413,3 +413,94 @@ def test_where_frames_are_held_is_a_parameter():
     theirs = np.array(other.next_state(x, u), float)
     assert np.allclose(mine, theirs, atol=1e-13)
     assert not np.allclose(mine, np.array(first.next_state(x, u), float), atol=1e-6)
+
+
+def test_limits_of_one_side_are_compared_with_those_of_the_same_quantity():
+    """The lower limit of one joint is above the upper one of another: nothing contradicts itself."""
+    given = {"costs": [optimal.Effort(1.0)], "start": ([0.0, 0.6], [0.0, 0.0])}
+    sides = optimal.StateLimits(([-np.inf, 0.5], [0.2, np.inf]), None)
+    box = optimal.TipLimits([-np.inf, 0.5, 0.0], [0.2, np.inf, 1.0])
+    problem = optimal.Problem(lw.load("two_link"), limits=[sides, box], **given)
+    other = problem.with_values({"state.position_lower": 0.4, "tip_box.upper": [0.1, 0.2]})
+    assert np.array_equal(other.p[0, other.where("state.position_lower")], [0.4])
+    with pytest.raises(optimal.ProblemError, match=r"tip_box\.lower: 0 is 0\.1 above tip_box\.upper -0\.1"):
+        problem.with_values({"tip_box.upper": [0.3, -0.1]})
+
+
+def wrong_values() -> list[tuple[optimal.Problem, dict[str, object], str]]:
+    """Problems, values that they cannot have, and what is said."""
+    given = {"horizon": 4, "torque_limits": 5.0, "start": ([0.1, 0.2], [0.0, 0.0])}
+    tip = np.asarray(lw.load("puma560").pose(np.full(6, 0.3)))
+    floating = lw.load("two_link").with_base("floating")
+    arm = optimal.Problem(
+        lw.load("two_link"),
+        costs=[optimal.Effort(1.0), optimal.SphereAvoidance([1.0, 0.0, 0.0])],
+        limits=[optimal.StateLimits(([-1, -1], [1, 1]), None), optimal.KeepOut([2.0, 0.0, 0.0], 0.1)],
+        **given,
+    )
+    base = optimal.Problem(floating, costs=[optimal.JointTracking(floating.neutral)], horizon=4)
+    wrist = optimal.Problem(
+        lw.load("puma560"), horizon=4, costs=[optimal.Effort(1.0), optimal.TipTracking(tip, 1.0, 1.0)]
+    )
+    legs = optimal.Problem(
+        floating, horizon=4, costs=[optimal.Effort(1.0)], limits=[optimal.FrictionCone(0.5)],
+        contacts=optimal.ContactSchedule(["link2"]),
+    )  # fmt: skip
+    nothing = np.zeros(floating.nq)
+    return [
+        (arm, {"torque.lower": [5.0, 5.0], "torque.upper": [3.0, 3.0]}, "torque.lower: 5 is 2 above torque.upper 3"),
+        (arm, {"torque.lower": [np.inf, 0.0]}, "nothing is above"),
+        (arm, {"torque.upper": [np.nan, 0.0]}, "torque.upper: expected numbers, got NaN"),
+        (arm, {"effort.weight": [-1.0, 1.0]}, "effort.weight: expected weights from 0 on, got -1"),
+        (arm, {"sphere.radius": [-0.5]}, "sphere.radius: expected numbers from 0 on, got -0.5"),
+        (arm, {"sphere.margin": [-0.5]}, "sphere.margin: expected numbers from 0 on, got -0.5"),
+        (arm, {"keep_out.radius": [-1.0]}, "keep_out.radius: expected numbers from 0 on, got -1"),
+        (arm, {"state.position_lower": [0.0, 2.0]}, "state.position_lower: 2 is 1 above state.position_upper 1"),
+        (base, {"joints.target": nothing}, "joints.target: root_joint: a quaternion of length 0 is no orientation"),
+        (wrist, {"tip.orientation": np.zeros(4)}, "tip.orientation: .*a quaternion of length 0"),
+        (legs, {"friction_cone.friction": [0.0]}, "friction_cone.friction: expected numbers above 0, got 0"),
+        (legs, {"contacts.active": [0.5]}, "contacts.active: expected 0 or 1"),
+    ]  # fmt: skip
+
+
+def test_values_that_cannot_be_are_refused_in_one_problem_and_in_batches():
+    """Batches were not checked: with a lower limit above the upper one they "converged" to torques beyond both."""
+    for problem, values, message in wrong_values():
+        with pytest.raises(optimal.ProblemError, match=message):
+            problem.with_values(values)
+        good = {name: problem.p[0, problem.where(name)] for name in values}
+        several = {name: np.stack([good[name], np.asarray(value, float)]) for name, value in values.items()}
+        with pytest.raises(optimal.ProblemError, match=message):
+            optimal.solve_many(problem, values=several)
+    for options, message in (
+        ({"torque_limits": (np.inf, np.inf)}, "torque_limits: lower: no number is beyond"),
+        ({"limits": [optimal.StateLimits((-np.inf, -np.inf), None)]}, "upper: no number is beyond"),
+    ):
+        with pytest.raises(optimal.ProblemError, match=message):
+            optimal.Problem(lw.load("two_link"), costs=[optimal.Effort(1.0)], **options)
+    floating = lw.load("two_link").with_base("floating")
+    with pytest.raises(optimal.ProblemError, match=r"joints\.target: root_joint: a quaternion of length 0"):
+        optimal.Problem(floating, costs=[optimal.JointTracking(0.0)])
+
+
+def test_what_could_be_rows_of_stages_or_of_problems_is_refused():
+    """A target for each of five problems with four steps was taken for one target that moves along the stages."""
+    problem = optimal.Problem(
+        lw.load("two_link"),
+        horizon=4,
+        costs=[optimal.Effort(1.0), optimal.JointTracking([0.0, 0.0])],
+        torque_limits=False,
+    )
+    starts, targets = np.zeros((5, 4)), np.linspace(0.0, 0.5, 10).reshape(5, 2)
+    with pytest.raises(
+        optimal.ProblemError, match=r"joints\.target: \(5, 2\) may be a row for each of 5 problems"
+    ):
+        optimal.solve_many(problem, start=starts, values={"joints.target": targets})
+    of_stages = optimal.solve_many(problem, start=starts, values={"joints.target": targets[None]})
+    alone = optimal.solve(problem.with_values({"joints.target": targets}))
+    assert all(states.tobytes() == alone.states.tobytes() for states in of_stages.states)
+    apart = np.repeat(targets[:, None], 5, axis=1)
+    of_problems = optimal.solve_many(problem, start=starts, values={"joints.target": apart})
+    for k, target in enumerate(targets):
+        one = optimal.solve(problem.with_values({"joints.target": target}))
+        assert of_problems.states[k].tobytes() == one.states.tobytes()

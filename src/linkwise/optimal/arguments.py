@@ -62,7 +62,7 @@ def poses(name: str, value: Any, rows: int, turned: bool) -> tuple[np.ndarray, n
 
 
 def bounds(name: str, lower: Any, upper: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits, infinite where there is none; lower below upper."""
+    """Lower and upper limits, infinite where there is none."""
     found = []
     for side, value in (("lower", lower), ("upper", upper)):
         try:
@@ -73,5 +73,7 @@ def bounds(name: str, lower: Any, upper: Any, size: int) -> tuple[np.ndarray, np
             raise ProblemError(f"{name}: {side}: expected one number or {size}, got shape {array.shape}")
         if np.isnan(array).any():
             raise ProblemError(f"{name}: {side}: expected numbers, got NaN")
+        if (array == (np.inf if side == "lower" else -np.inf)).any():
+            raise ProblemError(f"{name}: {side}: no number is beyond {'+' if side == 'lower' else '-'}inf")
         found.append(np.array(np.broadcast_to(array, (size,))))
     return found[0], found[1]

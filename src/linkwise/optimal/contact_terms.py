@@ -93,6 +93,7 @@ class ConePenalty(Cost):
     kind = "cone_penalty"
     running_only = True
     of_forces = True
+    from_zero = ("friction", "weight")
 
     def check(self, dynamics: Dynamics) -> None:
         _contacts(self.label, dynamics)
@@ -132,6 +133,7 @@ class FrictionCone(Limit):
 
     kind = "friction_cone"
     of_forces = True
+    above_zero = ("friction", "unit")
 
     def check(self, dynamics: Dynamics) -> None:
         _contacts(self.label, dynamics)

@@ -122,6 +122,8 @@ class Cost:
     """Whether the torques of the step before must be part of the state."""
     of_forces = False
     """Whether its residuals are functions of the forces of contacts alone."""
+    from_zero = ("weight", "velocity_weight", "position_weight", "orientation_weight")
+    """Those of its parameters that are not negative."""
 
     @property
     def label(self) -> str:
@@ -416,6 +418,7 @@ class SphereAvoidance(Cost):
     """[1/m²]."""
 
     kind = "sphere"
+    from_zero = ("radius", "margin", "weight")
 
     def spheres(self, robot: Robot) -> list[tuple[str | None, Sequence[float], float]]:
         return list(self.on) or [(None, (0.0, 0.0, 0.0), 0.05)]
@@ -488,6 +491,7 @@ class Own(Cost):
     """Whether it returns residuals."""
 
     kind = "own"
+    from_zero = ()
 
     def __post_init__(self):
         object.__setattr__(self, "least_squares", flag("least_squares", self.least_squares))

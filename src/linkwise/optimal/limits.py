@@ -6,7 +6,7 @@ hold from the first step on: the start is given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,10 @@ class Limit:
     kind = "limit"
     of_forces = False
     """Whether its functions are functions of the forces of contacts alone."""
+    from_zero = ()
+    """Those of its parameters that are not negative."""
+    above_zero = ()
+    """Those of its parameters that are positive."""
 
     @property
     def label(self) -> str:
@@ -41,6 +45,10 @@ class Limit:
     def parameters(self, robot: Robot) -> dict[str, np.ndarray]:
         """Values by name, (size,)."""
         raise NotImplementedError
+
+    def sides(self, robot: Robot) -> list[tuple[tuple[str, int], tuple[str, int]]]:
+        """Lower and upper limits of the same quantity, each as (name of the parameter, number in it)."""
+        return []
 
     def words(self, robot: Robot) -> list[tuple[str, str]]:
         """(what is limited, its unit) of every function."""
@@ -139,6 +147,9 @@ class StateLimits(Limit):
             found.setdefault(which, []).append(limit)
         return {which: np.array(values) for which, values in found.items()}
 
+    def sides(self, robot):
+        return _opposite((which, k) for which, k, *_ in self._sides(robot))
+
     def words(self, robot):
         return [(words, unit) for *_, words, unit in self._sides(robot)]
 
@@ -150,6 +161,24 @@ class StateLimits(Limit):
             value = (point.q if which.startswith("position") else point.qd)[k]
             found.append(limit - value if which.endswith("lower") else value - limit)
         return found
+
+
+def _opposite(listed: Iterable[tuple[str, int]]) -> list[tuple[tuple[str, int], tuple[str, int]]]:
+    """Lower and upper limits of the same quantity, where both are there.
+
+    Args:
+        listed: (name of the parameter, quantity) of every limit: numbers of a parameter are in this order.
+    """
+    found: dict[tuple[str, int], int] = {}
+    taken: dict[str, int] = {}
+    for which, k in listed:
+        found[which, k] = taken[which] = taken.get(which, -1) + 1
+    pairs = []
+    for (which, k), at in found.items():
+        other = which.removesuffix("lower") + "upper"
+        if which.endswith("lower") and (other, k) in found:
+            pairs.append(((which, at), (other, found[other, k])))
+    return pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +219,9 @@ class TipLimits(Limit):
             found.setdefault(side, []).append(limit)
         return {side: np.array(values) for side, values in found.items()}
 
+    def sides(self, robot):
+        return _opposite((side, k) for side, k, _ in self._sides())
+
     def words(self, robot):
         frame = self.frame or robot.default_frame()
         return [(f"{frame}: {side} limit of {'xyz'[k]}", "m") for side, k, _ in self._sides()]
@@ -219,6 +251,7 @@ class KeepOut(Limit):
     """Spheres of the robot: (link or frame, centre in it [m], radius [m]); by default one of 0.05 m at the tip."""
 
     kind = "keep_out"
+    from_zero = ("radius",)
 
     def _spheres(self) -> list[tuple[str | None, Sequence[float], float]]:
         return list(self.on) or [(None, (0.0, 0.0, 0.0), 0.05)]

@@ -14,6 +14,7 @@ from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
 from linkwise.optimal.descent import LENGTHS, Descent
 from linkwise.optimal.outcome import amounts, cost_of
+from linkwise.optimal.parameter_table import LOWER, UPPER, check_sides, check_values
 from linkwise.optimal.solver import guess, minimised
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def solve_many(
         problem: the problem; every array below may have leading axes of its own, broadcast together.
         start: states at the begin (..., ns) or (q, q̇); by default the problem's.
         values: {name: (..., size) or (..., horizon + 1, size)} of run-time parameters; see ``problem.parameters``.
+            What could be both, of horizon + 1 problems, is refused.
         states: trajectories to begin with (..., horizon + 1, ns); by default those of ``solve``.
         torques: (..., horizon, m) [N·m or N]; by default those that hold the start against gravity.
         iterations: most iterations of a problem.
@@ -85,8 +87,10 @@ def solve_many(
     Raises:
         ProblemError: a value that is not a number, or a name that the problem does not have.
     """
-    x0, p = _starts(problem, start), _tables(problem, values or {})
+    x0 = _starts(problem, start)
     N, ns, nu = problem.horizon, problem.ns, problem.nu
+    lanes = [np.shape(each)[:-2] for each in (states, torques) if each is not None]
+    p = _tables(problem, values or {}, np.broadcast_shapes(x0.shape[:-1], *lanes))
     given = [x0, p]
     if torques is not None and np.shape(torques)[-1:] == (problem.dynamics.motors,):
         nu = problem.dynamics.motors  # durations are those of the problem
@@ -165,15 +169,25 @@ def _starts(problem: Problem, start: Any) -> np.ndarray:
     return _shaped("start", start, (problem.ns,))
 
 
-def _tables(problem: Problem, values: Mapping[str, Any]) -> np.ndarray:
-    """(..., horizon + 1, np)."""
+def _tables(problem: Problem, values: Mapping[str, Any], lanes: tuple[int, ...]) -> np.ndarray:
+    """(..., horizon + 1, np), for starts and guesses with these leading axes."""
     rows = problem.horizon + 1
     p = problem.p
     for name, value in values.items():
         at = problem.where(name)
         size = at.stop - at.start
         value = np.asarray(value, float)
-        arguments.numbers(name, value)
+        if name not in (LOWER, UPPER):
+            arguments.numbers(name, value)
+        elif np.isnan(value).any():
+            raise ProblemError(f"{name}: expected numbers, got NaN")
+        axes = value.ndim - 1
+        both = 0 < axes <= len(lanes) and value.shape[:-1] == lanes[-axes:] and value.shape[-1] == size
+        if both and value.shape[-2] == rows:
+            raise ProblemError(
+                f"{name}: {value.shape} may be a row for each of {rows} problems or for each of {rows} stages; give "
+                f"(1, {rows}, {size}) for stages, ({rows}, {rows}, {size}) for problems"
+            )
         if value.ndim >= 2 and value.shape[-2:] == (rows, size):
             table = value
         elif value.ndim >= 1 and value.shape[-1] == size:
@@ -183,6 +197,8 @@ def _tables(problem: Problem, values: Mapping[str, Any]) -> np.ndarray:
         batch = np.broadcast_shapes(p.shape[:-2], table.shape[:-2])
         p = np.array(np.broadcast_to(p, (*batch, *p.shape[-2:])))
         p[..., at] = table
+        check_values(problem, name, table)
+    check_sides(problem, p)
     return p
 
 

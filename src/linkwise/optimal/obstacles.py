@@ -38,6 +38,7 @@ class SphereClearance(Cost):
     """Capsules of the links; by default ``linkwise.collision.shapes_of(robot)``."""
 
     kind = "clearance"
+    from_zero = ("radii", "margin", "weight")
 
     @once
     def _spheres(self) -> np.ndarray:

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.model.constraints import TARGETS, target_values
+from linkwise.model.coordinates import position_coordinates
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ACTIVE
+from linkwise.optimal.costs import Cost, JointTracking, TipTracking
 from linkwise.optimal.through_contact import SMOOTHING
+from linkwise.optimal.timings import BEGINS
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
 
 LOWER, UPPER = "torque.lower", "torque.upper"
 SHORTEST, LONGEST = "duration.lower", "duration.upper"
+POSITIVE = (SHORTEST, LONGEST, SMOOTHING)
+FLAGS = (ACTIVE, BEGINS)
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,11 @@ def arranged(problem: Problem) -> tuple[list[Slot], np.ndarray]:
             table[where] = value[where] if value.ndim > 1 else value
 
     for cost in problem.terminal:
-        values = cost.parameters(problem.robot, problem.dynamics, rows)
-        put(cost.label, values, slice(0, rows))  # stages without such a running cost do not read it
+        put(
+            cost.label, _of_cost(problem, cost), slice(0, rows)
+        )  # stages without such a running cost do not read it
     for cost in problem.costs:
-        put(cost.label, cost.parameters(problem.robot, problem.dynamics, rows), slice(0, rows - 1))
+        put(cost.label, _of_cost(problem, cost), slice(0, rows - 1))
     for limit in problem.limits:
         put(limit.label, limit.parameters(problem.robot), slice(0, rows))
     if not tables:
@@ -71,3 +77,79 @@ def arranged(problem: Problem) -> tuple[list[Slot], np.ndarray]:
         slots.append(Slot(name, slice(at, at + table.shape[1])))
         at += table.shape[1]
     return slots, np.concatenate(list(tables.values()), axis=1)
+
+
+def _of_cost(problem: Problem, cost: Cost) -> dict[str, np.ndarray]:
+    """Its parameters by name."""
+    values = cost.parameters(problem.robot, problem.dynamics, problem.horizon + 1)
+    for key, value in values.items():
+        if isinstance(cost, (JointTracking, TipTracking)):
+            _check_turns(problem, f"{cost.label}.{key}", key, value)
+    return values
+
+
+def check_values(problem: Problem, name: str, values: np.ndarray) -> None:
+    """Refuse numbers that a parameter cannot have.
+
+    Args:
+        problem: the problem.
+        name: of the parameter.
+        values: what it shall be, in any number of stages and problems, (..., size).
+    """
+    if name in FLAGS and not np.isin(values, (0.0, 1.0)).all():
+        raise ProblemError(f"{name}: expected 0 or 1")
+    above, least = name in POSITIVE, False
+    for term in (*problem.costs, *problem.terminal, *problem.limits):
+        if name.rpartition(".")[0] == term.label:
+            key = name.rpartition(".")[2]
+            above, least = above or key in getattr(term, "above_zero", ()), least or key in term.from_zero
+            if isinstance(term, (JointTracking, TipTracking)):
+                _check_turns(problem, name, key, values)
+    if above and not (values > 0.0).all():
+        raise ProblemError(f"{name}: expected numbers above 0, got {values.min():g}")
+    if least and not (values >= 0.0).all():
+        what = "weights" if name.endswith("weight") else "numbers"
+        raise ProblemError(f"{name}: expected {what} from 0 on, got {values.min():g}")
+
+
+def _check_turns(problem: Problem, name: str, key: str, values: np.ndarray) -> None:
+    """Refuse quaternions of length 0, which are no orientation."""
+    if key == "orientation":
+        groups = {"orientation": [0, 1, 2, 3]}
+    elif key == "target":
+        groups = {}
+        for k, each in enumerate(position_coordinates(problem.robot)):
+            if each.quaternion:
+                groups.setdefault(each.joint.name, []).append(k)
+    else:
+        return
+    for what, numbers in groups.items():
+        if not (np.abs(values[..., numbers]).max(axis=-1) > 0.0).all():
+            raise ProblemError(
+                f"{name}: {what}: a quaternion of length 0 is no orientation; that of no turn is (0, 0, 0, 1)"
+            )
+
+
+def check_sides(problem: Problem, p: np.ndarray) -> None:
+    """Refuse lower limits above upper ones.
+
+    Args:
+        problem: the problem.
+        p: run-time parameters (..., horizon + 1, np).
+    """
+    pairs = [((LOWER, k), (UPPER, k)) for k in range(problem.dynamics.motors if problem.boxed else 0)]
+    if problem.timings is not None:
+        pairs.append(((SHORTEST, 0), (LONGEST, 0)))
+    for limit in problem.limits:
+        own = limit.sides(problem.robot)
+        pairs += [((f"{limit.label}.{a}", i), (f"{limit.label}.{b}", j)) for (a, i), (b, j) in own]
+    for (lower, i), (upper, j) in pairs:
+        low, high = p[..., problem.where(lower).start + i], p[..., problem.where(upper).start + j]
+        if (low == np.inf).any() or (high == -np.inf).any():
+            raise ProblemError(f"{lower}, {upper}: nothing is above +inf or below -inf (number {i})")
+        if (low > high).any():
+            *_, t = at = tuple(np.argwhere(low > high)[0])
+            raise ProblemError(
+                f"{lower}: {low[at]:g} is {low[at] - high[at]:g} above {upper} {high[at]:g} (number {i}, stage {t}): "
+                "nothing can meet both"
+            )

@@ -32,7 +32,7 @@ from linkwise.optimal.costs import Cost, Own, Point, Terms, cost_value, values_o
 from linkwise.optimal.dynamics import Dynamics, implicitly_damped, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.linearised import Linearised
-from linkwise.optimal.parameter_table import LONGEST, LOWER, SHORTEST, UPPER, arranged
+from linkwise.optimal.parameter_table import LOWER, UPPER, arranged, check_sides, check_values
 from linkwise.optimal.problem_checks import (
     check_constraints,
     check_terms,
@@ -54,9 +54,6 @@ from linkwise.optimal.through_contact import SMOOTHING, ThroughContact
 from linkwise.optimal.timings import BEGINS, Tied, Timings
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
-
-POSITIVE = (SHORTEST, LONGEST, SMOOTHING)
-"""Parameters that are above 0."""
 
 
 class Problem(Summarised):
@@ -285,23 +282,9 @@ class Problem(Summarised):
                 p[:, at] = arguments.table(
                     own, numbers, at.stop - at.start, rows, finite=own not in (LOWER, UPPER)
                 )
-                if own in POSITIVE and (p[:, at] <= 0).any():
-                    raise ProblemError(f"{own}: expected numbers above 0, got {p[:, at].min():g}")
-                if own.endswith("weight") and (p[:, at] < 0).any():
-                    raise ProblemError(f"{own}: expected weights from 0 on, got {p[:, at].min():g}")
-        for name in self.parameters:
-            if name.endswith("lower") and (other := name.removesuffix("lower") + "upper") in self.parameters:
-                self._check_sides(p, name, other)
+                check_values(self, own, p[:, at])
+        check_sides(self, p)
         return p
-
-    def _check_sides(self, p: np.ndarray, lower: str, upper: str) -> None:
-        low, high = p[:, self.where(lower)], p[:, self.where(upper)]
-        if low.shape == high.shape and (low > high).any():  # limits of one side alone have other lengths
-            t, k = np.argwhere(low > high)[0]
-            raise ProblemError(
-                f"{lower}: {low[t, k]:g} is {low[t, k] - high[t, k]:g} above {upper} {high[t, k]:g} (number {k}, stage "
-                f"{t}): nothing can meet both"
-            )
 
     def with_values(self, values: Mapping[str, Any], *, start: tuple[Any, Any] | None = None) -> Problem:
         """The same problem with other parameters or another start; nothing is compiled again.
