@@ -334,6 +334,34 @@ def test_pairs_by_name_and_by_srdf(arm, tmp_path):
         Validity(robot, srdf=srdf)
 
 
+def test_links_that_are_fixed_to_each_other_are_left_out_together(tmp_path, recwarn):
+    """``skip`` of one pair of links did nothing, in silence, where a tool is fixed to one of them."""
+    box = '<collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision>'
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    links = "".join(f'<link name="{name}">{inertial}{box}</link>' for name in ("base", "arm", "hand", "tool"))
+    joints = "".join(
+        f'<joint name="{child}_joint" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        '<origin xyz="0 0 0.4"/><axis xyz="0 1 0"/><limit lower="-0.5" upper="0.5" effort="1" velocity="1"/></joint>'
+        for parent, child, kind in (
+            ("base", "arm", "revolute"),
+            ("arm", "hand", "revolute"),
+            ("hand", "tool", "fixed"),
+        )
+    )
+    file = tmp_path / "tool.urdf"
+    file.write_text(f'<robot name="tool">{links}{joints}</robot>')
+    robot = lw.load(file)
+    pairs = validity_of(robot).pairs
+    assert pairs.never == (("base", "hand"), ("base", "tool"))
+    assert not Validity(robot, skip=pairs.never).pairs.compared
+    assert not Validity(robot, skip=[("hand", "base"), ("tool", "base")]).pairs.compared
+    assert not recwarn
+    with pytest.warns(lw.ModelWarning, match="compared all the same.*: base and tool$"):
+        assert (-1, 1) in Validity(robot, skip=[("base", "hand")]).pairs.compared
+
+
 def test_every_pair_of_bodies_is_listed(arm):
     """Compared, or in a list that says why not; pairs that never touch are compared and listed."""
     for robot in (arm[1], lw.load("panda"), lw.load("ur10e")):

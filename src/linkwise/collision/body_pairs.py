@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -61,7 +61,8 @@ class BodyPairs:
         small: small spheres of the spheres that are divided.
         usual: for each pair of bodies the median of its distance [m] in postures, at most ``FAR_APART``.
         apart: pairs of numbers of groups of small spheres that touch by construction; they are not compared.
-        always: pairs of links that touch by construction; they are not compared.
+        always: pairs of links that touch by construction; they are not compared. Links that are fixed to each other are
+            one body: such lists have all pairs of links of two bodies.
         left_out: pairs of links that are left out by name.
         partly: pairs of links that touch by construction in some parts, of which these parts are not compared.
         unresolved: pairs of links whose spheres touch in all of some postures though meshes can be apart. They are
@@ -141,9 +142,9 @@ def body_pairs(
             compared[key] = pairs[kept]
             apart |= left_out
             if left_out or not kept.all():
-                listed["partly"].append(near.names(key))
+                listed["partly"] += near.names(key)
         else:
-            listed["always"].append(near.names(key))
+            listed["always"] += near.names(key)
     found = BodyPairs(
         compared, {}, small, frozenset(apart), **{name: tuple(pairs) for name, pairs in listed.items()}
     )
@@ -162,7 +163,7 @@ class _Near:
         skipped: set[tuple[int, int]],
         wanted: set[tuple[int, int]],
     ):
-        self.robot = robot
+        self.robot, self.spheres = robot, postures.spheres
         self.listed: dict[str, list[LinkPair]] = {"left_out": [], "connected": [], "never": []}
         self.candidates: dict[tuple[int, int], tuple[np.ndarray, np.ndarray | None]] = {}
         shares = np.zeros(
@@ -176,13 +177,13 @@ class _Near:
             for number, second in enumerate(bodies[place + 1 :]):
                 key = (first, second)
                 if key in skipped or not (are_apart(first, second, above) or key in wanted):
-                    self.listed["left_out" if key in skipped else "connected"].append(self.names(key))
+                    self.listed["left_out" if key in skipped else "connected"] += self.names(key)
                     continue
                 pairs = _all_pairs(postures.bodies[first], postures.bodies[second])
                 share = postures.touching(first, second, near[number])
                 self.candidates[key] = (pairs, share)
                 if share is None:
-                    self.listed["never"].append(self.names(key))
+                    self.listed["never"] += self.names(key)
                     continue
                 np.maximum.at(shares, pairs, share[:, None])
                 if share.max() >= OFTEN and (key in wanted or not postures.by_construction(key)):
@@ -191,9 +192,9 @@ class _Near:
         self.often = tuple(sorted({*often, *close}))
         self.much = frozenset(k for k in often[:MOST_MUCH] if shares[k] >= MUCH)
 
-    def names(self, key: tuple[int, int]) -> LinkPair:
-        """Names of the links of two bodies."""
-        return _name(self.robot, key[0]), _name(self.robot, key[1])
+    def names(self, key: tuple[int, int]) -> list[LinkPair]:
+        """All pairs of the links of two bodies."""
+        return _link_pairs(self.robot, self.spheres, key)
 
 
 def _kept(
@@ -223,10 +224,10 @@ def _with_usual(
     for key in postures.not_far(list(compared)):
         usual[key], most, overlap = postures.usual_distance(pairs, key)
         if overlap and key not in wanted and postures.by_construction(key):
-            always.append((_name(robot, key[0]), _name(robot, key[1])))
+            always += _link_pairs(robot, postures.spheres, key)
             del compared[key], usual[key]
         elif most < 0.0 and key not in wanted:
-            unresolved.append((_name(robot, key[0]), _name(robot, key[1])))
+            unresolved += _link_pairs(robot, postures.spheres, key)
     partly = tuple(pair for pair in pairs.partly if pair not in always)
     return replace(
         pairs,
@@ -556,6 +557,12 @@ def _bodies(
         for one, two in found
         if all((a, b) in listed for a in spheres.links.get(one, ()) for b in spheres.links.get(two, ()))
     }
+
+
+def _link_pairs(robot: Model, spheres: Spheres, key: tuple[int, int]) -> list[LinkPair]:
+    """Pairs of the links of two bodies that have geometry; of a body without any its own link."""
+    one, two = (spheres.links.get(body) or (_name(robot, body),) for body in key)
+    return list(product(one, two))
 
 
 def _name(robot: Model, body: int) -> str:

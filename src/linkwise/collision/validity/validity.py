@@ -48,7 +48,8 @@ class Validity:
         robot: the robot; joints of one coordinate each.
         spheres: of its links; by default ``spheres_of(robot)``.
         srdf: an SRDF file; pairs of links that it disables are not compared.
-        skip: further pairs of names of links that are not compared.
+        skip: further pairs of names of links that are not compared. Links that are fixed to each other are one body, of
+            which all pairs have to be listed; a warning names those that lack.
         compare: pairs that are compared although they touch by construction.
         divided: whether spheres that often touch other links are divided into small ones for comparisons of links with
             each other; False compares the spheres themselves, which is quicker, refuses more, and leaves out pairs
@@ -78,9 +79,25 @@ class Validity:
         whole = self.spheres if flag("divided", divided) else replace(self.spheres, divide=None)
         listed = [(pair.first, pair.second) for pair in read_srdf(srdf)] if srdf is not None else []
         known = [pair for pair in listed if set(pair) <= set(robot.link_names)]
+        skip = [*skip]
         self.pairs: BodyPairs = body_pairs(robot, whole, [*known, *skip], compare)
         self._checked = Checked(robot, self.spheres, self.pairs)
         self._warn()
+        self._warn_of_parts(skip)
+
+    def _warn_of_parts(self, skip: Sequence[LinkPair]) -> None:
+        """Say which pairs are compared although they were to be left out."""
+        listed = {frozenset(pair) for pair in skip}
+        for first, second in skip:
+            key = sorted(self.robot.carrier(name)[0] for name in (first, second))
+            one, two = (self.spheres.links.get(body, ()) for body in key)
+            others = [f"{a} and {b}" for a in one for b in two if not {frozenset((a, b))} & listed]
+            if (key[0], key[1]) in self.pairs.compared and others:
+                warn(
+                    f"skip: {first} and {second} are compared all the same, as links that are fixed to them may "
+                    f"touch; list these pairs, too, if they cannot: {', '.join(others)}",
+                    ModelWarning,
+                )
 
     def _warn(self) -> None:
         """Say what makes the checks worth less than they seem."""
@@ -98,7 +115,7 @@ class Validity:
             warn(
                 f"collisions of {self.robot.name}: spheres of {names}{more} touch in all postures that were tried, "
                 "though the meshes do not, so hardly any position is free; if these links cannot touch, leave them "
-                "out with skip= or an SRDF file",
+                "out with skip= or an SRDF file (checks.pairs.unresolved has all their pairs)",
                 ModelWarning,
             )
 
