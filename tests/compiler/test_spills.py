@@ -10,6 +10,7 @@ from random_programs import random_function
 from sample_programs import interpreted, same_bits, samples
 from test_llvm import Compiled
 
+import linkwise as lw
 from linkwise import scalar as sc
 from linkwise.compiler.emit import blocks, llvm, spills
 from linkwise.compiler.emit.lanes import without_slots
@@ -102,3 +103,11 @@ def test_few_values_are_alive(monkeypatch):
     assert alive(blocks.module(nest(program), 4)) <= host.vector_registers() + 8
     monkeypatch.setattr(llvm, "LONG", 1 << 30)
     assert alive(blocks.module(nest(program), 4)) > 100
+
+
+def test_a_function_has_one_text():
+    """However often it is traced: the cache of code finds what has no key by its text."""
+    robots = (lw.random_robot(3, 6, joints="R", friction=True) for _ in range(5))
+    texts = {blocks.module(nest(robot.kernel("forward_dynamics").program()), 1) for robot in robots}
+    assert len(texts) == 1
+    assert "%slot" in texts.pop()

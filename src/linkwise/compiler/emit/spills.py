@@ -50,7 +50,7 @@ class Spills:
         self.slots: dict[Key, str] = {}  # values on the stack
         self.pinned: dict[Key, str] = {}  # those on the stack that bodies around this one put there
         self._farthest: list[tuple[int, int, Key]] = []
-        self._touched: set[Key] = set()
+        self._touched: dict[Key, None] = {}  # in order, so that one program always gives one text
         self._place = 0  # of the item that is written
         self._signs: dict[Node, tuple[str, str]] = {}
         self._count = 0
@@ -100,7 +100,7 @@ class Spills:
                 return None
             self.names[key] = self._read(key, slot)
             self.here[key] = -1
-        self._touched.add(key)
+        self._touched[key] = None
         return self.names[key]
 
     def _read(self, key: Key, slot: str) -> str:
@@ -147,7 +147,9 @@ class Spills:
             for phi in item.loop.phi:
                 self._result(phi, place)
             keys = map(self._key, _operands(item))
-            self._touched.update(key for key in keys if key in self.here or key in self.slots)
+            self._touched |= {
+                key: None for key in keys if key is not None and (key in self.here or key in self.slots)
+            }
         elif item.op != "neg" and item.op not in _NO_REALS:
             self._result(item, place)
         for key in self._touched:
