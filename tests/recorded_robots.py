@@ -40,6 +40,25 @@ LAWS = {
 
 
 @cache
+def two_link() -> lw.Robot:
+    """A planar arm as the bundled one of this name, whose lengths and masses of one hide powers and factors."""
+    links = [
+        lw.Link("base"),
+        lw.Link("link1", lw.Inertia.from_com(1.7, (0.31, 0.02, 0.0), (0.011, 0.023, 0.029))),
+        lw.Link("link2", lw.Inertia.from_com(0.9, (0.27, -0.03, 0.0), (0.007, 0.013, 0.017))),
+    ]
+    first = lw.Transform.from_rpy((0.03, -0.02, 0.11), (-0.5 * np.pi, 0.0, 0.0))
+    joints = [
+        lw.Joint("joint1", "revolute", "base", "link1", first, (0.0, 0.0, 1.0)),
+        lw.Joint(
+            "joint2", "revolute", "link1", "link2", lw.Transform.from_rpy((0.73, 0.0, 0.0)), (0.0, 0.0, 1.0)
+        ),
+    ]
+    tip = lw.Frame("tip", "link2", lw.Transform.from_rpy((0.58, 0.04, 0.0)))
+    return lw.Robot("two odd links", links, joints, frames=[tip])
+
+
+@cache
 def chain() -> lw.Robot:
     """Three joints that turn and slide, with friction and rotors."""
     return lw.random_robot(11, 3, friction=True, rotor=True, gravity=(0.7, -1.9, -9.3))

@@ -22,7 +22,7 @@ from linkwise.realtime import TwoRatePrograms, limits, split
 from linkwise.realtime.plant import callbacks
 from linkwise.systems import Fmu, Ros2Controller, variables
 from recorded import Scenarios, packed, told
-from recorded_robots import ROBOTS, limited
+from recorded_robots import ROBOTS, limited, two_link
 
 scenarios = Scenarios("code")
 INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -32,7 +32,7 @@ WORD = re.compile(r"[A-Za-z_]+|[-+*/<>=?:;]")
 @cache
 def two() -> lw.Robot:
     friction = {"joint1.viscous_friction": 0.4, "joint2.coulomb_friction": 0.3}
-    return limited(lw.load("two_link")).with_parameters(friction)
+    return limited(two_link()).with_parameters(friction)
 
 
 OPTIONS = Options(frequency=7.0, damping=0.8, period=0.004)
@@ -109,7 +109,7 @@ def files_of_packages():
 
 @scenarios
 def bounds():
-    robot = lw.load("two_link")
+    robot = two_link()
     options = Options()
     found: dict[str, Any] = {}
     for name in ("gravity_torques", "mass_matrix"):

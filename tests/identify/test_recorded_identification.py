@@ -36,7 +36,7 @@ from linkwise.identify.judging.diagnosis import diagnose
 from linkwise.identify.judging.samples import sample_faults
 from linkwise.identify.walking import choosing
 from recorded import Scenarios, everything, packed, told, warned
-from recorded_robots import chain, with_laws
+from recorded_robots import chain, two_link, with_laws
 
 scenarios = Scenarios("identify")
 FIXED = {"cutoff": 14.0, "lag": 0.0}
@@ -47,7 +47,7 @@ identification = partial(scenarios, tolerance=1e-6)
 
 @cache
 def arm() -> lw.Robot:
-    return lw.load("two_link")
+    return two_link()
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.kinematics import closed_form, inverse
+from linkwise.motion.kinematics import closed_form, inverse, subproblems
 from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
 from linkwise.motion.kinematics.closed_form import branches_kernel, nearest_kernel
 
@@ -308,3 +308,48 @@ def test_a_pose_whose_branches_are_all_outside_the_limits_is_not_solved():
     found, error = nearest_kernel(robot, None)(rows, np.clip(near, -narrow, narrow), -narrow, narrow)
     np.testing.assert_array_equal(np.abs(error).max(axis=1) < 1e-8, some)
     assert (np.abs(found) <= narrow + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["ur10e", "slanted"])
+def test_arms_whose_last_axis_is_parallel_to_three_others_have_branches_there(name):
+    """Where axis 6 is parallel to 2, 3 and 4, any turn of it does: one is given for which the links reach."""
+    rng = np.random.default_rng(32)
+    if name == "slanted":  # 6 parallel to 2 at 0.7 rad of 5
+        axes, points = random_chain("three parallel", 6, rng)
+        across = np.cross(axes[1], axes[4])
+        axes[4] = across / np.linalg.norm(across)
+        turned = closed_form.arm_geometry.turn_about(-0.7 * axes[4]) @ axes[1]
+        axes[5], bend = turned, 0.7
+        arm = arm_of(axes, points, rng)
+    else:
+        arm, bend = lw.load(name), 0.0
+    q = rng.uniform(-3.0, 3.0, (2000, 6))
+    q[:, 4] = bend
+    poses = arm.pose(q)
+    branches = motion.closed_form_inverse_kinematics(arm, poses)
+    there = np.isfinite(branches).all(axis=-1)
+    assert there.any(axis=1).all()
+    missed = np.abs(arm.pose(np.nan_to_num(branches)) - poses[:, None]).max(axis=(-1, -2))
+    assert missed[there].max() < 1e-6
+
+
+def test_a_level_that_no_turn_changes_has_unit_vectors_as_turns():
+    for height in (0.0, 1.0, -1.0):
+        first, second, _ = subproblems.levelled(0.0, 0.0, height)
+        assert np.hypot(*first) == np.hypot(*second) == 1.0
+
+
+def test_branches_of_wrists_above_the_waist_reach_the_pose():
+    """A wrist that is exactly on the first axis, straight or not, at positions that are exact in binary."""
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 0, 1), (0, 1, 0), (0, 0, 1)]
+    points = [(0, 0, 0), (0, 0, 0.5), (0, 0, 1.0), (0, 0, 1.25), (0, 0, 1.25), (0, 0, 1.25)]
+    rng = np.random.default_rng(1)
+    arm = arm_of(np.array(axes, float), np.array(points, float), rng)
+    q = np.where(rng.random((500, 6)) < 0.6, 0.0, rng.uniform(-3, 3, (500, 6)))
+    q[:, 1:3] = 0.0
+    poses = arm.pose(q)
+    branches = motion.closed_form_inverse_kinematics(arm, poses)
+    there = np.isfinite(branches).all(axis=-1)
+    assert there.any(axis=1).all()
+    missed = np.abs(arm.pose(np.nan_to_num(branches)) - poses[:, None]).max(axis=(-1, -2))
+    assert missed[there].max() < 1e-6

@@ -17,7 +17,7 @@ from linkwise.optimal.path_integral import weights
 from linkwise.optimal.walking import planner
 from linkwise.optimal.walking.feet import feet_of
 from recorded import Scenarios, everything, packed, told
-from recorded_robots import chain, floating, limited, with_laws
+from recorded_robots import chain, floating, limited, two_link, with_laws
 
 scenarios = Scenarios("optimal")
 POSE = lw.Transform.from_rpy((0.2, -0.3, 0.4), (0.5, 0.6, -0.7)).matrix
@@ -26,7 +26,7 @@ POSE = lw.Transform.from_rpy((0.2, -0.3, 0.4), (0.5, 0.6, -0.7)).matrix
 @cache
 def two() -> lw.Robot:
     names = {"joint1.viscous_friction": 0.4, "joint2.coulomb_friction": 0.3, "joint1.rotor_inertia": 0.1}
-    return limited(lw.load("two_link")).with_parameters(names)
+    return limited(two_link()).with_parameters(names)
 
 
 @cache

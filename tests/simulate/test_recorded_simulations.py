@@ -28,7 +28,18 @@ from linkwise.simulate.loop import ClosedLoop
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.python_loop import TouchingMotion
 from recorded import Scenarios, packed, told, warned
-from recorded_robots import ROBOTS, chain, coupled, floating, linkage, odd_joints, states, touching, with_laws
+from recorded_robots import (
+    ROBOTS,
+    chain,
+    coupled,
+    floating,
+    linkage,
+    odd_joints,
+    states,
+    touching,
+    two_link,
+    with_laws,
+)
 
 scenarios = Scenarios("simulate")
 
@@ -36,7 +47,7 @@ scenarios = Scenarios("simulate")
 @cache
 def two() -> lw.Robot:
     """Two joints with friction of every kind that jumps."""
-    return lw.load("two_link").with_parameters(
+    return two_link().with_parameters(
         {
             "joint1.viscous_friction": 0.4,
             "joint1.coulomb_friction_forward": 1.3,

@@ -269,7 +269,7 @@ class _Builder:
         def moved(
             pose: list[Any], a: list[Any], b: list[Any], before: list[Any], held: list[Any]
         ) -> list[list[Any]]:
-            local = [dense.dot(pose[4 * i : 4 * i + 3], a) + pose[4 * i + 3] for i in range(3)]
+            local = [dense.dot(pose[4 * i : 4 * i + 3], a[:3]) + pose[4 * i + 3] for i in range(3)]
             found = larger(before[0], self.apart(local, b[:3], a[3] + b[3], held))
             return [[found], [self.matters(found, held)], local]
 

@@ -69,8 +69,9 @@ def closed_form_inverse_kinematics(
     """All joint positions that bring a frame to the poses (..., 4, 4): shape (..., 8, n), within (−π, π].
 
     NaN where a solution does not exist. The order for a wrist whose axes meet is: two for the waist, two for the elbow,
-    two for the wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given. An arm
-    without a closed form raises ModelError.
+    two for the wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given, and
+    round-off leaves up to 1e-6 rad or m to the target, which ``inverse_kinematics`` takes away. An arm without a closed
+    form raises ModelError.
 
     Args:
         robot: an arm of six or seven turning joints: axes 4, 5, 6 through one point and 2 parallel to 3 or meeting 1

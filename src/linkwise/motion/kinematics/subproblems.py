@@ -14,7 +14,7 @@ from typing import Any
 from linkwise.algorithms.dense import added as add
 from linkwise.algorithms.dense import cross
 from linkwise.motion.kinematics.arm_geometry import THREE_PARALLEL, WRIST_PARALLEL
-from linkwise.scalar import Scalar, maximum, sqrt, where
+from linkwise.scalar import Condition, Scalar, maximum, minimum, sqrt, where
 
 Vector = list[Scalar]
 Turn = tuple[Scalar, Scalar]  # cosine and sine
@@ -52,13 +52,18 @@ def applied(R: Sequence[Sequence[Any]], v: Sequence[Any]) -> Vector:
 
 def onto(axis: Sequence[Any], v: Sequence[Any], w: Sequence[Any]) -> Turn:
     """The turn about an axis that brings v's part across it onto w's; none where they have no such part."""
+    return onto_or_free(axis, v, w)[0]
+
+
+def onto_or_free(axis: Sequence[Any], v: Sequence[Any], w: Sequence[Any]) -> tuple[Turn, Condition]:
+    """The turn of ``onto``, and whether any other would do as well, as a part across the axis is missing."""
     across = dot(axis, v)
     c, s = dot(v, w) - across * dot(axis, w), dot(axis, cross(v, w))
     square = c * c + s * s
     sizes = dot(v, v) * dot(w, w)
     points = square > STRAIGHT * sizes
     per = 1.0 / sqrt(where(points, square, 1.0))
-    return where(points, c * per, 1.0), where(points, s * per, 0.0)
+    return (where(points, c * per, 1.0), where(points, s * per, 0.0)), square <= STRAIGHT * sizes
 
 
 def levelled(a: Scalar, b: Scalar, c: Scalar) -> tuple[Turn, Turn, Scalar]:
@@ -66,6 +71,7 @@ def levelled(a: Scalar, b: Scalar, c: Scalar) -> tuple[Turn, Turn, Scalar]:
     square = a * a + b * b
     room = square - c * c
     safe = where(square > 0.0, square, 1.0)
+    a = where(square > 0.0, a, 1.0)  # any turn will do where nothing depends on it
     root = sqrt(maximum(room, 0.0))
     # beyond the last solution: the nearest angle, a unit vector all the same
     along = where(room > 0.0, c, where(c > 0.0, sqrt(safe), -sqrt(safe)))
@@ -192,11 +198,11 @@ def _three_parallel(
         reached, aim, beside = (turned(h1, waist, x, back=True) for x in (v, goal, side))
         *bends, apart = heights(h5, h6, h2, dot(h2, aim))
         for bend in bends:
-            total = onto(h2, turned(h5, bend, h6), aim)
+            upper, fore = _flat(h2, steps[1]), _flat(h2, steps[2])
+            total = _total(h2, (turned(h5, bend, h6), aim), minus(reached, steps[0]), steps[3], (upper, fore))
             last = onto(h6, probe, turned(h5, bend, turned(h2, total, beside, back=True), back=True))
             between = minus(minus(reached, steps[0]), turned(h2, total, steps[3]))
             flat = _flat(h2, between)
-            upper, fore = _flat(h2, steps[1]), _flat(h2, steps[2])
             *elbows, too_far = distances(h3, fore, upper, dot(flat, flat))
             for elbow in elbows:
                 lift = onto(h2, add(upper, turned(h3, elbow, fore)), flat)
@@ -205,6 +211,35 @@ def _three_parallel(
                 turns = (waist, lift, elbow, (fourth[0], senses[1] * fourth[1]), bend, last)
                 branches.append(Branch(turns, maximum(maximum(missed, apart), too_far)))
     return branches
+
+
+def _total(
+    axis: Sequence[Any],
+    aim: tuple[Vector, Vector],
+    reached: Vector,
+    step: Vector,
+    links: tuple[Vector, Vector],
+) -> Turn:
+    """The sum of the parallel turns, which brings one vector of ``aim`` onto the other. Where 6 is parallel to them it
+    may be any, and is one for which both links reach: reached − R step is no farther away than they are long together,
+    and no nearer than the difference of their lengths.
+
+    Args:
+        axis: of the parallel turns.
+        aim: a vector before and after the turn.
+        reached: from axis 2 to axis 5.
+        step: from axis 4 to axis 5, before the turn.
+        links: from axis 2 to 3 and from 3 to 4, across the axis.
+    """
+    plain, free = onto_or_free(axis, *aim)
+    wanted, offset = _flat(axis, reached), [-x for x in _flat(axis, step)]
+    now = add(wanted, offset)
+    squares = [dot(link, link) for link in links]
+    middle, width = squares[0] + squares[1], 2.0 * sqrt(squares[0] * squares[1])
+    nearest = minimum(maximum(dot(now, now), middle - width), middle + width)
+    other, _, _ = distances(axis, offset, wanted, nearest)
+    movable = free & (dot(wanted, wanted) * dot(offset, offset) > 0.0)
+    return where(movable, other[0], plain[0]), where(movable, other[1], plain[1])
 
 
 def _sum(a: Turn, b: Turn) -> Turn:
