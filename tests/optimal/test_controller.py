@@ -127,6 +127,26 @@ def test_a_start_without_numbers_gives_no_torque(controller):
     np.testing.assert_array_equal(controller(0.0, [np.nan, np.nan], [0.0, 0.0]), 0.0)
 
 
+def test_references_that_cannot_be_followed_are_said(robot, controller):
+    """One that is not a number leaves the target as it is; both kinds were ignored without a word."""
+    controller.reset()
+    q, rest = np.array([0.1, 0.2]), np.zeros(2)
+    controller(0.0, q, rest, (TARGET, rest, rest))
+    assert (controller.status, controller.reason) == ("planned", "")
+    for wrong in ((TARGET * np.nan, rest), (TARGET, rest * np.nan), (np.array([np.inf, 0.0]), rest)):
+        wanted = controller.plan.states
+        torques = controller(0.0, q, rest, wrong)
+        assert (np.isfinite(torques) & (np.abs(torques) <= LIMITS)).all()
+        assert controller.status == "planned"
+        assert controller.reason == "the reference is not a number: the target stays what it was"
+        np.testing.assert_allclose(controller.plan.states, wanted, atol=0.05)
+    controller(0.0, q, rest, (TARGET,))  # at rest
+    assert (controller.status, controller.reason) == ("planned", "")
+    for wrong in ((np.zeros(3), np.zeros(3)), (TARGET, np.zeros(1)), (0.4, 0.0)):
+        with pytest.raises(lw.ShapeError, match="reference: expected"):
+            controller(0.0, q, rest, wrong)
+
+
 def test_noise(robot, controller):
     plant = Plant(robot, sensors=Sensors(position_noise=1e-4, velocity_noise=1e-3))
     found = moved(plant, controller, TARGET, seconds=0.8)

@@ -136,7 +136,7 @@ class Predictive:
         self.settled = False
         self.report = dict.fromkeys(plans.REPORT, math.nan)
         self.progress = Progress()
-        self._mu, self._short, self._weak = 0.0, "", ""
+        self._mu, self._short, self._weak, self._unheard = 0.0, "", "", ""
         n = self.robot.dof
         self._memory = np.zeros(watching.Memory(n).size)
         self._caused = np.zeros(n)
@@ -192,7 +192,7 @@ class Predictive:
         if not stop:
             made = self._improved(t, state, disturbance) if doubted < 0.5 else None
             if made is not None:
-                self.plan, self.status, self.reason = made, PLANNED, ""
+                self.plan, self.status, self.reason = made, PLANNED, self._unheard
             else:
                 self.failures += 1
                 self.status = KEPT
@@ -254,11 +254,19 @@ class Predictive:
         return p[:, self.problem.where(name)].copy() if name in self.problem.parameters else np.zeros((1, 0))
 
     def _follow(self, reference: Any) -> None:
-        """Targets along the horizon: the reference, extrapolated by its velocity, at most as fast as the joints are."""
-        target, velocity = (np.asarray(part, dtype=float) for part in reference[:2])
-        if target.shape != (self.robot.nq,) or not (
-            np.isfinite(target).all() and np.isfinite(velocity).all()
-        ):
+        """Targets along the horizon: the reference, extrapolated by its velocity, at most as fast as the joints are.
+
+        A reference that is not a number leaves the target as it is, and ``reason`` says so.
+        """
+        target, *more = (np.asarray(part, dtype=float) for part in reference[:2])
+        velocity = more[0] if more else np.zeros(target.shape)
+        if target.shape != (self.robot.nq,) or velocity.shape != target.shape:
+            raise ShapeError(
+                f"reference: expected (q_d, …) of shape ({self.robot.nq},), got {target.shape} and {velocity.shape}"
+            )
+        self._unheard = ""
+        if not (np.isfinite(target).all() and np.isfinite(velocity).all()):
+            self._unheard = "the reference is not a number: the target stays what it was"
             return
         most = CRUISE * self._limits["speed"]
         velocity = np.clip(velocity, -most, most)
@@ -379,7 +387,7 @@ class Predictive:
                 self._far,
             )
             if self.status == PLANNED and self._standard:
-                self.reason = self._short or self._weak
+                self.reason = self._unheard or self._short or self._weak
         low, high = self._torque_limits()
         tau, self._caused, action = self.guard.command(
             x, self._modelled, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
