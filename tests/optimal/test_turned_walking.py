@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from test_walking import biped, quadruped
 
 import linkwise as lw
 from linkwise import optimal
 from linkwise.optimal.walking.planner import table_of
 from linkwise.optimal.walking.stages import orders_of
-from test_walking import biped, quadruped
 
 
 def placed(robot: lw.Robot, q: np.ndarray, turn: float, shift: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ def samples(robot: lw.Robot, stand: np.ndarray, rng: np.random.Generator, count:
     return found
 
 
-@pytest.mark.parametrize("seed", (0, 1, 2))
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_orders_and_targets_of_a_turned_world_are_turned(seed):
     rng = np.random.default_rng(seed)
     turn, shift = rng.uniform(-3.0, 3.0), rng.normal(size=2)
