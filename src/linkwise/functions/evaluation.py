@@ -134,8 +134,8 @@ def _with_missing(method: equation.Torques):
 
     def run(setting: Setting, q, qd, qdd, wrench=None):
         tau, missing, needed = _motor_torques(method, setting, q, qd, qdd, wrench)
-        size = sum((maximum(t, -t) for t in needed), start=1e-9)
-        most = functools.reduce(maximum, (maximum(t, -t) for t in missing))
+        size = sum((abs(t) for t in needed), start=1e-9)
+        most = functools.reduce(maximum, (abs(t) for t in missing))
         return tau, most / size, missing
 
     return run

@@ -59,6 +59,8 @@ class Rubbing:
     rolling: float = 0.0
     stiffness: float = 0.0
     damping: float = 0.0
+    margin: float = 0.0
+    """Distance at which the shapes touch [m]."""
 
     @property
     def turns(self) -> bool:
@@ -172,6 +174,7 @@ def _options(friction: Rubbing, name: str) -> dict[str, Any]:
         "friction": friction.friction,
         "torsional_friction": friction.torsional,
         "rolling_friction": friction.rolling,
+        "margin": friction.margin,
         **_yielding(friction),
         "name": name,
     }
@@ -251,7 +254,11 @@ def _nearest(
     geoms: Sequence[Geom], members: Sequence[int], friction: Rubbing, few: int, name: str
 ) -> tuple[list[Contact], int]:
     shapes = [geoms[k].shape for k in members]
-    options: dict[str, Any] = {"friction": friction.friction, **_yielding(friction)}
+    options: dict[str, Any] = {
+        "friction": friction.friction,
+        "margin": friction.margin,
+        **_yielding(friction),
+    }
     one = Contact(shapes[0].frame, shapes=shapes, nearest=few, name=name, **options)
     return [one], few
 

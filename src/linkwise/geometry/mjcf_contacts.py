@@ -1,16 +1,17 @@
 """What of an MJCF file may touch what: geoms with ``contype``, ``conaffinity``, ``condim``, ``friction``, ``priority``,
 and the pairs that ``<contact>`` names or excludes.
 
-Contact is rigid here, so time constants in ``solref``, ``solimp`` and ``margin`` have no meaning. A negative ``solref``
-is a stiffness and a damping of accelerations: MuJoCo's normal force at rest is that of a spring with −solref[0]/((1 −
-d) A), where d is the second number of ``solimp`` and 1/A the mass that the contact moves. Friction against spinning and
-rolling is that of condim 4 and 6. Solids fitted to meshes are refused by name.
+Contact is rigid here, so time constants in ``solref`` and ``solimp`` have no meaning. Shapes touch where their distance
+is the sum of their margins, as in MuJoCo 4. A pair has its own numbers: those of its geoms do not count, as in MuJoCo.
+A negative ``solref`` is a stiffness and a damping of accelerations: MuJoCo's normal force at rest is that of a spring
+with −solref[0]/((1 − d) A), where d is the second number of ``solimp`` and 1/A the mass that the contact moves.
+Friction against spinning and rolling is that of condim 4 and 6. Solids fitted to meshes are refused by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,19 +34,65 @@ from linkwise.model.shapes import Shape
 MOST_CORNERS = 16
 """Corners that stand for the convex hull of a mesh."""
 DEFAULT_FRICTION = "1 0.005 0.0001"
-Coefficients = tuple[float, float, float]
+PAIR_FRICTION = "1 1 0.005 0.0001 0.0001"
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Numbers of a geom or of a pair that decide how it touches."""
+
+    condim: int
+    friction: tuple[float, ...]
+    """Against sliding, spinning and rolling; of a pair 5 numbers, two for sliding and two for rolling."""
+    solref: tuple[float, ...]
+    solimp: float
+    """The second number: the impedance that is reached."""
+    margin: float
+
+    @classmethod
+    def of(cls, element: Element, friction: str) -> _Law:
+        """Of an element with its defaults. ``friction``: what MuJoCo takes for numbers that are not given."""
+        return cls(
+            element.integer("condim", 3),
+            _filled(element, "friction", friction),
+            _filled(element, "solref", "0.02 1")[:2],
+            _filled(element, "solimp", "0.9 0.95 0.001 0.5 2")[1],
+            element.number("margin", 0.0),
+        )
+
+    def rubbing(self) -> Rubbing:
+        """What of the numbers counts."""
+        sliding, *turning = self.friction if len(self.friction) == 3 else self.friction[::2]
+        stiffness, damping = self._softness()
+        return Rubbing(
+            sliding if self.condim > 1 else 0.0,
+            turning[0] if self.condim > 3 else 0.0,
+            turning[1] if self.condim > 4 else 0.0,
+            stiffness,
+            damping,
+            self.margin,
+        )
+
+    def _softness(self) -> tuple[float, float]:
+        """Stiffness [1/s²] and damping [1/s] for a mass of one kilogram; zeros: rigid.
+
+        A ``solref`` of which one number is negative and the other is positive is replaced by the usual one in MuJoCo.
+        """
+        if self.solref[0] >= 0.0 or self.solref[1] > 0.0:
+            return 0.0, 0.0
+        rest = max(1.0 - self.solimp, 1e-4)
+        return -self.solref[0] / rest, -self.solref[1] / rest
 
 
 @dataclass(frozen=True)
 class _MjcfGeom(Geom):
     """A geom with what decides about its contacts."""
 
-    coefficients: Coefficients = (1.0, 0.005, 0.0001)
+    law: _Law = field(kw_only=True)
     contype: int = 1
     conaffinity: int = 1
-    condim: int = 3
     priority: int = 0
-    softness: tuple[float, float] | None = None
+    solmix: float = 1.0
 
 
 def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
@@ -71,8 +118,7 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
             if frozenset((first.link, second.link)) in excluded:
                 continue
             if first.contype & second.conaffinity or second.contype & first.conaffinity:
-                law = _rubbing(*_combined(first, second), _combined_softness(first, second))
-                pairs[frozenset((i, k))] = Touching(i, k, law)
+                pairs[frozenset((i, k))] = Touching(i, k, _combined(first, second).rubbing())
     for one in named:
         pairs[frozenset((one.first, one.second))] = one
     tendons = tuple(reader.limited_tendons()) if settings.on("limit") else ()
@@ -86,50 +132,33 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     )
 
 
-def _combined(first: _MjcfGeom, second: _MjcfGeom) -> tuple[int, Coefficients]:
-    """(condim, coefficients): those of the higher priority, else the larger ones."""
+def _combined(first: _MjcfGeom, second: _MjcfGeom) -> _Law:
+    """That of the higher priority; of equal ones the larger friction, and a mean of what is soft. Margins add."""
+    a, b = first.law, second.law
+    margin = a.margin + b.margin
     if first.priority != second.priority:
-        chosen = first if first.priority > second.priority else second
-        return chosen.condim, chosen.coefficients
-    a, b = first.coefficients, second.coefficients
-    return max(first.condim, second.condim), (max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]))
-
-
-def _combined_softness(first: _MjcfGeom, second: _MjcfGeom) -> tuple[float, float] | None:
-    """Stiffness and damping of the geom with the higher priority, else the larger ones; None: the contact is rigid."""
-    if first.priority != second.priority:
-        return (first if first.priority > second.priority else second).softness
-    given = [each.softness for each in (first, second) if each.softness is not None]
-    return (max(a for a, _ in given), max(b for _, b in given)) if given else None
-
-
-def _softness(element: Element) -> tuple[float, float] | None:
-    """Stiffness [1/s²] and damping [1/s] for a mass of one kilogram, where ``solref`` is negative."""
-    numbers = [float(number) for number in element.get("solref", "").split()]
-    if len(numbers) < 2 or numbers[0] >= 0.0:
-        return None
-    given = [float(number) for number in element.get("solimp", "").split()]
-    rest = max(1.0 - (given[1] if len(given) > 1 else 0.95), 1e-4)
-    return -numbers[0] / rest, max(-numbers[1], 0.0) / rest
-
-
-def _rubbing(condim: int, friction: Coefficients, softness: tuple[float, float] | None) -> Rubbing:
-    """What of the coefficients against sliding, spinning and rolling counts."""
-    stiffness, damping = softness or (0.0, 0.0)
-    return Rubbing(
-        friction[0] if condim > 1 else 0.0,
-        friction[1] if condim > 3 else 0.0,
-        friction[2] if condim > 4 else 0.0,
-        stiffness,
-        damping,
+        return replace(a if first.priority > second.priority else b, margin=margin)
+    whole = first.solmix + second.solmix
+    part = first.solmix / whole if whole > 0.0 else 0.5
+    solref = tuple(map(min, a.solref, b.solref))
+    if min(a.solref[0], b.solref[0]) > 0.0:
+        solref = tuple(part * x + (1.0 - part) * y for x, y in zip(a.solref, b.solref, strict=True))
+    return _Law(
+        max(a.condim, b.condim),
+        tuple(map(max, a.friction, b.friction)),
+        solref,
+        part * a.solimp + (1.0 - part) * b.solimp,
+        margin,
     )
 
 
-def _three(text: str) -> Coefficients:
-    """The coefficients of a geom; those that are not given are MuJoCo's."""
-    given, usual = text.split(), DEFAULT_FRICTION.split()
-    x, y, z = (float(number) for number in (*given, *usual[len(given) :])[:3])
-    return x, y, z
+def _filled(element: Element, key: str, usual: str) -> tuple[float, ...]:
+    """Numbers of an attribute; those that are not given at its end are the usual ones."""
+    given, missing = element.get(key, "").split(), usual.split()
+    if len(given) > len(missing):
+        raise element.error(f"{key}={element.get(key)!r}: expected at most {len(missing)} numbers")
+    full = {**element.attrib, key: " ".join([*given, *missing[len(given) :]])}
+    return Element(element.tag, full, element.where, element.line, element.parent).numbers(key, len(missing))
 
 
 class _Contacts(GeomReader):
@@ -172,18 +201,14 @@ class _Contacts(GeomReader):
             if name not in by_name:
                 raise pair.error(f"{key}={name!r}: no geom of this name that can touch")
             ends.append(by_name[name])
-        condim, friction = _combined(geoms[ends[0]], geoms[ends[1]])
-        condim = pair.integer("condim", condim)
-        if "friction" in pair.attrib:  # sliding along two axes, spinning, rolling about two axes
-            own = [float(number) for number in pair.text_of("friction").split()]
-            friction = (
-                own[0],
-                own[2] if len(own) > 2 else friction[1],
-                own[3] if len(own) > 3 else friction[2],
+        law = _Law.of(pair, PAIR_FRICTION)  # numbers of the geoms do not count, also where the pair has none
+        x, y, _, about_x, about_y = law.friction
+        if (law.condim > 1 and x != y) or (law.condim > 4 and about_x != about_y):
+            self.notes.append(
+                f"{geoms[ends[0]].label} and {geoms[ends[1]].label}: friction is the same in all directions here, as "
+                f"along the first axis of friction={pair.get('friction')!r}"
             )
-        softness = _combined_softness(geoms[ends[0]], geoms[ends[1]])
-        softness = _softness(pair) if "solref" in pair.attrib else softness
-        return Touching(ends[0], ends[1], _rubbing(condim, friction, softness), named=True)
+        return Touching(ends[0], ends[1], law.rubbing(), named=True)
 
     def _geoms(
         self, parent: Element, link: str, frame: Transform, childclass: str | None
@@ -220,7 +245,8 @@ class _Contacts(GeomReader):
     def _read(self, geom: Element, link: str, frame: Transform) -> _MjcfGeom:
         if not link:
             raise geom.error("its body has no name, so its contacts cannot be read")
-        kind = geom.get("type", "mesh" if "mesh" in geom.attrib else "sphere")
+        kind = geom.get("type", "sphere")  # also where it names a mesh, to which the sphere is fitted then
+        law = _Law.of(geom, DEFAULT_FRICTION)
         label = geom.get("name") or f"{kind} of {link}"
         pose, kind, sizes, grid = self._solid(geom, kind, label)
         pose = frame @ pose
@@ -236,14 +262,13 @@ class _Contacts(GeomReader):
             link,
             shape,
             label,
-            _three(geom.get("friction", DEFAULT_FRICTION))[0],
+            law.friction[0],
             geom.get("name", ""),
-            _three(geom.get("friction", DEFAULT_FRICTION)),
-            geom.integer("contype", 1),
-            geom.integer("conaffinity", 1),
-            geom.integer("condim", 3),
-            geom.integer("priority", 0),
-            _softness(geom),
+            law=law,
+            contype=geom.integer("contype", 1),
+            conaffinity=geom.integer("conaffinity", 1),
+            priority=geom.integer("priority", 0),
+            solmix=geom.number("solmix", 1.0),
         )
 
     def _field(self, geom: Element, label: str) -> tuple[tuple[float, float], np.ndarray]:

@@ -51,6 +51,8 @@ class Contact:
         torsional_friction: moment against spinning about the normal over the normal force [m]; about 2/3 of μ times the
             radius of the area that touches.
         rolling_friction: moment against rolling over the normal force [m].
+        margin: distance at which the shapes touch [m], as MuJoCo's; gaps are what is left until then. Negative: how
+            deep they may be inside.
         name: in messages and in ``contact_names``; by default the frame's.
     """
 
@@ -70,6 +72,7 @@ class Contact:
     damping: float = field(default=0.0, kw_only=True)
     torsional_friction: float = field(default=0.0, kw_only=True)
     rolling_friction: float = field(default=0.0, kw_only=True)
+    margin: float = field(default=0.0, kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self):
@@ -83,6 +86,7 @@ class Contact:
         for what in ("torsional_friction", "rolling_friction"):
             put(self, what, coefficient(f"{label}: {what}", getattr(self, what)))
         put(self, "damping", finite(f"{label}: damping", self.damping))
+        put(self, "margin", finite(f"{label}: margin", self.margin))
         if self.stiffness is not None:
             put(self, "stiffness", finite(f"{label}: stiffness", self.stiffness))
         if self.damping < 0.0 or (self.stiffness is not None and self.stiffness <= 0.0):

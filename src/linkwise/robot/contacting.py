@@ -210,14 +210,17 @@ def contact_setting(self: Robot, options: Mapping[str, Any]) -> Setting:
 
 def _for_candidates(robot: Robot, name: str, value: Any) -> Any:
     """One number for every candidate, where only one was given. A NaN stays one and reaches its state alone."""
-    if name == "contact_friction" and isinstance(value, (int, float, list, tuple, np.ndarray)):
-        given = np.asarray(value)
-        wrong = (given < 0.0) | (given == math.inf) if given.dtype.kind in "iuf" else np.zeros(1, dtype=bool)
+    if isinstance(value, (int, float, list, tuple, np.ndarray)):
+        given, expected, hint = np.asarray(value), "finite numbers", "-1e3 is no ground"
+        wrong = np.isinf(given) if given.dtype.kind in "iuf" else np.zeros(1, dtype=bool)
+        if name == "contact_friction":
+            expected, hint = "finite numbers from 0 on", "1e3 is a contact that never slides"
+            wrong = wrong | (given < 0.0) if given.dtype.kind in "iuf" else wrong
         if wrong.any():
             place = np.argwhere(wrong)[0].tolist()
             raise ArgumentError(
-                f"{name}: expected finite numbers from 0 on, got {given[tuple(place)]:g}"
-                f"{f' at {place}' if place else ''}; 1e3 is a contact that never slides"
+                f"{name}: expected {expected}, got {given[tuple(place)]:g}"
+                f"{f' at {place}' if place else ''}; {hint}"
             )
     if isinstance(value, (int, float)):
         return np.full(parts.candidate_count(robot), float(value))

@@ -105,6 +105,8 @@ def _with_mass(robot: Robot, part: Part) -> Part:
     inverse = np.mean([_mobility(robot, body) for body in moved])
     if part.other is not None:
         inverse += _mobility(robot, robot.carrier(part.other)[0])
+    if inverse == 0.0:  # as in MuJoCo, whose spring for what has no mass to move is rigid
+        return replace(part, stiffness=None, damping=0.0)
     return replace(part, stiffness=part.stiffness / inverse, damping=part.damping / inverse)
 
 

@@ -328,7 +328,7 @@ def _slowed(v: Scalar, limit: Limits, mobility: Scalar) -> Scalar:
     """
     s, g = limit.speed, mobility * limit.along(v)
     assert s is not None
-    size = maximum(v, -v)
+    size = abs(v)
     x = maximum(size - g, size / (1.0 + g / s))
     for _ in range(NEWTON_STEPS):
         square = x * x + s * s

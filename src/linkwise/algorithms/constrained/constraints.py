@@ -408,7 +408,7 @@ def left_over(
     for row, w in zip(J, wanted, strict=True):
         terms = [x * a for x, a in zip(row, qdd, strict=True)]
         residuals.append(sum(terms[1:], start=terms[0]) - w)
-        sizes.append(sum((maximum(t, -t) for t in terms), start=maximum(w, -w)))
+        sizes.append(sum((abs(t) for t in terms), start=abs(w)))
     return residuals, block_sizes(sizes, held, floor)
 
 
@@ -426,7 +426,7 @@ def block_sizes(sizes: Sequence[Scalar], held: Sequence[Held], floor: Scalar | N
 def largest_part(residuals: Sequence[Scalar], sizes: Sequence[Scalar]) -> Scalar:
     """Of what is left of the rows, relative to what adds up to it; see ``Precision.nothing``."""
     least = _precision.get().nothing * (1.0 + functools.reduce(maximum, sizes))
-    parts = [maximum(r, -r) / (size + least) for r, size in zip(residuals, sizes, strict=True)]
+    parts = [abs(r) / (size + least) for r, size in zip(residuals, sizes, strict=True)]
     return functools.reduce(maximum, parts)
 
 

@@ -23,7 +23,7 @@ from linkwise.algorithms.constrained.constraints import Held
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
-from linkwise.scalar import Condition, Scalar, all_of, maximum, sqrt, stage, where, while_loop
+from linkwise.scalar import Condition, Scalar, all_of, sqrt, stage, where, while_loop
 from linkwise.spatial import (
     ArticulatedInertia,
     Matrix,
@@ -272,5 +272,5 @@ def _by_row(
         for pull, is_, must in list(zip(force, found, target, strict=True))[0 if m.rows == 6 else 1 :]:
             rows += [*(turn @ (m.sign * pull))]
             left += [0.0, 0.0, 0.0] if m.soft else [*(is_ - must)]
-            sizes += [maximum(a, -a) + maximum(b, -b) for a, b in zip(is_, must, strict=True)]
+            sizes += [abs(a) + abs(b) for a, b in zip(is_, must, strict=True)]
     return rows, left, sizes

@@ -45,6 +45,8 @@ class Candidate:
     damping: float = 0.0
     torsional_friction: float = 0.0
     rolling_friction: float = 0.0
+    margin: float = 0.0
+    """Distance at which it touches [m]: gaps are less by it."""
     other: int | None = None
     """The other link (−1: the base); None: the ground."""
     pair: ShapePair | None = None
@@ -89,6 +91,7 @@ def prepared(model: Any) -> list[Candidate]:
             "damping": contact.damping,
             "torsional_friction": contact.torsional_friction,
             "rolling_friction": contact.rolling_friction,
+            "margin": contact.margin,
         }
         found += [replace(each, **law) for each in _candidates(model, pairing)]
     return found
@@ -134,7 +137,7 @@ def gaps(
     poses = link_poses(links, q)
     with stage("gaps"):
         met = _Met(links, poses)
-        return [met.gap(each, level) for each, level in zip(candidates, height, strict=True)]
+        return [met.gap(each, level) - each.margin for each, level in zip(candidates, height, strict=True)]
 
 
 def touches(
@@ -161,7 +164,10 @@ def touches(
             point = Vector(centre.x, centre.y, centre.z - each.radius) if each.radius else centre
             rows = velocity_rows(links, frames, each.body, point)
             found.append(Touch(centre.z - (each.radius + level), rows, point))
-        return found
+        return [
+            replace(touch, gap=touch.gap - each.margin) if each.margin else touch
+            for touch, each in zip(found, candidates, strict=True)
+        ]
 
 
 def frames(

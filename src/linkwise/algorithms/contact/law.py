@@ -50,7 +50,7 @@ from linkwise.algorithms.contact.candidates import Candidate
 from linkwise.algorithms.contact.filtered import Schedule, Touching, Turning
 from linkwise.algorithms.contact.lines import TendonRow
 from linkwise.algorithms.contact.patches import FEWEST, Patch
-from linkwise.algorithms.contact.point import JointRow, selected
+from linkwise.algorithms.contact.point import JointRow, ends_of, selected, where_known
 from linkwise.algorithms.contact.solver import Effort, Problem
 from linkwise.algorithms.contact.world_axes import VelocityAxes
 from linkwise.algorithms.kinematics import Pose
@@ -187,8 +187,11 @@ def step(
             v,
             torques,
             lambda pushed, halves: _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h),
-            lambda delassus, c, free, start: solve(
-                Problem(delassus, c, given.friction, joints, free, lifts), effort, start, given.smoothing
+            lambda delassus, c, free, start: where_known(
+                [*c, *ends_of(joints)],
+                *solve(
+                    Problem(delassus, c, given.friction, joints, free, lifts), effort, start, given.smoothing
+                ),
             ),
             None if given.start is None else [*given.start, *([0.0] * len(joints))],
         )
@@ -328,8 +331,10 @@ def _filtered(
                 problem, stiff, least, constant, moved_by(constant), free, given.smoothing
             ),
         )
+        numbers = [*free, *problem.bias, *ends_of(problem.joints)]
+        p, _ = where_known(numbers, p, [])
         after = moved_by(p)
-    residuals = filtered.residuals(problem, stiff, least, p, after)
+    _, residuals = where_known(numbers, [], filtered.residuals(problem, stiff, least, p, after))
     unbiased = problem.velocities(free, biased=False)
     return p, after, like(_relative(residuals, unbiased), 0.0)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linkwise.scalar import Condition, Scalar, sqrt, where
+from linkwise.scalar import Condition, Scalar, sqrt, summed, where
 
 Rows = list[list[Scalar]]
+LARGEST = 3e38
+"""No number that is not infinite in single precision is larger."""
 TINY = 1e-30
 """[(N·s)²] keeps the direction of a vanishing impulse finite."""
 
@@ -85,6 +87,22 @@ def inverse_above(x: Scalar, floor: Scalar) -> Scalar:
     """1/x; 0 where x is not above the floor: what nothing moves has no scale, and its impulse stays zero."""
     moves = x > floor
     return where(moves, 1.0 / where(moves, x, 1.0), 0.0)
+
+
+def ends_of(joints: Sequence[JointRow]) -> list[Scalar]:
+    """The bounds of velocities that joints have."""
+    return [end for joint in joints for end in (joint.lower, joint.upper) if end is not None]
+
+
+def where_known(
+    numbers: Sequence[Scalar], p: Sequence[Scalar], residuals: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(p, residuals): all of p and the first residual are NaN where one of the numbers of the problem is. Comparisons
+    with NaN do not hold, so choices of the solver would hide it."""
+    total = summed(numbers)
+    is_known = total <= LARGEST
+    known = [where(is_known, x, total) for x in (*p, *residuals[:1])]
+    return known[: len(p)], [*known[len(p) :], *residuals[1:]]
 
 
 def selected(condition: Condition, first: Sequence[Scalar], second: Sequence[Scalar]) -> list[Scalar]:

@@ -552,4 +552,4 @@ def _raised(S: Rows, more: Scalar) -> Rows:
 
 def largest(values: Sequence[Scalar]) -> Scalar:
     """The largest magnitude."""
-    return functools.reduce(maximum, (maximum(x, -x) for x in values))
+    return functools.reduce(maximum, (abs(x) for x in values))

@@ -8,7 +8,10 @@ from linkwise.errors import suggest
 from linkwise.formats.mjcf.settings import TURNS
 from linkwise.formats.xml import Element
 
-VARIABLE_LENGTH = ("size", "damping", "stiffness", "gear", "gainprm", "biasprm")
+VARIABLE_LENGTH = (
+    *("size", "damping", "stiffness", "gear", "gainprm", "biasprm"),
+    *("friction", "solref", "solimp"),
+)
 ACTUATORS = (
     *("general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper", "cylinder"),
     *("muscle", "adhesion", "dcmotor"),
