@@ -90,6 +90,48 @@ def test_the_fastest_move_just_meets_a_limit(name):
     assert load.max() > 1.0
 
 
+FRICTION = {
+    "Stribeck": {"stribeck_friction": 3.0, "stribeck_speed": 0.1},
+    "saturating": {"saturating_friction": 3.0, "saturating_speed": 0.5},
+    "ripple": {"ripple_speed": 0.1, "ripple_1_count": 7.0, "ripple_1_cos_0": 1.0, "ripple_1_sin_1": 2.0},
+    "square": {"unmodelled_square": 0.3},
+    "viscous and dry": {"viscous_friction": 1.0, "coulomb_friction": 1.0},
+}
+
+
+@pytest.mark.parametrize("kind", FRICTION)
+def test_friction_is_that_of_the_motion_as_it_is_played(kind):
+    """Friction of the motion as it was given let torques exceed their limits by up to 16 %, or made it too slow. Peaks
+    between the points at which the motion is checked count, too."""
+    arm = lw.load("two_link")
+    robot = arm.with_parameters(
+        {f"{joint}.{name}": value for joint in arm.joint_names for name, value in FRICTION[kind].items()}
+    )
+    for end in ([1.0, 0.8], [-1.0, -0.8]):
+        durations = []
+        for given in (0.5, 5.0):
+            move = motion.quintic([0.0, 0.0], end, given)
+            q, qd, _ = move.at(np.linspace(0.0, given, 301))
+            limit = np.abs(robot.inverse_dynamics(q, 0.0 * qd, 0.0 * qd)).max(axis=0) + 6.0
+            quick = motion.fastest(move, robot, torque=limit, velocity=False)
+            t = np.linspace(0.0, quick.end, 20_001)
+            used = np.abs(robot.inverse_dynamics(*quick.at(t))) / limit
+            assert 1.0 - 1e-6 < used.max() <= 1.0 + 1e-8
+            durations.append(quick.duration)
+        assert durations[0] == pytest.approx(durations[1], rel=1e-6)  # whatever speed it was given with
+
+
+def test_peaks_of_speed_between_points_count():
+    rng = np.random.default_rng(2)
+    arm = lw.load("panda")
+    for _ in range(3):
+        move = motion.cubic_spline(np.linspace(0.0, 1.0, 5), HOME + 0.3 * rng.normal(size=(5, 7)))
+        quick = motion.fastest(move, arm, torque=1e4, points=60)
+        t = np.linspace(0.0, quick.end, 20_001)
+        used = np.abs(quick.at(t).qd) / arm.velocity_limits
+        assert used.max() <= 1.0 + 1e-8
+
+
 def test_speed_up_can_be_forbidden(panda):
     move = motion.quintic(HOME, HOME + 0.1, 10.0)
     assert motion.fastest(move, panda, speed_up=False).duration == pytest.approx(10.0)

@@ -167,6 +167,9 @@ def test_the_rest_position_is_allowed():
         ({"oldest": 9.0}, "oldest: a plan is 0.24 s long"),
         ({"iterations": 0}, "iterations"),
         ({"frequency": 0.0}, "frequency"),
+        ({"dtype": "float16"}, "dtype: expected float64 or float32"),
+        ({"position_limits": (1.0, -1.0)}, "joint1: the lower position limit 1 is 2 above the upper one -1"),
+        ({"position_limits": 1.0}, r"position: expected \(lower, upper\)"),
     ],
 )
 def test_bad_options_are_refused(robot, options, words):
@@ -186,6 +189,20 @@ def test_what_does_not_fit_is_refused(robot, controller):
         named("predictive", robot, frequency=3.0, damping=0.5)
     with pytest.raises(ValueError, match="frequency, not gains"):
         named("predictive", robot, lw.control.Gains.from_frequency(3.0))
+
+
+def test_times_that_are_no_numbers_are_refused_and_change_nothing(controller):
+    """A NaN was remembered: every time after it was refused, too."""
+    controller.reset()
+    q, qd = np.zeros(2), np.zeros(2)
+    first = controller(0.0, q, qd)
+    for t in (np.nan, np.inf, None, "soon"):
+        with pytest.raises(ProblemError, match="t: expected a finite time in seconds"):
+            controller(t, q, qd)
+    assert controller.samples == 1
+    assert np.isfinite(controller(0.004, q, qd)).all()
+    controller.reset()
+    np.testing.assert_array_equal(controller(0.0, q, qd), first)
 
 
 def test_plans_that_are_refused_are_not_followed():

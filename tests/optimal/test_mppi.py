@@ -233,6 +233,15 @@ def test_bad_plans_are_refused(mppi):
         mppi.plan(np.zeros((3, 2)), np.zeros(2))
 
 
+def test_bad_times_and_plans_are_not_shifted(mppi):
+    """A negative time took torques from the end of the plan."""
+    for time in (-0.05, np.nan, np.inf):
+        with pytest.raises(lw.LinkwiseError, match="time: expected"):
+            mppi.shifted(np.zeros((6, 2)), time)
+    with pytest.raises(lw.ShapeError, match=r"u: expected shape \(6, 2\), got \(5, 2\)"):
+        mppi.shifted(np.zeros((5, 2)), 0.01)
+
+
 def test_weights():
     x = np.array([0.0, 1e-9, 0.3, 5.0, 79.9, 80.1, np.inf, np.nan])
     expected = np.where(x <= 80.0, np.exp(-np.where(np.isfinite(x), x, 0.0)), 0.0)

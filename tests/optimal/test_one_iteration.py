@@ -145,3 +145,33 @@ def test_gains_of_a_plan_that_has_converged_stay_what_they_are():
             controller(0.0, robot.neutral, np.zeros(robot.dof))
             gains.append(controller.plan.gains)
         np.testing.assert_allclose(gains[1], gains[0], atol=1e-6 * np.abs(gains[0]).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_unit_of_cost_does_not_matter(limited):
+    """Costs below 1e-15 counted as zero whatever their weights were: a first step was called the optimum."""
+    limits = [optimal.StateLimits(([-1.0, -0.8], [0.5, 1.0]), 3.0)] if limited else []
+    robot, goal, found = lw.load("two_link"), [0.6, -0.9], []
+    for unit in (1.0, 1e-12, 1e-24, 1e-60):
+        problem = optimal.Problem(
+            robot,
+            horizon=10,
+            step=0.02,
+            costs=[
+                optimal.Effort(1e-4 * unit),
+                optimal.JointTracking(goal, unit, velocity=0.0, velocity_weight=unit),
+            ],
+            terminal=[optimal.JointTracking(goal, 100.0 * unit, velocity=0.0, velocity_weight=unit)],
+            limits=limits,
+            torque_limits=[200.0, 60.0],
+        )
+        one, many = optimal.solve(problem), optimal.solve_many(problem, start=np.zeros((2, 4)))
+        assert one.converged
+        assert many.converged.all()
+        found.append((one.cost / unit, *(many.cost / unit)))
+    np.testing.assert_allclose(found, found[0][0], rtol=1e-8)
+
+
+def test_a_precision_that_there_is_not_is_refused():
+    with pytest.raises(lw.LinkwiseError, match="dtype: expected float64 or float32, got 'float16'"):
+        optimal.solve_many(posture(tree(0, 2, "fixed"), 0, 4), dtype="float16")

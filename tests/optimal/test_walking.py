@@ -261,6 +261,8 @@ def test_what_cannot_walk_is_said():
         optimal.Walking(robot, stand=stand, feet=["knee0", "knee1"])
     with pytest.raises(lw.ShapeError, match="one robot"):
         optimal.Walking(robot, stand=stand)(0.0, np.zeros((2, robot.nq)), np.zeros((2, robot.dof)))
+    with pytest.raises(optimal.ProblemError, match="t: expected a finite time"):
+        optimal.Walking(robot, stand=stand)(np.nan, stand, np.zeros(robot.dof))
 
 
 def test_contacts_of_a_file_are_feet_where_they_are_one_ball():

@@ -3,7 +3,8 @@
 With the time stretched by κ = 1/x, velocities shrink by x and accelerations by x²: the torque at a point of
 the path is a·x² + b·x + c with a the dynamic torques of the original motion, b viscous friction and c
 gravity, springs and Coulomb friction. So the greatest x at which no torque leaves its limits follows from
-quadratic equations, one per point and joint.
+quadratic equations, one per point and joint. Other friction, such as Stribeck's, depends on the speed otherwise: then
+the greatest x is sought with the friction that the slower or faster motion has.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from linkwise.algorithms import joint_terms
 from linkwise.algorithms.coupling import expanded, reduced
 from linkwise.arguments.flags import flag
+from linkwise.core.once import once
 from linkwise.functions.table import mechanism_of
 from linkwise.model.coordinates import check_motors
 from linkwise.model.mechanism import Mechanism
@@ -25,6 +27,15 @@ from linkwise.motion.limits import POINTS, LimitError, check_same_joints, holdin
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.trajectory import Moment, Trajectory, check_trajectory
 from linkwise.robot.robot import Robot
+
+FINER, PARTS = 4, 8
+"""How often points are added between those at which a limit is nearly reached, and into how many parts."""
+MOST = 500
+"""Intervals that are divided in a round."""
+PACE = 1.25
+"""Ratio of speeds that are tried, where friction is no polynomial of the speed."""
+SLOWEST, QUICKEST = 1e-6, 1e9
+"""Of the motion as it is given: speeds between which the greatest one is sought then."""
 
 
 class SlowedTrajectory(Trajectory):
@@ -92,48 +103,142 @@ def fastest(
     check_motors(robot, "fastest")
     velocity, speed_up = flag("velocity", velocity), flag("speed_up", speed_up)
     t = times(trajectory, points)
-    moment = trajectory.at(t)
-    arguments.check_keeps_constraints(robot, moment.q, "trajectory")
+    arguments.check_keeps_constraints(robot, trajectory.at(t).q, "trajectory")
     limits = robot.effort_limits if torque is None else arguments.limits("torque", torque, robot.dof)
-    x = _greatest_speed(robot, moment, t, limits)
-    if velocity:
-        speed = robot.velocity_limits
-        peak = np.abs(moment.qd).max(axis=0)
-        x = min(x, float(np.min(np.where(peak > 0, speed / np.where(peak > 0, peak, 1.0), np.inf))))
-    if not math.isfinite(x):
-        raise ValueError("fastest: no limit bounds the speed of this motion; give torque=")
-    if not speed_up:
-        x = min(x, 1.0)
+    speeds = robot.velocity_limits if velocity else np.full(robot.dof, np.inf)
+    x = math.inf
+    for turn in range(FINER + 1):
+        played = _Played(robot, trajectory.at(t))
+        most = played.within(speeds) if speed_up else min(played.within(speeds), 1.0)
+        x = played.greatest_speed(t, limits, most)
+        if not math.isfinite(x):
+            raise ValueError("fastest: no limit bounds the speed of this motion; give torque=")
+        more = _between(t, played.used(x, limits, speeds)) if turn < FINER else t[:0]
+        if not more.size:
+            break
+        t = np.union1d(t, more)
     return slowed(trajectory, 1 / x)
 
 
-def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndarray) -> float:
-    q, qd, qdd = moment
-    joints = robot.coordinate_joints
-    gravity = holding_torques(robot, q)
-    a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
-    links = mechanism_of(robot)
-    columns = (expanded(links, list(q.T), positions=True), expanded(links, list(qd.T)))
-    joint_terms.check_no_load_friction(links)
-    joint_terms.check_no_drag(links)
-    b = _rows(links, joint_terms.smooth_friction(links, *columns), qd)
-    dry = _rows(links, joint_terms.dry_friction(links, *columns), qd)
-    if robot.constraints and (b.any() or dry.any()):
-        raise ValueError(f"fastest: {robot.name} has constraints and friction; use motion.time_optimal")
-    c = gravity + dry
-    beyond = np.abs(c) > limits
-    if beyond.any():
-        when, k = np.argwhere(beyond)[0]
-        raise LimitError(
-            f"no speed is slow enough: {joints[k].name} needs {c[when, k]:.4g} to hold still at {t[when]:.4f} s "
-            f"(gravity and friction), its limit is {limits[k]:.4g}"
+def _between(t: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Further times, where a limit may be exceeded between two of the times t.
+
+    Args:
+        t: at which limits are kept [s], ascending.
+        used: what is used of each limit, (times, limits).
+    """
+    bends = np.zeros_like(used)
+    bends[1:-1] = np.abs(used[2:] - 2.0 * used[1:-1] + used[:-2])
+    bends[0], bends[-1] = bends[1], bends[-2]  # a parabola rises by an eighth of that between two points
+    reached = np.maximum(used[1:], used[:-1]) + 0.25 * np.maximum(bends[1:], bends[:-1])
+    highest = reached.max(axis=1)
+    chosen = np.flatnonzero((highest > used.max()) & (np.diff(t) > 1e-12 * (t[-1] - t[0])))
+    chosen = chosen[np.argsort(-highest[chosen], kind="stable")[:MOST]]
+    parts = np.arange(1, PARTS) / PARTS
+    return (t[chosen, np.newaxis] + parts * (t[chosen + 1] - t[chosen])[:, np.newaxis]).ravel()
+
+
+class _Played:
+    """A motion that is played x times as fast: torques are a x², friction at the speeds x q̇, and what holds still."""
+
+    def __init__(self, robot: Robot, moment: Moment):
+        q, qd, qdd = moment
+        self.robot, self.qd = robot, qd
+        self.still = holding_torques(robot, q)
+        self.a = robot.inverse_dynamics(q, qd, qdd, friction=False) - self.still
+        self.links = mechanism_of(robot)
+        joint_terms.check_no_load_friction(self.links)
+        joint_terms.check_no_drag(self.links)
+        self.q = expanded(self.links, list(q.T), positions=True)
+        self.smooth, self.dry = self._friction(1.0)
+        if robot.constraints and (self.smooth.any() or self.dry.any()):
+            raise ValueError(f"fastest: {robot.name} has constraints and friction; use motion.time_optimal")
+
+    def _friction(self, x: float) -> tuple[np.ndarray, np.ndarray]:
+        """(continuous at rest, dry) friction at x times the speed, (times, n) each."""
+        given = (self.q, expanded(self.links, list(x * self.qd.T)))
+        kinds = (joint_terms.smooth_friction, joint_terms.dry_friction)
+        smooth, dry = (_rows(self.links, kind(self.links, *given), self.qd) for kind in kinds)
+        return smooth, dry
+
+    @once
+    def polynomial(self) -> bool:
+        """Whether friction is viscous or does not depend on the speed: torques are then a x² + b x + c."""
+        size = 1e-9 * max(np.abs(self.smooth).max(initial=0.0), np.abs(self.dry).max(initial=0.0))
+        for x in (0.01, 0.3, 10.0):
+            smooth, dry = self._friction(x)
+            if np.abs(smooth - x * self.smooth).max(initial=0.0) > size * max(x, 1.0):
+                return False
+            if np.abs(dry - self.dry).max(initial=0.0) > size:
+                return False
+        return True
+
+    def within(self, speeds: np.ndarray) -> float:
+        """The greatest x at which speeds keep their limits."""
+        peak = np.abs(self.qd).max(axis=0)
+        return float(np.min(np.where(peak > 0, speeds / np.where(peak > 0, peak, 1.0), np.inf)))
+
+    def torques(self, x: float) -> np.ndarray:
+        """Torques [N·m or N], (times, n)."""
+        smooth, dry = (x * self.smooth, self.dry) if self.polynomial else self._friction(x)
+        return x * x * self.a + smooth + dry + self.still
+
+    def used(self, x: float, limits: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+        """What is used of limits of torques and speeds, (times, limits)."""
+        parts = ((np.abs(self.torques(x)), limits), (x * np.abs(self.qd), speeds))
+        columns = [values[:, most > 0] / most[most > 0] for values, most in parts]
+        return np.concatenate([*columns, np.zeros((len(self.qd), 1))], axis=1)
+
+    def greatest_speed(self, t: np.ndarray, limits: np.ndarray, most: float) -> float:
+        """The greatest x, at most ``most``, at which no torque leaves its limits.
+
+        Args:
+            t: times of the motion [s], for messages.
+            limits: of torques [N·m or N], (n,).
+            most: the greatest x that counts.
+        """
+        if not self.polynomial:
+            return self._sought(t, limits, most)
+        a, b, c = self.a, self.smooth, self.still + self.dry
+        if (np.abs(c) > limits).any():
+            raise self._too_weak(t, c, limits)
+        x = min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
+        if x == 0.0:
+            raise LimitError(
+                "no speed is slow enough: a joint at rest is at its torque limit, and the motion needs more"
+            )
+        return min(x, most)
+
+    def _sought(self, t: np.ndarray, limits: np.ndarray, most: float) -> float:
+        """The same by trials."""
+
+        def kept(x: float) -> bool:
+            return bool((np.abs(self.torques(x)) <= limits).all())
+
+        if math.isfinite(most) and kept(most):
+            return most
+        low = high = min(1.0, most)
+        if kept(low):
+            while kept(high):
+                low, high = high, high * PACE
+                if high > QUICKEST:
+                    return math.inf
+        else:
+            while not kept(low):
+                low, high = low / PACE, low
+                if low < SLOWEST:
+                    raise self._too_weak(t, self.torques(low), limits)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if kept(middle) else (low, middle)
+        return min(low, most)
+
+    def _too_weak(self, t: np.ndarray, torques: np.ndarray, limits: np.ndarray) -> LimitError:
+        when, k = np.argwhere(np.abs(torques) > limits)[0]
+        return LimitError(
+            f"no speed is slow enough: {self.robot.coordinate_joints[k].name} needs {torques[when, k]:.4g} to hold "
+            f"still at {t[when]:.4f} s (gravity and friction), its limit is {limits[k]:.4g}"
         )
-    x = min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
-    if x == 0.0:
-        raise LimitError(
-            "no speed is slow enough: a joint at rest is at its torque limit, and the motion needs more"
-        )
-    return x
 
 
 def _rows(links: Mechanism, torques: Sequence[Any], like: np.ndarray) -> np.ndarray:

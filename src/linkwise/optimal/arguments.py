@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,17 @@ class ProblemError(LinkwiseError, ValueError):
 
 _checks = Numbers(ProblemError)
 number, whole = _checks.number, _checks.whole
+
+
+def time(name: str, value: Any) -> float:
+    """A finite time [s]; quicker than ``number``, for what is called a thousand times a second."""
+    try:
+        t = float(value)
+    except (TypeError, ValueError):
+        t = math.nan
+    if not math.isfinite(t):
+        raise ProblemError(f"{name}: expected a finite time in seconds, got {value!r:.80}")
+    return t
 
 
 def numbers(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:

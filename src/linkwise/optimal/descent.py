@@ -16,6 +16,7 @@ from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.optimal import acceptance
 from linkwise.optimal.iteration import iteration
 from linkwise.optimal.iterations import REPORT
+from linkwise.optimal.parameter_table import units_of_cost
 
 if TYPE_CHECKING:
     from linkwise.optimal.problem import Problem
@@ -27,6 +28,7 @@ ROUND_OFF = 1e-7  # relative improvement: a smaller promise, with no step that i
 NEAR = 1e-5  # relative improvement that is left: before, second derivatives may lead to another optimum
 PATIENCE = 30  # iterations without second derivatives of the dynamics
 HOPELESS = 1e-2  # regularisation from which on such a problem is left
+ZERO = 1e-15  # cost, in units of the largest weight, that is one of rounding
 FEW = {"float64": 0.0, "float32": 1e-5}  # relative improvement that cannot be told in this precision
 
 
@@ -53,6 +55,7 @@ class Descent:
 
     def __post_init__(self) -> None:
         count, N, d = len(self.x0), self.problem.horizon, self.problem
+        self.unit = units_of_cost(d, self.p)
         self.gains = np.zeros((count, N, d.nu, d.nx))
         self.report = np.full((count, len(REPORT)), np.nan)
         self.mu, self.cost, self.first = np.zeros(count), np.full(count, np.inf), np.full(count, np.nan)
@@ -128,7 +131,7 @@ class Descent:
 
     def _scale(self, at: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore"):
-            return np.abs(self.cost[at]) + 1e-9 * np.abs(self.first[at]) + 1e-15
+            return np.abs(self.cost[at]) + 1e-9 * np.abs(self.first[at]) + ZERO * self.unit[at]
 
     def limits(self) -> np.ndarray:
         """c of all stages, (B, horizon + 1, number of limits); −1 where a limit does not hold, see ``limited``."""

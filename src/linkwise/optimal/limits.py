@@ -116,9 +116,18 @@ class StateLimits(Limit):
         if self.position is True:
             limits = robot.limits
             return limits.lower, limits.upper
-        if len(self.position) != 2:
+        if not isinstance(self.position, (tuple, list, np.ndarray)) or len(self.position) != 2:
             raise ProblemError(f"{self.label}: position: expected (lower, upper), got {self.position!r:.80}")
-        return arguments.bounds(f"{self.label}: position", self.position[0], self.position[1], robot.nq)
+        lower, upper = arguments.bounds(
+            f"{self.label}: position", self.position[0], self.position[1], robot.nq
+        )
+        for coordinate, low, high in zip(position_coordinates(robot), lower, upper, strict=True):
+            if low > high:
+                raise ProblemError(
+                    f"{self.label}: {coordinate.name}: the lower position limit {low:g} is {low - high:g} above "
+                    f"the upper one {high:g}: no motion can meet both"
+                )
+        return lower, upper
 
     def velocities(self, robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
         """(lower, upper) limits of velocities; None where there are none."""
@@ -131,15 +140,7 @@ class StateLimits(Limit):
         return -upper, upper
 
     def check(self, dynamics: Dynamics) -> None:
-        pair = self.positions(dynamics.robot)
-        if pair is None:
-            return
-        for coordinate, low, high in zip(position_coordinates(dynamics.robot), *pair, strict=True):
-            if low > high:
-                raise ProblemError(
-                    f"{self.label}: {coordinate.name}: the lower position limit {low:g} is {low - high:g} above "
-                    f"the upper one {high:g}: no motion can meet both"
-                )
+        self.positions(dynamics.robot)
 
     def parameters(self, robot):
         found: dict[str, list[float]] = {}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.errors import ShapeError
+from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.arguments import whole as whole_number
-from linkwise.optimal.descent import LENGTHS, Descent
+from linkwise.optimal.descent import GAP, LENGTHS, Descent
 from linkwise.optimal.outcome import amounts, cost_of
 from linkwise.optimal.parameter_table import LOWER, UPPER, check_sides, check_values
 from linkwise.optimal.solver import guess, minimised
@@ -87,6 +87,8 @@ def solve_many(
     Raises:
         ProblemError: a value that is not a number, or a name that the problem does not have.
     """
+    if dtype not in GAP:
+        raise UnknownNameError(f"dtype: expected float64 or float32, got {dtype!r}")
     x0 = _starts(problem, start)
     N, ns, nu = problem.horizon, problem.ns, problem.nu
     lanes = [np.shape(each)[:-2] for each in (states, torques) if each is not None]

@@ -12,7 +12,7 @@ from linkwise.model.constraints import TARGETS, target_values
 from linkwise.model.coordinates import position_coordinates
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ACTIVE
-from linkwise.optimal.costs import Cost, JointTracking, TipTracking
+from linkwise.optimal.costs import Cost, JointTracking, Own, TipTracking
 from linkwise.optimal.through_contact import SMOOTHING
 from linkwise.optimal.timings import BEGINS
 
@@ -23,6 +23,7 @@ LOWER, UPPER = "torque.lower", "torque.upper"
 SHORTEST, LONGEST = "duration.lower", "duration.upper"
 POSITIVE = (SHORTEST, LONGEST, SMOOTHING)
 FLAGS = (ACTIVE, BEGINS)
+SMALLEST = 1e-280  # weight from which costs can be told from zero
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,30 @@ def _of_cost(problem: Problem, cost: Cost) -> dict[str, np.ndarray]:
         if isinstance(cost, (JointTracking, TipTracking)):
             _check_turns(problem, f"{cost.label}.{key}", key, value)
     return values
+
+
+def units_of_cost(problem: Problem, p: np.ndarray) -> np.ndarray:
+    """Largest weight of each problem, at most 1, (B,): costs far below it are those of rounding. 1 where functions of
+    the user's own, or prices of time, have another unit.
+
+    Args:
+        problem: the problem.
+        p: run-time parameters (B, horizon + 1, np).
+    """
+    units = np.zeros(len(p))
+    for costs, rows, factor in (
+        (problem.costs, p[:, :-1], problem.step),
+        (problem.terminal, p[:, -1:], 1.0),
+    ):
+        for name in problem.parameters:
+            label, _, key = name.rpartition(".")
+            if any(cost.label == label for cost in costs) and (key.endswith("weight") or key == "scale"):
+                largest = np.abs(rows[..., problem.where(name)]).max(axis=(1, 2), initial=0.0)
+                units = np.maximum(units, factor * (largest**2 if key == "scale" else largest))
+    own = problem.timings is not None or any(
+        isinstance(cost, Own) for cost in (*problem.costs, *problem.terminal)
+    )
+    return np.where(own | (units == 0.0), 1.0, np.clip(units, SMALLEST, 1.0))
 
 
 def check_values(problem: Problem, name: str, values: np.ndarray) -> None:

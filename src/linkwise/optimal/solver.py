@@ -15,7 +15,7 @@ from linkwise.errors import ConvergenceError
 from linkwise.optimal import outcome
 from linkwise.optimal.arguments import ProblemError, number, numbers, whole
 from linkwise.optimal.contact_schedule import ACTIVE
-from linkwise.optimal.descent import Descent, contact_jacobian_of, step_of
+from linkwise.optimal.descent import ZERO, Descent, contact_jacobian_of, step_of
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Solution
@@ -30,6 +30,7 @@ SHRINKING = 0.25  # of the violation between two rounds, with which μ stays
 RELEASING = (
     0.5  # the same of what multipliers of limits that are not reached hold back, once all limits are kept
 )
+NO_COST = 1e-12  # of the largest weight: cost of a first guess without one
 ROUNDS = 40  # updates of the multipliers
 ROUGHLY, FINER = (
     1e-3,
@@ -159,7 +160,7 @@ def _within_limits(
         _, slope, _ = walled(c, lam, mu[:, None, None], 1.0)
         violation = np.maximum(c.max(axis=(1, 2)), 0.0)
         force = np.clip(slope, LEAST * lam, MOST * lam)
-        held = (force * np.abs(c)).sum(axis=(1, 2)) / (np.abs(outcome.cost_of(at)) + 1e-15)
+        held = (force * np.abs(c)).sum(axis=(1, 2)) / (np.abs(outcome.cost_of(at)) + ZERO * at.unit)
         fine = at.stationary & (enough <= tolerance) & (violation <= limit_tolerance) & (held <= HELD_BACK)
         hopeless = (violation > limit_tolerance) & (mu >= MOST_PENALTY)
         active = active & ~fine & ~hopeless & (at.iterations < most) & ~at.failed
@@ -179,7 +180,7 @@ def _within_limits(
 def scale_of(at: Descent) -> np.ndarray:
     """|cost| of the first guesses, without limits."""
     total = np.abs(outcome.plain_cost(at))
-    return np.where(np.isfinite(total), total, 1.0) + 1e-12
+    return np.where(np.isfinite(total), total, 1.0) + NO_COST * at.unit
 
 
 def first_guess(problem: Problem) -> tuple[np.ndarray, np.ndarray]:

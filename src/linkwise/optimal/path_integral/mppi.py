@@ -177,6 +177,10 @@ class Mppi:
             u: the plan, shape (knots, m).
             time: since the plan was made [s].
         """
+        time = arguments.number("time", time, least=0.0)
+        if np.shape(u) != (self.knots, self.problem.nu):
+            raise ShapeError(f"u: expected shape ({self.knots}, {self.problem.nu}), got {np.shape(u)}")
+        u = np.asarray(u, dtype=float)
         at = np.minimum(np.arange(self.knots) + time / (self.problem.step * self.hold), self.knots - 1.0)
         low = at.astype(int)
         part = (at - low)[:, np.newaxis]

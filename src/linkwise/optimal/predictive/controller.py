@@ -18,7 +18,7 @@ import numpy as np
 
 from linkwise.arguments.flags import flag
 from linkwise.core.once import once
-from linkwise.errors import ShapeError
+from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.parameter_table import LOWER, UPPER
@@ -108,6 +108,8 @@ class Predictive:
             raise ProblemError("problem: predictive control is for steps of one duration, without contacts")
         self.problem, self.robot = problem, problem.robot
         self.iterations, self.first = whole("iterations", iterations, 1), whole("first", first, 1)
+        if dtype not in ("float64", "float32"):
+            raise UnknownNameError(f"dtype: expected float64 or float32, got {dtype!r}")
         self.steps, self.dtype = tuple(steps), dtype
         horizon = problem.horizon * problem.step
         self.oldest = 0.5 * horizon if oldest is None else arguments.number("oldest", oldest, above=0.0)
@@ -168,7 +170,7 @@ class Predictive:
             reference: (q_d, …) of ``simulate``; with ``follow`` the target of the joints.
         """
         q, qd = np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
-        n = self.robot.dof
+        t, n = arguments.time("t", t), self.robot.dof
         if q.shape != (n,) or qd.shape != (n,):
             raise ShapeError(f"q: predictive control is for one robot, expected shape ({n},), got {q.shape}")
         if self._time is not None and t < self._time:

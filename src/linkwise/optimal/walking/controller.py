@@ -190,7 +190,7 @@ class Walking(Summarised):
             qd: measured velocities, shape (n,).
             reference: not used.
         """
-        t, q, qd = float(t), np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
+        t, q, qd = arguments.time("t", t), np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
         if q.shape != (self.robot.nq,) or qd.shape != (self.robot.dof,):
             raise ShapeError(
                 f"q: walking is for one robot, expected shapes ({self.robot.nq},) and ({self.robot.dof},), "
