@@ -221,6 +221,14 @@ def test_any_factor_of_time_is_searched(robot):
     assert said(robot, log) == ""
 
 
+def test_weight_that_counts_twice(robot, log):
+    """Links twice as heavy that move more slowly have the same torques: the file's masses decide."""
+    words = said(robot, replace(log, tau=log.tau + robot.gravity_torques(log.q)))
+    assert "weight were counted twice" in words
+    assert "taking it away once" in words
+    assert "weight" not in said(robot, replace(log, t=log.t / np.sqrt(2.0)))
+
+
 def test_exchanged_velocities(robot, log):
     slope = np.gradient(log.q, log.t, axis=0)
     words = said(robot, replace(log, qd=slope[:, [0, 2, 1]]))

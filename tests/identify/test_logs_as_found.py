@@ -237,3 +237,31 @@ def test_a_stamp_far_ahead_costs_one_row_and_not_the_rest():
 
 def test_names_are_compared_by_their_words():
     assert plain("/joint_states/Panda-Joint1/position [rad]") == "joint_states_panda_joint1_position"
+
+
+def test_units_of_arrays(arm, tmp_path):
+    """In the name of an array with a column per joint, and beside it in an HDF5 file."""
+    torques = np.column_stack([np.arange(60.0), -np.arange(60.0)])
+    np.savez(tmp_path / "run.npz", t_ms=1e3 * T, q_deg=np.degrees(Q), tau=torques)
+    read = read_log(tmp_path / "run.npz", arm)
+    np.testing.assert_allclose(read.q, Q, atol=1e-9)
+    np.testing.assert_allclose(read.t, T, atol=1e-9)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        file["run/t"], file["run/q"], file["run/tau"] = T, np.degrees(Q), 1e3 * torques
+        file["run/q"].attrs["unit"], file["run/tau"].attrs["units"] = "deg", np.bytes_("mNm")
+    read = read_log(tmp_path / "run.h5", arm)
+    np.testing.assert_allclose(read.q, Q, atol=1e-9)
+    np.testing.assert_allclose(read.tau, torques, atol=1e-9)
+
+
+def test_names_of_what_was_measured_and_of_dates(arm, tmp_path):
+    rows = [
+        f"2024-03-01T23:59:{t:09.6f},{q[0]},{q[1]},{k},{-k}"
+        for k, (t, q) in enumerate(zip(T, Q, strict=True))
+    ]
+    head = "datetime,qpos1,qpos2,tau_meas1,tau_meas2"
+    (tmp_path / "run.csv").write_text("\n".join([head, *rows]))
+    read = read_log(tmp_path / "run.csv", arm)
+    np.testing.assert_allclose(read.t - read.t[0], T - T[0], atol=1e-6)
+    np.testing.assert_array_equal(read.tau[:, 0], np.arange(60.0))

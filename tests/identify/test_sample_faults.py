@@ -168,3 +168,45 @@ def test_rows_that_are_missing_are_named(arm, log, share):
         size=log.q.shape
     )
     assert sample_faults(arm, Log(log.t, noisy, log.tau)) == []
+
+
+def test_velocities_of_something_else_are_named(arm, log):
+    """Noise of a sensor hides slopes between two samples, but not means over some."""
+    accelerations = np.gradient(log.qd, log.t, axis=0)
+    (said,) = sample_faults(arm, replace(log, qd=np.column_stack([log.qd[:, 0], accelerations[:, 1]])))
+    assert "velocities of joint2 do not follow the slopes of positions" in said
+    noise = 2.0 * log.qd.std(axis=0) * np.random.default_rng(2).normal(size=log.qd.shape)
+    assert sample_faults(arm, replace(log, qd=log.qd + noise)) == []
+
+
+def test_torques_of_whole_numbers_that_overflow_are_named(arm, log):
+    limit = np.quantile(np.abs(log.tau), 0.85, axis=0)
+    (said,) = sample_faults(arm, replace(log, tau=(log.tau + limit) % (2.0 * limit) - limit))
+    assert "from one end of their range to the other" in said
+
+
+def test_dry_friction_that_changes_its_sign_is_no_overflow(arm, log):
+    """A joint that carries nothing has the torque of friction alone, which jumps where it turns back."""
+    slow = 30.0 * (log.t - log.t[0])
+    tau = 2.0 * np.sign(np.cos(slow)) + 0.05 * np.random.default_rng(4).normal(size=len(log))
+    friction = np.column_stack([log.tau[:, 0], tau])
+    turning = np.column_stack([log.q[:, 0], 0.1 * np.sin(slow)])
+    assert sample_faults(arm, replace(log, q=turning, qd=None, tau=friction)) == []
+
+
+def test_rows_in_another_order_are_named(arm, log):
+    rows = np.random.default_rng(5).permutation(len(log))
+    (said,) = sample_faults(arm, replace(log, q=log.q[rows], qd=log.qd[rows], tau=log.tau[rows]))
+    assert "not in the order of time" in said
+
+
+def test_a_torque_that_is_taken_twice_in_other_units_is_named(arm, log):
+    (said,) = sample_faults(arm, replace(log, tau=log.tau[:, [0, 0]] * (1.0, 10.0)))
+    assert "same signal in other units" in said
+
+
+def test_counts_of_a_coarse_encoder_are_no_jumps(arm, log):
+    """A joint that moves little makes steps of one count that are a large part of its range."""
+    slow = 0.012 * np.sin(0.2 * np.pi * (log.t - log.t[0]))
+    coarse = np.column_stack([log.q[:, 0], np.round(slow / 0.003) * 0.003])
+    assert sample_faults(arm, replace(log, q=coarse, qd=None)) == []

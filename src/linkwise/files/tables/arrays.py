@@ -7,26 +7,35 @@ from pathlib import Path
 
 import numpy as np
 
+from linkwise.files.tables import units
 from linkwise.files.tables.naming import TIMES, is_quantity, plain
 from linkwise.files.tables.table import NumberTable, TableError
 
 FEW = 20  # numbers that are no times where another array is longer: a recording has more samples
 
 
-def from_arrays(path: Path, arrays: Mapping[str, np.ndarray], unusable: Mapping[str, str]) -> NumberTable:
+def from_arrays(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    unusable: Mapping[str, str],
+    stated: Mapping[str, str] | None = None,
+) -> NumberTable:
     """The arrays of one or two dimensions that have as many rows, or columns, as there are samples.
 
     Args:
         path: the file.
         arrays: arrays of real numbers by their names; ``/`` and ``.`` separate the names of groups.
         unusable: why other arrays cannot be read.
+        stated: units of arrays that the file states beside their names.
     """
     found = _without_common_group({name: _squeezed(array) for name, array in arrays.items()})
+    own = dict(zip(found, ((stated or {}).get(name, "") for name in arrays), strict=False))
     said = dict(unusable)
     rows = _samples(found)
     groups: dict[str, tuple[int, ...]] = {}
     parts: list[np.ndarray] = []
     names: list[str] = []
+    said_units: list[str] = []
     for name, array in found.items():
         upright = array.T if array.ndim == 2 and array.shape[0] != rows == array.shape[1] else array
         if upright.ndim == 3 and upright.shape[::2] == (
@@ -39,11 +48,25 @@ def from_arrays(path: Path, arrays: Mapping[str, np.ndarray], unusable: Mapping[
             continue
         flat = upright.reshape(rows, -1).astype(float, copy=False)
         groups[name] = tuple(range(len(names), len(names) + flat.shape[1]))
-        names += [name] if upright.ndim == 1 else [f"{name}{k}" for k in range(1, flat.shape[1] + 1)]
+        names += [name] if upright.ndim == 1 else _numbered(name, flat.shape[1])
+        said_units += [own[name]] * flat.shape[1]
         parts.append(flat)
     if not parts:
         raise TableError(f"{path}: no arrays of numbers in it")
-    return NumberTable(str(path), np.concatenate(parts, axis=1), tuple(names), groups=groups, unusable=said)
+    return NumberTable(
+        str(path),
+        np.concatenate(parts, axis=1),
+        tuple(names),
+        units=tuple(said_units) if any(said_units) else None,
+        groups=groups,
+        unusable=said,
+    )
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    """Names of the columns of an array: ``q_deg`` has q1 [deg], q2 [deg] …"""
+    bare, unit = units.split(name)
+    return [f"{bare}{k} [{unit}]" if unit else f"{name}{k}" for k in range(1, count + 1)]
 
 
 def _squeezed(array: np.ndarray) -> np.ndarray:

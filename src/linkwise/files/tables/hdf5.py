@@ -18,6 +18,7 @@ from linkwise.errors import needed
 from linkwise.files.tables import bounds
 from linkwise.files.tables.arrays import from_arrays
 from linkwise.files.tables.table import NumberTable, TableError
+from linkwise.files.tables.units import is_unit, spelled
 
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])  # deflate, shuffle, fletcher32, szip, nbit, scaleoffset, lzf
 _SHUFFLE, _FLETCHER32 = 2, 3
@@ -32,6 +33,7 @@ def read_hdf5(path: Path) -> NumberTable:
     arrays: dict[str, np.ndarray] = {}
     unusable: dict[str, str] = {}
     names: dict[str, list[str]] = {}
+    stated: dict[str, str] = {}
     try:
         with package.File(str(path), "r") as file:
             found = _datasets(package, file)
@@ -55,6 +57,7 @@ def read_hdf5(path: Path) -> NumberTable:
                         unusable[name] = reason
                         continue
                     value = data[()]
+                    stated[name] = _unit(data)
                 except Exception as error:
                     unusable[name] = f"cannot be read ({_first_line(error)})"
                     continue
@@ -66,7 +69,17 @@ def read_hdf5(path: Path) -> NumberTable:
         raise
     except Exception as error:  # h5py raises OSError, RuntimeError, KeyError and others
         raise TableError(f"{path}: not an HDF5 file, or damaged ({_first_line(error)})") from None
-    return from_arrays(path, _frame_columns(arrays, names), unusable)
+    return from_arrays(path, _frame_columns(arrays, names), unusable, stated)
+
+
+def _unit(data: Any) -> str:
+    """The unit that an attribute of an array states; "" where it states none that is known."""
+    for key in ("unit", "units"):
+        stated = data.attrs.get(key)
+        stated = stated.decode("utf-8", "replace") if isinstance(stated, bytes) else stated
+        if isinstance(stated, str) and len(stated) < _LONGEST_NAME and is_unit(stated):
+            return spelled(stated)
+    return ""
 
 
 def _frame_columns(arrays: dict[str, np.ndarray], names: dict[str, list[str]]) -> dict[str, np.ndarray]:

@@ -13,12 +13,19 @@ from collections.abc import Sequence
 from linkwise.files.tables import units
 from linkwise.files.tables.table import NumberTable, TableError
 
-WORDS: dict[str, tuple[str, ...]] = {
-    "position": ("q", "position", "positions", "pos", "angle", "angles", "theta"),
-    "velocity": ("qd", "dq", "qdot", "q_dot", "velocity", "velocities", "vel", "speed", "speeds"),
+_QUANTITIES: dict[str, tuple[str, ...]] = {
+    "position": ("q", "position", "positions", "pos", "qpos", "angle", "angles", "theta"),
+    "velocity": ("qd", "dq", "qdot", "q_dot", "velocity", "velocities", "vel", "qvel", "speed", "speeds"),
     "acceleration": ("qdd", "ddq", "qddot", "q_ddot", "acceleration", "accelerations", "acc"),
     "torque": ("tau_j", "tau", "torque", "torques", "effort", "efforts", "trq", "moment", "moments"),
     "current": ("current", "currents"),
+}
+_MEASURED = ("meas", "measured", "msr", "actual")
+"""Words behind a name that say that a signal was measured, where another one may have been wanted."""
+
+WORDS = {
+    quantity: (*(f"{word}_{after}" for word in words for after in _MEASURED), *words)
+    for quantity, words in _QUANTITIES.items()
 }
 """Names of a quantity, in order of preference."""
 
@@ -40,7 +47,7 @@ PLANNED = frozenset(
 )
 """Parts of a prefix that say that a signal was not measured."""
 
-TIMES = ("time", "times", "t", "timestamp", "timestamps", "stamp", "stamps", "tout")
+TIMES = ("time", "times", "t", "timestamp", "timestamps", "stamp", "stamps", "tout", "datetime")
 """Last words of names of time."""
 
 USUAL_TIMES = ("time", "t", "timestamp")

@@ -70,6 +70,8 @@ CLEAR = 1.1  # times that residuals fall more than with every other hypothesis, 
 SURER = 0.2  # or by how much the file's masses agree better
 AGREES = 0.7  # agreement with the file's masses that a cause leads to,
 DECISIVE = 2.5  # or times that residuals fall on average where those masses may be guesses
+HEAVY = math.sqrt(2.0)  # times the file's weight from which it is nearer to twice than to once
+LIKELIER = 1.3  # times nearer to the file's masses, where these decide between two causes
 STEPS = 4  # of the search for a direction of gravity
 ALONG_AXIS = 0.07  # [rad] from an axis of the base: gravity is said to be along it
 TILTED = 0.09  # [rad] smallest change of direction that is reported
@@ -231,14 +233,31 @@ class Search:
         that would be accepted."""
         tried = [self._fit(h, Y) for h, Y in self._shortlist(now)]
         good = [each for each in tried if self._is_accepted(now, each) and not self._leaves_weightless(each)]
+        good = self._of_likely_size(good)
         best = max(good, key=lambda each: self._fall(now, each) * (1.0 + 0.1 * each.agreement), default=None)
         return best, [each for each in good if each is not best]
+
+    def _of_likely_size(self, good: list[Fitted]) -> list[Fitted]:
+        """Without those of another clock, or of weight that counts twice, that need other masses than the file's: links
+        twice as heavy that move more slowly have the same torques as weight that counts twice."""
+        clocks, weights = ([f for f in good if getattr(f.hypothesis, kind)] for kind in ("clock", "weight"))
+        if not (clocks and weights and self.screen.trusted):
+            return good
+        sizes = [abs(math.log(self.screen.size(f.hypothesis.corrected, f.Y))) for f in (*clocks, *weights)]
+        unlikely = [
+            f
+            for f, size in zip((*clocks, *weights), sizes, strict=True)
+            if size > min(sizes) + math.log(LIKELIER)
+        ]
+        return [f for f in good if not any(f is each for each in unlikely)]
 
     def _is_accepted(self, now: Fitted, other: Fitted) -> bool:
         fall = self._falls(now.residuals, other.residuals)
         if fall.min() * np.sqrt(max(self._fall(now, other), 1.0)) < RISE:
             return False
         if other.hypothesis.clock and (fall.min() < NO_RISE or self._fall(now, other) < CLOCK):
+            return False
+        if other.hypothesis.weight and not self._is_heavy():
             return False
         if self._fall(now, other) >= LOWER and fall.max() >= MUCH_LOWER:
             return True
@@ -249,6 +268,13 @@ class Search:
             return self._fall(now, other) >= AS_GOOD
         surer = self.screen.trusted and other.agreement - now.agreement >= CONVINCED
         return surer and self._fall(now, other) >= AS_GOOD
+
+    def _is_heavy(self) -> bool:
+        """Whether torques have the inertia of the file's masses, and twice their weight."""
+        if not self.screen.trusted:
+            return False
+        found = self.screen.weighed(self.recording)
+        return vector_length(found.gravity) > HEAVY * EARTH and found.inertial > 1.0 / HEAVY
 
     def _takes_weight_away(self, fitted: Fitted) -> bool:
         """Whether a hypothesis takes gravity away from torques that have none."""

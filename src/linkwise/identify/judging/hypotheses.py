@@ -73,7 +73,8 @@ class Hypothesis:
     ``moves``: whether positions differ, so that columns of the regression must be computed again. ``drive``: the
     recorded column of torques whose sign is changed, if it is one alone: only friction may tell that it is wrong.
     ``clock``: whether times alone are changed, which weight does not depend on. ``all_joints``: whether the signs of
-    all are changed, which least squares do not notice.
+    all are changed, which least squares do not notice. ``weight``: whether weight is there twice, which heavier links
+    that move more slowly have as well.
     """
 
     cause: str
@@ -83,6 +84,7 @@ class Hypothesis:
     drive: int | None = None
     clock: bool = False
     all_joints: bool = False
+    weight: bool = False
 
 
 def hypotheses(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
@@ -91,6 +93,12 @@ def hypotheses(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
     yield from _signs(robot, recording)
     yield from _zeros(robot, recording)
     yield from _units(robot, recording)
+    yield Hypothesis(
+        "torques look as if weight were counted twice: that of a model was added to torques which have it already",
+        "taking it away once",
+        replace(recording, gravity=2.0 * recording.gravity),
+        weight=True,
+    )
 
 
 def _exchanges(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:

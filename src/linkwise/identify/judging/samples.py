@@ -31,6 +31,8 @@ LONGER = 20.0  # times as long as 95 % of its other stretches, from which its re
 ACCELERATES = 0.1  # of the usual bend of positions: a joint at constant speed may have a constant torque
 JUMP = 5.0  # times the largest step of a joint around it, and
 FAR = 0.05  # part of the joint's range, from which a step of positions is a jump
+STANDS = 0.05  # [rad or m] range of positions that is noise where the robot stands
+SEVERAL = 2.5  # times the smallest step, of a coarse encoder's counts
 AROUND = 5  # steps before and after, with which one is compared
 LIKE_OTHERS = 0.2  # part of a step by which it differs from a multiple of those around it, in any joint
 NEAR_MULTIPLE = 0.25  # of a step: so near to one, two or three times those around it
@@ -45,6 +47,14 @@ COPIED = 0.99999  # correlation from which two columns are the same signal
 LATE = 0.015  # [s] that velocities are later than the slopes of positions, from which they are called late
 LESS = 0.5  # part of the difference that is left after shifting them
 LEVELS = 200  # different torques of a joint from which it is no coarse converter
+SURE = 0.95  # correlation of slopes over short and long times, from which noise of encoders counts little in them
+UNLIKE = 0.5  # correlation of velocities and such slopes, under which the column holds something else
+SLOWEST = (
+    0.02  # [rad/s or m/s] root mean square under which velocities may be below what their sensor resolves
+)
+WRAPS = 5  # times that a torque steps over nearly its whole range between two samples, and
+WHOLE = 0.85  # part of the range that is such a step, and
+STEEP = 10.0  # times the step that 95 % of the samples have, from which a counter has overflowed
 
 
 def sample_faults(robot: Robot, log: Log) -> list[str]:
@@ -58,9 +68,15 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
     if faults:
         return faults
     moving = _moving_rows(log)
-    faults = _repetitions(log, moving) or _columns_on_hold(robot, log, moving) or _stopped(robot, log, moving)
+    faults = (
+        _disorder(log)
+        or _repetitions(log, moving)
+        or _columns_on_hold(robot, log, moving)
+        or _stopped(robot, log, moving)
+    )
     faults = faults or _jumps(robot, log) or _lost_rows(log)
-    faults = faults or _velocities(robot, log) or _delay_of_velocities(log)
+    faults = faults or _velocities(robot, log) or _delay_of_velocities(log) or _no_velocities(robot, log)
+    faults = faults or _overflows(robot, log)
     if faults:
         return faults
     return [*_torques_without_sign(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
@@ -79,6 +95,10 @@ def _empty_columns(robot: Robot, log: Log) -> list[str]:
     for j, k in itertools.combinations(range(log.dof), 2):
         if np.array_equal(log.tau[:, j], log.tau[:, k]):
             return [f"torques of {names[j]} and {names[k]} are the same numbers: one column was taken twice"]
+        if _alike(log.tau[:, j], log.tau[:, k]) > COPIED:
+            return [
+                f"torques of {names[j]} and {names[k]} are the same signal in other units: one column was taken twice"
+            ]
     for j, name in enumerate(names):
         others = {"positions": log.q[:, j], "velocities": None if log.qd is None else log.qd[:, j]}
         for what, x in others.items():
@@ -138,6 +158,22 @@ def _moving_rows(log: Log) -> np.ndarray:
     # a row that repeats has no step: a joint moves where it does around it
     wide = np.lib.stride_tricks.sliding_window_view(np.pad(near, 5, mode="edge"), 11).max(axis=1)
     return wide > MOVES
+
+
+def _disorder(log: Log) -> list[str]:
+    """Rows that have nothing to do with those before: squared steps of rows in any order are twice the variance."""
+    variance = log.q.var(axis=0)
+    steps = (np.diff(log.q, axis=0) ** 2).mean(axis=0)
+    if (
+        len(log) < CHANGES
+        or np.ptp(log.q, axis=0).max() < STANDS
+        or not (steps > variance)[variance > 0.0].all()
+    ):
+        return []
+    return [
+        "positions of a row have nothing to do with those of the row before: rows are not in the order of time, or a "
+        "sample was kept only rarely; sort them by the time at which they were recorded"
+    ]
 
 
 def _repetitions(log: Log, moving: np.ndarray) -> list[str]:
@@ -229,7 +265,8 @@ def _jumps(robot: Robot, log: Log) -> list[str]:
         padded = np.pad(step, reach, mode="edge")
         windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1).copy()
         windows[:, reach - 1 : reach + 2] = 0.0
-        far = FAR * float(np.quantile(q, 0.99) - np.quantile(q, 0.01))
+        counts = SEVERAL * float(step[step > 0.0].min(initial=np.inf)) if step.any() else 0.0  # of an encoder
+        far = max(FAR * float(np.quantile(q, 0.99) - np.quantile(q, 0.01)), counts)
         rows = np.flatnonzero((step > JUMP * windows.max(axis=1)) & (step > far))
         if len(rows):
             count = f", and {len(rows) - 1} times more" if len(rows) > 1 else ""
@@ -298,6 +335,58 @@ def _delay_of_velocities(log: Log) -> list[str]:
     return [
         f"recorded velocities are those of positions about {1e3 * abs(late):.2g} ms {when}: they were filtered or are "
         "of another clock; leave the column out"
+    ]
+
+
+def _no_velocities(robot: Robot, log: Log) -> list[str]:
+    """Columns of velocities that hold something else: means over some samples do not follow the slopes of positions
+    there, which noise hardly disturbs."""
+    if log.qd is None or len(log) < 200:
+        return []
+    t, q, sums = log.t, log.q, np.cumsum(log.qd, axis=0)
+    gap = max(2, min(round(0.04 * (len(log) - 1) / max(log.duration, 1e-9)), len(log) // 50))
+
+    def slopes(wide: int) -> np.ndarray:
+        here = slice(gap - wide // 2, len(q) - gap - wide // 2)
+        there = slice(here.start + wide, here.stop + wide)
+        return (q[there] - q[here]) / (t[there] - t[here])[:, None]
+
+    near, far = slopes(gap), slopes(2 * gap)
+    given = (
+        sums[gap - gap // 2 + gap : len(q) - gap // 2] - sums[gap - gap // 2 : len(q) - gap - gap // 2]
+    ) / gap
+    said = []
+    for name, v, s, other in zip(robot.joint_names, given.T, near.T, far.T, strict=True):
+        moves = float(np.sqrt((s**2).mean())) > SLOWEST and np.ptp(v) > 0.0
+        if moves and _alike(s, other) > SURE and _alike(v, s) < UNLIKE:
+            said.append(name)
+    if not said:
+        return []
+    return [
+        f"recorded velocities of {', '.join(said)} do not follow the slopes of positions: the column holds something "
+        "else, such as accelerations or another joint; leave the velocities out, or name the right column"
+    ]
+
+
+def _overflows(robot: Robot, log: Log) -> list[str]:
+    """Torques that step from one end of their range to the other again and again: a whole number overflows."""
+    said = []
+    reach = min(3, len(log) // 4)
+    for name, tau, q in zip(robot.joint_names, log.tau.T, log.q.T, strict=True):
+        steps = np.abs(np.diff(tau))
+        far = (steps > WHOLE * np.ptp(tau)) & (steps > STEEP * float(np.quantile(steps, 0.95)))
+        rows = np.flatnonzero(far)
+        rows = rows[(rows >= reach) & (rows < len(q) - reach - 1)]
+        # dry friction of a joint that carries nothing steps as far, where it turns back
+        before, after = q[rows] - q[rows - reach], q[rows + 1 + reach] - q[rows + 1]
+        onward = int((before * after > 0.0).sum())
+        if onward >= WRAPS and onward > WHOLE * len(rows):
+            said.append(f"{name} {len(rows)} times")
+    if not said:
+        return []
+    return [
+        f"torques step from one end of their range to the other between two samples ({', '.join(said)}): a "
+        "counter or a whole number overflows; add the range where it does"
     ]
 
 

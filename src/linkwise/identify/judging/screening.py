@@ -190,7 +190,7 @@ class Screen:
         never = [k for k, (_, term) in enumerate(regression.terms, regression.links) if term.kind != "offset"]
         size = torque_sizes(recording.tau) / np.sqrt(len(recording.tau))
         weights, spread = 1.0 / size, size
-        prior = self.prior * self._size(recording, Y)
+        prior = self.prior * self.size(recording, Y)
         for _ in range(PASSES - 1):
             x = physical(regression, weights, prior, nonnegative=never).x
             spread = regression.spread(x)
@@ -206,8 +206,13 @@ class Screen:
             np.concatenate([Y, others], axis=-1), recording.tau, labels, self.count, tuple(placed)
         )
 
-    def _size(self, recording: Recording, Y: np.ndarray) -> float:
-        """What the file's masses are multiplied with; 1 where they resemble the recording too little."""
+    def size(self, recording: Recording, Y: np.ndarray) -> float:
+        """What the file's masses are multiplied with; 1 where they resemble the recording too little.
+
+        Args:
+            recording: the samples.
+            Y: their columns of the links.
+        """
         found = self.agreement(recording, Y)
         alike = (found.correlation > 0.7) & (found.share > 0.2)
         return math.exp(float(linear.logarithm(found.scale[alike]).mean())) if alike.any() else 1.0

@@ -257,7 +257,8 @@ def _in_si_units(
 
 def _since_1970(stamps: np.ndarray) -> bool:
     """Whether stamps are nanoseconds of this century: ROS and many loggers count them since 1970."""
-    return bool(9.4e17 < np.nanmedian(stamps) < 4.1e18)
+    known = stamps[np.isfinite(stamps)]
+    return bool(len(known)) and 9.4e17 < float(np.median(known)) < 4.1e18
 
 
 def _by_position(table: NumberTable, layout: Layout, n: int) -> Layout:
