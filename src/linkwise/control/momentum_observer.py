@@ -383,13 +383,9 @@ def _damped(rows: Sequence[Sequence[Scalar]], right: Sequence[Scalar], square: f
     """w that minimises ‖rowsᵀ w − right‖² + square·‖w‖², by the smaller of the two systems."""
     A = [list(row) for row in rows]
     if len(A) <= len(right):
-        L, inverse = dense.factorised(_with_diagonal(dense.symmetric_product(A, A), square))
+        L, inverse = dense.factorised(dense.raised(dense.symmetric_product(A, A), square))
         return dense.solved(L, inverse, [dense.dot(row, right) for row in A])
     columns = dense.transposed(A)
-    L, inverse = dense.factorised(_with_diagonal(dense.symmetric_product(columns, columns), square))
+    L, inverse = dense.factorised(dense.raised(dense.symmetric_product(columns, columns), square))
     x = dense.solved(L, inverse, right)
     return [dense.dot(row, x) for row in A]
-
-
-def _with_diagonal(S: list[list[Scalar]], value: float) -> list[list[Scalar]]:
-    return [[entry + value if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(S)]
