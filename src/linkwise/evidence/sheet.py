@@ -25,7 +25,7 @@ from linkwise.embedded.entry import Options
 from linkwise.embedded.package import MANIFEST, Package, digest
 from linkwise.embedded.package_files import support_file
 from linkwise.evidence import objects
-from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry, straight_line
+from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify, straight_line
 from linkwise.formats.toml.reader import write_toml
 from linkwise.version import __version__
 
@@ -50,7 +50,7 @@ class CertifiedPackage(Package):
     @once
     def certificates(self) -> list[Certificate]:
         """Of every function, in their order."""
-        return [certify_entry(self.robot, f.entry, fma=self.fma, **self.bounds) for f in self.functions]
+        return [certify(self.robot, f.entry, fma=self.fma, **self.bounds) for f in self.functions]
 
     @once
     def files(self) -> dict[str, str]:
