@@ -5,8 +5,9 @@ instead, so that a sample of some dozens is judged within minutes:
 
     python benchmarks/mutation_by_name.py --sample 40 --seed 27 --minutes 30
 
-Nearest are the tests named like the file, or like its folder and the file, then those named like what imports it, then
-those that name most of what it defines or what its importers define, at most ``--files`` of them. Survivors are listed
+Nearest are the tests named like the file, or like its folder and the file, then those that import it, those named like
+what imports it, those of recorded results of its folder, and those that name most of what it defines or what its
+importers define, at most ``--files`` of them. Survivors are listed
 with file, line and change; ``--again OUTPUT`` judges those of an earlier run once more, with the tests as they are now.
 """
 
@@ -38,14 +39,18 @@ def names_in(path: Path) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds) and not node.name.startswith("_")}
 
 
-def importers(path: str) -> list[Path]:
-    """Files of the package that import a file below ``src/linkwise``."""
+def imports_of(path: str) -> re.Pattern[str]:
+    """The lines that import a file below ``src/linkwise``."""
     module = path.removesuffix(".py").replace("/", ".")
     above, _, stem = module.rpartition(".")
-    imported = re.compile(
-        rf"linkwise\.{re.escape(module)} import|linkwise\.{re.escape(above)} import .*\b{stem}\b"
-    )
-    files = sorted((ROOT / "src/linkwise").rglob("*.py"))
+    whole = re.escape(f"linkwise.{module}")
+    part = re.escape(f"linkwise.{above}".removesuffix("."))
+    return re.compile(rf"{whole} import|import {whole}\b|{part} import (?:.*\b{stem}\b|\([^)]*\b{stem}\b)")
+
+
+def importers(path: str) -> list[Path]:
+    """Files of the package that import a file below ``src/linkwise``."""
+    imported, files = imports_of(path), sorted((ROOT / "src/linkwise").rglob("*.py"))
     return [file for file in files if imported.search(file.read_text(encoding="utf-8"))]
 
 
@@ -74,6 +79,7 @@ def nearest_files(path: str, most: int) -> list[str]:
     own = names_in(ROOT / "src/linkwise" / path)
     users = {name for file in importers(path)[:12] for name in names_in(file)} - own
     part, stem, named = path.split("/")[0], Path(path).stem, names_of_tests(path)
+    imported = imports_of(path)
     scores: list[tuple[float, str]] = []
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         text = file.read_text(encoding="utf-8")
@@ -82,7 +88,8 @@ def nearest_files(path: str, most: int) -> list[str]:
         score += sum(min(words[name], 3) for name in users if len(name) > 5) + 4.0 * min(words[stem], 5)
         name = file.relative_to(ROOT).as_posix()
         score *= 2.0 if f"tests/{part}/" in name else 1.0
-        score += named.get(file.stem, 0.0)
+        score += named.get(file.stem, 0.0) + 600.0 * bool(imported.search(text))
+        score += 200.0 * (f"tests/{part}/test_recorded_" in name)
         scores.append((-score, name))
     return [name for score, name in sorted(scores)[:most] if score < 0.0]
 
@@ -148,6 +155,7 @@ def main() -> None:
             if time.monotonic() > end:
                 break
             tests = nearest_files(mutant.path, options.files)
+            tests.sort(key=lambda name: "test_recorded_" not in name)  # those end soonest
             verdict = judged(Path(folder), mutant, tests, options.seconds)
             counts[verdict] += 1
             print(f"{verdict}: {mutant} {'' if verdict == 'failed' else tests}", flush=True)

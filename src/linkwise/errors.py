@@ -32,6 +32,11 @@ def _readable(message: str) -> str:
     return foreign.terminal(message)
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error of other packages, or the name of its type."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 class ModelError(LinkwiseError, ValueError):
     """A robot or a robot file is wrong; the message names the file, the element and the reason."""
 

@@ -129,6 +129,12 @@ def maximum(a: Scalar, b: Scalar) -> Scalar:
     return where(a > b, a, where(b >= a, b, a + b))
 
 
+def clipped(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
+    """A scalar within two limits; NaN stays NaN."""
+    value = _any(x)
+    return where(value > upper, upper, where(value < lower, lower, value))
+
+
 def _is_number(x: Scalar) -> bool:
     """Whether x is a constant that is not NaN."""
     return isinstance(x, (float, int)) and not math.isnan(x)

@@ -193,7 +193,7 @@ def test_what_is_refused(arm):
     assert ExtendedKalmanFilter(arm, PERIOD, "base").labels == arm.base_parameters().labels
     with pytest.raises(ValueError, match="70 states are too many for one filter; at most 28 parameters"):
         ExtendedKalmanFilter(lw.load("puma560"), PERIOD, "base")
-    with pytest.raises(ValueError, match="period: expected positive numbers"):
+    with pytest.raises(ValueError, match="period: expected finite numbers above 0"):
         ExtendedKalmanFilter(arm, 0.0)
     with pytest.raises(ValueError, match="qd: give velocities and velocity_noise, or neither"):
         ExtendedKalmanFilter(arm, PERIOD).over(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 2)))

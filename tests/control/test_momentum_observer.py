@@ -314,7 +314,7 @@ def test_a_load_that_is_known_is_no_external_force(arm, tmp_path):
 
 
 def test_what_is_refused(puma, smooth_arm):
-    with pytest.raises(ValueError, match="gain: expected positive numbers"):
+    with pytest.raises(ValueError, match="gain: expected finite numbers above 0"):
         control.MomentumObserver(puma, -1.0)
     with pytest.raises(ValueError, match="threshold: expected one number or 6"):
         control.MomentumObserver(puma, threshold=[1.0, 2.0])

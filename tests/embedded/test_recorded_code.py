@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import linkwise as lw
 from linkwise import evidence
 from linkwise.compiler.ir import interpret
 from linkwise.embedded import ENTRIES, Options, Package, entries, trajectories
+from linkwise.embedded.arguments import typical
 from linkwise.environments import Environment, PDTargets, Policy, Task, Torques
 from linkwise.motion import FourierSeries, jerk_limited, quintic, ramp
 from linkwise.realtime import TwoRatePrograms, limits, split
@@ -75,6 +77,31 @@ def entries_of_packages():
                 "inputs": " ".join(f"{each[0]} {each[1]}" for each in getattr(kernel, "inputs", ())),
                 "outputs": " ".join(f"{each[0]} {each[1]}" for each in getattr(kernel, "outputs", ())),
             }
+    return found
+
+
+@scenarios
+def states_of_self_tests():
+    """The states in which the self-test of a package calls its functions, those of files and tables, too."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "policy.npz"
+        policy = Policy.random((5, 4, 2), 3)
+        spread = np.linspace(0.5, 2.0, len(policy.weights))
+        replace(policy, weights=(policy.weights + 0.1) * spread).save(weights)
+        options = replace(OPTIONS, weights=weights)
+        for name in (*FUNCTIONS, *MORE, "policy", "inverse_kinematics"):
+            said = told(entries, two(), [name], options)
+            if said != "no error":
+                found[name] = said
+                continue
+            for entry in entries(two(), [name], options):
+                given = (
+                    typical(two(), entry, dict(entry.kernel.inputs), 4)
+                    if entry.states is None
+                    else entry.states(4)
+                )
+                found[entry.name] = packed({key: np.asarray(value, float) for key, value in given.items()})
     return found
 
 

@@ -306,6 +306,34 @@ def test_many_paths_move_as_each_of_them_alone(friction, monkeypatch):
     assert max(most_used(each, 401) for each in (many[2], together[1], together[3])) <= 1
 
 
+def test_cells_of_many_paths_are_checked_as_those_of_each(arm, monkeypatch):
+    """Which cells lie beside a rest, and where points of a cell are, is counted over all paths of a list."""
+    along: list[optimal_timing.verified.Along] = []
+    monkeypatch.setattr(
+        optimal_timing, "_block", lambda *args: along.append(args[5]) or [None] * len(args[4])
+    )
+    others = [motion.quintic([0.0, 0.1 * k], [0.6, 0.9 - k], 2.0) for k in range(2)]
+    paths = [others[0], lambda s: [0.5 * s, 0.2 * s * s], others[1]]
+    made = [optimal_timing._cells(arm, path, 12 + k, None, "path") for k, path in enumerate(paths)]
+    limits = optimal_timing.limits_of(arm, 150.0, 2.0, None, None, None, True)
+    optimal_timing._many(limits, made, (0.0, 0.0), 1)
+    size = max(len(optimal_timing.with_turning_points(limits, cells).lengths) for cells in made)
+    each = [optimal_timing._with(optimal_timing.with_turning_points(limits, cells), size) for cells in made]
+    rho = np.tile([0.1, 0.4, 0.9], (3 * size, 1))
+    together = along[0].at(np.arange(3 * size), rho)
+    resting = [list(cells.resting) for cells in each]
+    assert [len(cells) for cells in resting] == [2, 0, 2]
+    assert along[0].resting.tolist() == [k * size + cell for k in range(3) for cell in resting[k]]
+    points = along[0].beside_rest(along[0].resting, 9)
+    np.testing.assert_array_equal(
+        points, np.concatenate([cells.beside_rest(cells.resting, 9) for cells in each])
+    )
+    for k, cells in enumerate(each):
+        alone = cells.at(np.arange(size)[:, None] + 0 * rho[:size].astype(int), rho[:size])
+        for ours, theirs in zip(together, alone, strict=True):
+            np.testing.assert_array_equal(ours[k * size : (k + 1) * size], theirs)
+
+
 def test_where_a_path_is_not_possible_and_why(arm):
     hold = np.abs(arm.gravity_torques(np.linspace([0, 0], [3, 0], 301)))[:, 0].max()
     with pytest.raises(motion.InfeasiblePathError, match="of the path") as error:

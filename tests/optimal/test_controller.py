@@ -106,6 +106,37 @@ def test_failed_iterations_keep_the_plan_then_stop(robot, controller):
     assert controller.status == "planned"
 
 
+def test_each_iteration_begins_with_the_plan_of_the_one_before(robot, monkeypatch):
+    """The first one of a sample shifts the plan by its age; the others, and those without a plan, shift nothing."""
+    controller = Predictive(robot, **OPTIONS)
+    controller.reset()
+    controller.aim({"joints.target": TARGET})
+    controller.iterations, controller.first = 3, 4
+    calls, iterate = [], Predictive._iterate
+
+    def watched(self, x, states, torques, late):
+        made = iterate(self, x, states, torques, late)
+        calls.append((x, states, torques, late, made))
+        return made
+
+    monkeypatch.setattr(Predictive, "_iterate", watched)
+    q, qd = np.zeros(2), np.zeros(2)
+    for k, turns in enumerate((4, 3, 3)):
+        calls.clear()
+        controller(0.006 * k, q, qd, TARGET)
+        assert len(calls) == turns
+        assert calls[0][3] == pytest.approx(0.0 if k == 0 else 0.006 / 0.02)
+        for before, after in zip(calls, calls[1:], strict=False):
+            assert after[3] == 0.0
+            np.testing.assert_array_equal(after[1], before[4][0])
+            np.testing.assert_array_equal(after[2], before[4][1])
+        np.testing.assert_array_equal(controller.plan.states, calls[-1][4][0])
+        np.testing.assert_array_equal(controller.plan.torques, calls[-1][4][1])
+        assert controller.plan.time == 0.006 * k
+        assert all((call[0] == [*q, *qd]).all() for call in calls)
+        q, qd = q + 0.006 * qd, qd + 0.02
+
+
 def test_a_failed_iteration_of_a_known_state_feeds_back(robot, controller, monkeypatch):
     controller.reset()
     q, qd = np.array([0.1, 0.2]), np.zeros(2)

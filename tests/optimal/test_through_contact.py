@@ -146,3 +146,29 @@ def test_free_motion_of_a_robot_that_touches_things_is_refused():
         make(free)
     arm = lw.load("panda")
     assert optimal.Problem(arm.with_contacts((), stops=True), costs=[optimal.Effort()]).nu == 7
+
+
+@pytest.mark.parametrize("friction", [True, False])
+def test_a_step_is_that_of_the_robot_with_and_without_its_friction(friction):
+    rng = np.random.default_rng(4)
+    for robot in (
+        pusher(),
+        hopper().with_parameters({"knee.viscous_friction": 0.4, "hip.viscous_friction": 0.2}),
+    ):
+        through = optimal.ThroughContact(0.2, 0.2, 1)
+        problem = optimal.Problem(
+            robot,
+            horizon=2,
+            step=0.03,
+            start=(robot.neutral, np.zeros(robot.dof)),
+            costs=[optimal.Effort(1.0)],
+            friction=friction,
+            contacts=through,
+        )
+        for _ in range(6):
+            q, qd, tau = (scale * rng.normal(size=robot.dof) for scale in (0.3, 1.0, 2.0))
+            given = q.tolist(), qd.tolist(), tau.tolist()
+            after, speed = through.stepped(problem.dynamics, *given)
+            wanted = robot.contact_step(q, qd, tau, step=0.03, friction=friction)[:2]
+            np.testing.assert_allclose(np.array(after, float), wanted[0], atol=1e-7)
+            np.testing.assert_allclose(np.array(speed, float), wanted[1], atol=1e-6)

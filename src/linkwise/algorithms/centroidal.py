@@ -20,7 +20,7 @@ from linkwise.algorithms.newton_euler import body_force, motion
 from linkwise.errors import ModelError
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import ArticulatedInertia, RigidInertia, Spatial, Vector, zero_spatial, zero_vector
@@ -170,15 +170,16 @@ def _axis_momenta(links: Mechanism, poses: list[Pose]) -> list[Spatial]:
     return [composite[k] @ axis_in_base(axis, poses[k]) for k, axis in links.coordinates()]
 
 
+def force_in_base(pose: Pose, force: Spatial) -> Spatial:
+    """A force about the origin of a frame at ``pose`` and in its axes, about the base's origin and in its axes."""
+    linear = pose.rotation @ force.linear
+    return Spatial(pose.rotation @ force.angular + pose.position.cross(linear), linear)
+
+
 def _total(links: Mechanism, poses: list[Pose], own: list[Spatial]) -> list[Scalar]:
     """The sum of momenta (or forces) of the links, each about its origin and in its axes, about the centre of mass."""
-
-    def in_base(link: MovingLink, pose: Pose, x: Spatial) -> Spatial:
-        linear = pose.rotation @ x.linear
-        return Spatial(pose.rotation @ x.angular + pose.position.cross(linear), linear)
-
     whole = zero_spatial()
-    for part in links.each(in_base, poses, own):
+    for part in links.each(lambda link, pose, x: force_in_base(pose, x), poses, own):
         whole = whole + part
     total = _about(_centre(links, poses), whole)
     return [*total.angular, *total.linear]

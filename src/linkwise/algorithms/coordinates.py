@@ -54,7 +54,7 @@ def difference(links: Mechanism, start: Sequence[Scalar], end: Sequence[Scalar])
 def difference_slopes(links: Mechanism, start: Sequence[Scalar], end: Sequence[Scalar]) -> list[list[Scalar]]:
     """The derivative of ``difference`` along the velocity coordinates at the end."""
     n = sum(len(link.axes) for link in links if link.follows is None)
-    rows: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+    rows = dense.identity(n)
     at = place = 0
     for link in links:
         if link.follows is not None:

@@ -32,6 +32,15 @@ def added(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
+def identity(n: int) -> Rows:
+    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+
+
+def raised(S: Rows, more: Scalar) -> Rows:
+    """S with more on its diagonal."""
+    return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
+
+
 def transposed(A: Rows) -> Rows:
     return [list(column) for column in zip(*A, strict=True)]
 
@@ -105,7 +114,7 @@ def upper_solved(L: Rows, right: Sequence[Scalar]) -> list[Scalar]:
 def inverse_of(L: Rows, inverse: Sequence[Scalar]) -> Rows:
     """(L D Lᵀ)⁻¹ = L⁻ᵀ D⁻¹ L⁻¹ from the factors; the lower half is copied."""
     n = len(L)
-    X: Rows = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]  # L⁻¹
+    X = identity(n)  # L⁻¹
     for i in range(n):
         for j in range(i):
             entry = L[i][j]
@@ -128,8 +137,8 @@ def inverted(S: Rows) -> Rows:
     n = len(S)
     L, inverse = factorised(S)
     W: Rows = [[0.0] * n for _ in range(n)]
-    for j in range(n):
-        column = solved(L, inverse, [1.0 if i == j else 0.0 for i in range(n)])
+    for j, unit in enumerate(identity(n)):
+        column = solved(L, inverse, unit)
         for i in range(j + 1):
             W[i][j] = W[j][i] = column[i]
     return W

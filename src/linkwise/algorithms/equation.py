@@ -68,7 +68,7 @@ def velocity_torques(
 ) -> Sequence[JointValue]:
     """c: Coriolis and centrifugal torques [N·m or N]; ``method`` gives those of the bodies from (links, q, q̇)."""
     if method is None:
-        tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+        tau = newton_euler.inverse_dynamics(links, q, qd, zeros(links), gravity=zero_vector())
     else:
         tau = method(links, q, qd)
     return joint_terms.add_world_rotors(links, tau, qd)
@@ -81,7 +81,7 @@ def bias_torques(
     wrenches: Sequence[Spatial] | None = None,
 ) -> Sequence[JointValue]:
     """c + g − Jᵀ w [N·m or N]."""
-    tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), wrenches)
+    tau = newton_euler.inverse_dynamics(links, q, qd, zeros(links), wrenches)
     return joint_terms.add_world_rotors(links, joint_terms.add_springs(links, tau, q), qd)
 
 
@@ -120,5 +120,5 @@ def potential_energy(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
     return energy.potential_energy(links, q) + joint_terms.spring_energy(links, q)
 
 
-def _zeros(links: Mechanism) -> list[JointValue]:
+def zeros(links: Mechanism) -> list[JointValue]:
     return links.grouped([0.0] * links.dof)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkwise.algorithms.dense import ROUND_OFF
+from linkwise.algorithms import dense
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
 from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism, flat
@@ -31,7 +31,9 @@ def factorise(
     H = [list(row) for row in M]
     inverse: list[Scalar] = [0.0] * len(H)
     floors = (
-        flat(axis_inertia_floors(links)) if inner is None else [ROUND_OFF * M[k][k] for k in range(len(M))]
+        flat(axis_inertia_floors(links))
+        if inner is None
+        else [dense.ROUND_OFF * M[k][k] for k in range(len(M))]
     )
     inner = inner_coordinates(links) if inner is None else inner
     with stage("factorisation"):
@@ -120,8 +122,8 @@ def invert(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
     L, inverse = factorise(links, M)
     with stage("inversion"):
         W: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-        for j in range(n):
-            column = _solve(links, L, inverse, [1.0 if i == j else 0.0 for i in range(n)])
+        for j, unit in enumerate(dense.identity(n)):
+            column = _solve(links, L, inverse, unit)
             for i in range(j + 1):
                 W[i][j] = W[j][i] = column[i]
     return W

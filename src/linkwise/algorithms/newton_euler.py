@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from linkwise.algorithms import dense
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism, MovingLink, Turned, flat
 from linkwise.scalar import Scalar, stage
@@ -129,8 +130,8 @@ def mass_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]
     """M by n inverse dynamics with unit accelerations, without velocities and gravity."""
     n = links.dof
     still = links.grouped([0.0] * n)
-    unit = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
     columns = [
-        flat(inverse_dynamics(links, q, still, links.grouped(row), gravity=zero_vector())) for row in unit
+        flat(inverse_dynamics(links, q, still, links.grouped(row), gravity=zero_vector()))
+        for row in dense.identity(n)
     ]
     return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]

@@ -117,7 +117,7 @@ def forward_dynamics(
 def turning(link: MovingLink, turned: Turned, qd: JointValue) -> Map:
     """(3.25): the link's angular velocity from its parent's."""
     joint = link.placed(turned)
-    columns = [joint.outward(Vector(*unit)) for unit in _unit(3)]
+    columns = [joint.outward(Vector(*unit)) for unit in dense.identity(3)]
     return Map(dense.transposed([list(c) for c in columns]), [*link.moved(qd).angular])
 
 
@@ -186,7 +186,7 @@ def _halves(outside: Felt, inner: Run) -> tuple[Rows, Rows, list[Scalar], list[S
     C1 = _rows(inner.compliance)
     W = _cholesky(_rows(outside.inertia))
     soft = _congruent(dense.transposed(W), C1)
-    Q = _cholesky([[x + 1.0 if i == j else x for j, x in enumerate(row)] for i, row in enumerate(soft)])
+    Q = _cholesky(dense.raised(soft, 1.0))
     H = _forward(Q, dense.transposed(W))
     y = [
         b - c for b, c in zip(_list(inner.acceleration), _list(inner.compliance @ outside.force), strict=True)
@@ -244,7 +244,7 @@ def _gains(link: MovingLink, P: ArticulatedInertia) -> tuple[Spatial, Scalar, Sp
 
 def _transmission(link: MovingLink, joint: Placement, gain: Spatial) -> Rows:
     """(I − Hᵀ gainᵀ) A⁻¹φᵀ."""
-    columns = [joint.motion_from_parent(_spatial(unit)) for unit in _unit(6)]
+    columns = [joint.motion_from_parent(_spatial(unit)) for unit in dense.identity(6)]
     return dense.transposed([_list(_moved(link, x, -gain.dot(x))) for x in columns])
 
 
@@ -277,10 +277,6 @@ def _check(links: Mechanism) -> None:
 
 
 # -- matrices of scalars ----------------------------------------------------------------------------------------------
-
-
-def _unit(size: int) -> list[list[float]]:
-    return [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
 
 
 def _square(A: Rows) -> Rows:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linkwise.algorithms import dense
 from linkwise.scalar import Scalar
 from linkwise.spatial import RigidInertia, Vector, skew
 
@@ -70,7 +71,7 @@ def updated(factors: Factors, weight: Scalar, a: list[Scalar]) -> Factors:
 def factorised(matrix: list[list[Scalar]]) -> Factors:
     """U and D of a symmetric positive matrix, from its last row upwards."""
     P = [list(row) for row in matrix]
-    U: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(SIZE)] for i in range(SIZE)]
+    U = dense.identity(SIZE)
     D: list[Scalar] = [0.0] * SIZE
     for j in reversed(range(SIZE)):
         D[j] = P[j][j]

@@ -22,20 +22,28 @@ class Numbers:
         self.error = error
 
     def array(
-        self, name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf
+        self,
+        name: str,
+        value: Any,
+        *,
+        least: float = -math.inf,
+        above: float = -math.inf,
+        finite: bool = True,
     ) -> np.ndarray:
-        """Finite numbers of any shape, from ``least`` on or beyond ``above``."""
+        """Finite numbers of any shape, from ``least`` on or beyond ``above``; or also infinite ones."""
         try:
             given = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
             raise self.error(f"{name}: expected numbers, got {reprlib.repr(value)}") from None
-        wrong = np.argwhere(~(np.isfinite(given) & (given >= least) & (given > above)))
+        inside = (given >= least) & ((given > above) | (above == -math.inf))
+        wrong = np.argwhere(~(inside & (np.isfinite(given) if finite else ~np.isnan(given))))
         if len(wrong):
             place = wrong[0].tolist()
             what = f"{given[tuple(place)]:g} at {place}" if place else f"{given:g}"
             bound = f" from {least:g} on" if least > -math.inf else ""
             bound = f" above {above:g}" if above > -math.inf else bound
-            raise self.error(f"{name}: expected finite numbers{bound}, got {what}")
+            kind = "finite numbers" if finite else "numbers"
+            raise self.error(f"{name}: expected {kind}{bound}, got {what}")
         return given
 
     def number(self, name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
@@ -45,12 +53,22 @@ class Numbers:
             raise self.error(f"{name}: expected one number, got {shown(given)}")
         return float(given)
 
-    def each(self, name: str, value: Any, count: int, **bounds: float) -> np.ndarray:
+    def each(self, name: str, value: Any, count: int, **bounds: Any) -> np.ndarray:
         """One number for all, or one for each of ``count``; shape (count,)."""
         given = self.array(name, value, **bounds)
         if given.shape not in ((), (count,)):
             raise self.error(f"{name}: expected one number or {count}, got shape {given.shape}")
         return np.array(np.broadcast_to(given, (count,)))
+
+    def time(self, name: str, value: Any) -> float:
+        """A finite time above zero [s]."""
+        try:
+            seconds = math.nan if np.ndim(value) else float(value)
+        except (TypeError, ValueError):
+            seconds = math.nan
+        if not 0.0 < seconds < math.inf:
+            raise self.error(f"{name}: expected a positive time in seconds, got {value!r}")
+        return seconds
 
     def whole(self, name: str, value: Any, least: int = 0, most: int | None = None) -> int:
         """A whole number from ``least`` to ``most``. True and False are none."""

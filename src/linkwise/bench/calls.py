@@ -218,12 +218,12 @@ def check(listed: list[Kind]) -> None:
             "frame",
         ):
             found = kind.run()
-            pairs = zip(_parts(found), _parts(wanted), strict=True)
+            pairs = zip(parts(found), parts(wanted), strict=True)
             if not all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs):
                 raise LinkwiseError(f"{kind.function} by {kind.name} gives other bits than by arrays")
 
 
-def _parts(result: Any) -> tuple:
+def parts(result: Any) -> tuple:
     return result if isinstance(result, tuple) else (result,)
 
 

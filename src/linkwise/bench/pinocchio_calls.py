@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.bench.calls import parts
 from linkwise.bench.peers.pinocchio import Pinocchio
 from linkwise.robot.robot import Robot
 
@@ -25,15 +26,11 @@ def one_state(peer: Pinocchio, robot: Robot, name: str, args: list[np.ndarray]) 
         return None
     run, result = found
     wanted = getattr(robot, name)(*args)
-    pairs = zip(_parts(result()), _parts(wanted), strict=False)
+    pairs = zip(parts(result()), parts(wanted), strict=False)
     for theirs, ours in pairs:
         if not np.allclose(theirs, ours, rtol=0, atol=TOLERANCE * max(1.0, np.abs(ours).max())):
             return None
     return run
-
-
-def _parts(result: Any) -> tuple:
-    return result if isinstance(result, tuple) else (result,)
 
 
 def calls_of(pin: Any, model: Any, data: Any, q: Any, v: Any, a: Any) -> dict[str, Callable[[], Any]]:

@@ -26,7 +26,7 @@ from linkwise.collision.touching import Surface, relative, touching
 from linkwise.core.once import once
 from linkwise.core.products import times
 from linkwise.errors import UnknownNameError, suggest
-from linkwise.geometry.skeleton import BASE
+from linkwise.geometry.skeleton import BASE, body_name
 from linkwise.model import Model
 from linkwise.robot.robot import Robot
 
@@ -561,9 +561,5 @@ def _bodies(
 
 def _link_pairs(robot: Model, spheres: Spheres, key: tuple[int, int]) -> list[LinkPair]:
     """Pairs of the links of two bodies that have geometry; of a body without any its own link."""
-    one, two = (spheres.links.get(body) or (_name(robot, body),) for body in key)
+    one, two = (spheres.links.get(body) or (body_name(robot, body),) for body in key)
     return list(product(one, two))
-
-
-def _name(robot: Model, body: int) -> str:
-    return robot.base if body == BASE else robot.moving_joints[body].body_link

@@ -21,7 +21,7 @@ from linkwise.core.once import once
 from linkwise.core.products import times
 from linkwise.errors import ShapeError
 from linkwise.functions.table import mechanism_of
-from linkwise.geometry.skeleton import BASE
+from linkwise.geometry.skeleton import BASE, body_name
 from linkwise.model import Transform
 from linkwise.robot.robot import Robot
 from linkwise.robot.user import kernel
@@ -442,8 +442,7 @@ class Clearance:
     def _name(self, capsule: int) -> str:
         if capsule in self.checks.tool:
             return "the tool"
-        body = self.checks.capsules[capsule].body
-        return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
+        return body_name(self.robot, self.checks.capsules[capsule].body)
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,7 @@ from linkwise.core.products import times
 from linkwise.errors import ModelError
 from linkwise.geometry.looks import Looks, Visual
 from linkwise.geometry.meshes import MAX_BYTES, read_mesh
-from linkwise.geometry.skeleton import BASE, Capsule, skeleton
+from linkwise.geometry.skeleton import BASE, Capsule, body_name, skeleton
 from linkwise.geometry.solids import Primitive, cylinder, joined, sphere
 from linkwise.geometry.visuals import LooksFile
 from linkwise.model import Model, Transform
@@ -196,7 +196,7 @@ class Reading:
         found: list[str] = []
         if self.used:
             kinds = " and ".join(sorted(self.used))
-            own = [self._name(body) for body in sorted(self.pieces)]
+            own = [body_name(self.robot, body) for body in sorted(self.pieces)]
             which = f" ({_some(own)})" if bones else ""
             file = Path(self.robot.source[0]).name
             found.append(f"links{which}: capsules around the {kinds} geometry of {file}")
@@ -209,14 +209,11 @@ class Reading:
             why = "the robot has no geometry" if not self.problems else "its geometry cannot be read"
             found.append(f"links: {why}: {along}")
         else:
-            names = [self._name(body) for body in sorted({rod.body for rod in bones})]
+            names = [body_name(self.robot, body) for body in sorted({rod.body for rod in bones})]
             found.append(f"links without readable geometry ({_some(names)}): {along}")
         if self.problems:
             found.append(f"not read: {_some([_short(each) for each in dict.fromkeys(self.problems)], 1)}")
         return found
-
-    def _name(self, body: int) -> str:
-        return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
 
 
 def _primitive_capsules(primitive: Primitive) -> list[fit.Fit]:

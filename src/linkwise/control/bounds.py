@@ -44,12 +44,6 @@ def all_finite(values: Sequence[Scalar]) -> Condition:
     return reduce(all_of, map(is_finite, values))
 
 
-def clipped(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
-    """A scalar within two limits; NaN stays NaN."""
-    value: Any = x
-    return where(value > upper, upper, where(value < lower, lower, value))
-
-
 def or_zero(x: Scalar) -> Scalar:
     """A scalar, zero if it is not finite."""
     return where(is_finite(x), x, 0.0)

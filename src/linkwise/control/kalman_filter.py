@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms import dense
 from linkwise.algorithms.ud_factors import UD, measure, packed_size, predicted, propagated
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
@@ -265,9 +266,7 @@ class ExtendedKalmanFilter:
                 terms += [middle.by_qd[i][k] * by_v_m[k][j] for k in range(n)]
                 line.append(h * sum(terms[1:], start=terms[0]) + (1.0 if j == n + i else 0.0))
             found.append(line)
-        F = [row[:size] for row in found] + [
-            [1.0 if i == j else 0.0 for j in range(size)] for i in range(2 * n, size)
-        ]
+        F = [row[:size] for row in found] + dense.identity(size)[2 * n :]
         noise = [row[size:] for row in found] + [[0.0] * n for _ in theta]
         new_q = [a + h * b for a, b in zip(q, v_m, strict=True)]
         new_v = [a + h * b for a, b in zip(v, middle.qdd, strict=True)]

@@ -30,6 +30,7 @@ import numpy as np
 
 from linkwise.algorithms import coordinates, coupling, dense, joint_terms, kinematics
 from linkwise.arguments.flags import flag
+from linkwise.arguments.numbers import Numbers
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.bounds import all_finite
@@ -108,9 +109,9 @@ class MomentumObserver:
             if threshold is None
             else positive("threshold", threshold, robot.dof, infinite=True)
         )
-        self.confirm = _number("confirm", confirm, 0.0)
+        self.confirm = Numbers().number("confirm", confirm, least=0.0)
         self.cutoff = None if cutoff is None else float(positive("cutoff", cutoff, 1)[0])
-        self.rest_speed = _number("rest_speed", rest_speed, 0.0)
+        self.rest_speed = Numbers().number("rest_speed", rest_speed, least=0.0)
         self.damping = float(positive("damping", damping, 1)[0])
         self.force_only = flag("force_only", force_only)
         self.frame = frame if frame is not None or len(robot.leaf_names) != 1 else robot.default_frame()
@@ -358,38 +359,16 @@ def decay(x: Scalar) -> Scalar:
 
 def positive(name: str, value: Any, size: int, *, infinite: bool = False) -> np.ndarray:
     """Positive numbers, shape (size,), from one number or so many."""
-    try:
-        found = np.array(np.broadcast_to(np.asarray(value, dtype=float), (size,)))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name}: expected one number{f' or {size}' if size > 1 else ''}, got {value!r}"
-        ) from None
-    if not (found > 0).all() or not (infinite or np.isfinite(found).all()):
-        raise ValueError(f"{name}: expected positive numbers, got {value!r}")
-    return found
-
-
-def _number(name: str, value: Any, least: float) -> float:
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}: expected a number, got {value!r}") from None
-    if not (np.isfinite(found) and found >= least):
-        raise ValueError(f"{name}: expected a number from {least:g} on, got {value!r}")
-    return found
+    return Numbers().each(name, value, size, above=0.0, finite=not infinite)
 
 
 def _damped(rows: Sequence[Sequence[Scalar]], right: Sequence[Scalar], square: float) -> list[Scalar]:
     """w that minimises ‖rowsᵀ w − right‖² + square·‖w‖², by the smaller of the two systems."""
     A = [list(row) for row in rows]
     if len(A) <= len(right):
-        L, inverse = dense.factorised(_with_diagonal(dense.symmetric_product(A, A), square))
+        L, inverse = dense.factorised(dense.raised(dense.symmetric_product(A, A), square))
         return dense.solved(L, inverse, [dense.dot(row, right) for row in A])
     columns = dense.transposed(A)
-    L, inverse = dense.factorised(_with_diagonal(dense.symmetric_product(columns, columns), square))
+    L, inverse = dense.factorised(dense.raised(dense.symmetric_product(columns, columns), square))
     x = dense.solved(L, inverse, right)
     return [dense.dot(row, x) for row in A]
-
-
-def _with_diagonal(S: list[list[Scalar]], value: float) -> list[list[Scalar]]:
-    return [[entry + value if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(S)]

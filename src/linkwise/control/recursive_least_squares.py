@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms.ud_factors import UD, measure, packed_size
+from linkwise.arguments.numbers import Numbers
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
@@ -98,10 +99,8 @@ class RecursiveLeastSquares:
             raise ValueError(f"start: expected {self.chosen.size} numbers, got shape {self.start.shape}")
 
         brakes = [parameters == FRICTION and not label.endswith(OFFSET) for label in self.chosen.labels]
-        given = np.where(brakes, 0.0, -np.inf) if lowest is None else np.asarray(lowest, dtype=float)
-        if given.shape not in ((), (self.chosen.size,)) or np.isnan(given).any():
-            raise ValueError(f"lowest: expected one number or {self.chosen.size}, got {lowest!r}")
-        self.lowest = np.broadcast_to(given, (self.chosen.size,)).copy()
+        given = np.where(brakes, 0.0, -np.inf) if lowest is None else lowest
+        self.lowest = Numbers().each("lowest", given, self.chosen.size, finite=False)
 
     def __repr__(self) -> str:
         return f"<RecursiveLeastSquares of {self.robot.name}: {self.chosen.size} parameters, λ = {self.forgetting:g}>"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel, traced_kernel
-from linkwise.control.bounds import LARGEST, all_finite, clipped, commanded
+from linkwise.control.bounds import LARGEST, all_finite, commanded
 from linkwise.control.controller import Reference, symbolic_links
 from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import ComputedTorque
@@ -24,7 +24,7 @@ from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions.parameters import parameter_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, all_of, where
+from linkwise.scalar import Scalar, all_of, clipped, where
 
 MODES = ("hold", "ramp")
 

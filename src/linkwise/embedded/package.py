@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from linkwise.arguments.flags import flag
 from linkwise.compiler.emit.clike import WORDS, SpellingError, spelt
+from linkwise.compiler.runtime.host import is_x86
 from linkwise.core import foreign
 from linkwise.core.foreign import Code
 from linkwise.core.once import once
@@ -134,7 +134,7 @@ class Package:
             sources[f"{prefix}_{online_move.NAME}.c"] = online_move.source(prefix, moves)
         own = {"lw_fma.h": support_file("lw_fma.h")}
         unmeasured = header.header(self.robot, prefix, functions, {}, "", self.about)
-        flags = ("-O2", "-mfma") if platform.machine().lower() in ("x86_64", "amd64") else ("-O2",)
+        flags = ("-O2", "-mfma") if is_x86() else ("-O2",)
         measured = stack.measured({**sources, **own, f"{prefix}.h": unmeasured}, flags=flags)
         measured_by = f"{stack.version()}, {' '.join(flags)}" if measured else ""
         checked = [(f, states(self.robot, f.entry, self.count, self.fma)) for f in functions]
@@ -163,7 +163,7 @@ class Package:
 
     def with_manifest(self, found: dict[str, str]) -> dict[str, str]:
         """The files and the list of their digests."""
-        digests = {name: _digest(text) for name, text in found.items()}
+        digests = {name: digest(text) for name, text in found.items()}
         listed = {"linkwise": __version__, "robot": self.robot.name, "files": digests}
         return {**found, MANIFEST: foreign.json_text(listed, indent=1) + "\n"}
 
@@ -294,5 +294,5 @@ def _umask() -> int:
     return mask
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

@@ -136,7 +136,7 @@ def _row(o: OutputBounds) -> dict[str, Any]:
 
 def certify(
     robot: Robot,
-    function: str,
+    function: str | Entry,
     *,
     options: Options | None = None,
     fma: bool = True,
@@ -153,8 +153,8 @@ def certify(
 
     Args:
         robot: the robot.
-        function: a function of the robot or a controller, as ``linkwise generate`` has them.
-        options: choices of the generated code.
+        function: a function of the robot or a controller, as ``linkwise generate`` has them, or one of a C package.
+        options: choices of the generated code of a function that is given by its name.
         fma: whether it uses fused multiply-adds.
         velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
         acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
@@ -172,52 +172,11 @@ def certify(
         EvidenceError: the number of turns of a loop depends on data or was not given.
         BoxError: an input has no bounds.
     """
-    chosen = Options() if options is None else options
-    entry = next(e for e in entries(robot, (function,), chosen) if e.name == function)
-    return certify_entry(
-        robot,
-        entry,
-        fma=fma,
-        velocity=velocity,
-        acceleration=acceleration,
-        payload=payload,
-        given=given,
-        numbers=numbers,
-        tolerance=tolerance,
-        seconds=seconds,
-        seed=seed,
-    )
-
-
-def certify_entry(
-    robot: Robot,
-    entry: Entry,
-    *,
-    fma: bool = True,
-    velocity: Any = None,
-    acceleration: Any = None,
-    payload: Sequence[float] | None = None,
-    given: Mapping[str, tuple[Any, Any]] | None = None,
-    numbers: Mapping[str, int] | None = None,
-    tolerance: float = 0.1,
-    seconds: float = 60.0,
-    seed: int = 0,
-) -> Certificate:
-    """The same as ``certify`` for one function of a C package.
-
-    Args:
-        robot: the robot.
-        entry: the function.
-        fma: whether it uses fused multiply-adds.
-        velocity: largest joint velocities [rad/s or m/s]; None: the limits of the robot.
-        acceleration: largest joint accelerations [rad/s² or m/s²]; None: 10.
-        payload: largest mass [kg] and distance of its points from its frame [m], of functions that take a payload.
-        given: (lower, upper) of inputs by name, in place of all others.
-        numbers: whole numbers that a call gives, such as the number of time steps of a loop.
-        tolerance: what bounds may add to the largest value, as a part of it.
-        seconds: for the bounds of one output.
-        seed: of the search.
-    """
+    if isinstance(function, str):
+        made = entries(robot, (function,), Options() if options is None else options)
+        entry = next(each for each in made if each.name == function)
+    else:
+        entry = function
     begin = time.monotonic()
     program, box = program_and_box(
         robot,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from linkwise.compiler.runtime.host import is_x86
 from linkwise.embedded import stack
 from linkwise.embedded.processors import PROCESSORS, conditional_jumps
 
@@ -31,7 +32,7 @@ def measured(sources: Mapping[str, str], functions: tuple[str, ...]) -> list[dic
         sources: texts of files by name, headers included; files that end in .c are compiled.
         functions: names of functions in C.
     """
-    native = ("-O2", "-mfma") if platform.machine().lower() in ("x86_64", "amd64") else ("-O2",)
+    native = ("-O2", "-mfma") if is_x86() else ("-O2",)
     known = [("gcc", "objdump", platform.machine(), native)]
     known += [(p.compiler, f"{p.tools}objdump", p.title, tuple(p.flags.split())) for p in PROCESSORS]
     found = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import platform
@@ -23,10 +22,10 @@ from linkwise.core.once import once
 from linkwise.embedded import stack
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entry import Options
-from linkwise.embedded.package import MANIFEST, Package
+from linkwise.embedded.package import MANIFEST, Package, digest
 from linkwise.embedded.package_files import support_file
 from linkwise.evidence import objects
-from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify_entry, straight_line
+from linkwise.evidence.certified_bounds import Certificate, OutputBounds, certify, straight_line
 from linkwise.formats.toml.reader import write_toml
 from linkwise.version import __version__
 
@@ -51,7 +50,7 @@ class CertifiedPackage(Package):
     @once
     def certificates(self) -> list[Certificate]:
         """Of every function, in their order."""
-        return [certify_entry(self.robot, f.entry, fma=self.fma, **self.bounds) for f in self.functions]
+        return [certify(self.robot, f.entry, fma=self.fma, **self.bounds) for f in self.functions]
 
     @once
     def files(self) -> dict[str, str]:
@@ -123,21 +122,17 @@ def _function(
     stated = {int(k) for k in re.findall(r"^ +const (?:double|float) v(\d+) =", text, re.MULTILINE)}
     whole = certificate.json()
     whole["nodes"] = [node for node in whole["nodes"] if node[0] in stated]
-    source = {"file": f"src/{f.name}.c", "sha256": _digest(f.text)}
+    source = {"file": f"src/{f.name}.c", "sha256": digest(f.text)}
     return {
         "name": f.name,
         "file": place,
-        "sha256": _digest(text),
+        "sha256": digest(text),
         **({"code_with_loops": source} if _has_loops(f) else {}),
         **whole,
         "stack_bound": f.stack_bound,
         "operations": str(f.operations),
         "probes": _probes(f, certificate, fma, numbers),
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _probes(
@@ -268,7 +263,7 @@ def _section(f: Coded, certificate: Certificate, compiled: Sequence[Mapping[str,
     lines = [
         f"## {f.name}",
         "",
-        f"SHA-256 of `src/{f.name}.c`: `{hashlib.sha256(f.text.encode()).hexdigest()}`",
+        f"SHA-256 of `src/{f.name}.c`: `{digest(f.text)}`",
         "",
     ]
     lines += [

@@ -61,7 +61,6 @@ from linkwise.functions.evaluation_motion import (
     rows_of,
     with_unmet,
     wrenches,
-    zeros,
 )
 from linkwise.functions.parameters import with_symbols
 from linkwise.functions.table import COORDINATES, MOTOR_TORQUES, POSITIONS, Function, Setting, mechanism_of
@@ -85,7 +84,7 @@ def _inverse(method: equation.Torques):
 
 def _gravity(setting: Setting, q):
     links = setting.links()
-    return equation.bias_torques(links, q, zeros(links))
+    return equation.bias_torques(links, q, equation.zeros(links))
 
 
 def _velocity(setting: Setting, q, qd):
@@ -314,7 +313,7 @@ def _constrained_derivatives(
     by_q = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(by_q, pulls, strict=True)]
     mixed = [a + b for a, b in zip(solved.qdd, coupling.leaders(links, qd), strict=True)]
     v = constraint_derivatives.allowed(own.J, own.held, own.floor, mixed)
-    still, none = zeros(links), [0.0] * len(own.J)
+    still, none = equation.zeros(links), [0.0] * len(own.J)
     along = coupling.expanded(links, v)
     bent, _, _ = constraint_derivatives.of_rows(links, q, still, along, own.held, none)
     return constraint_derivatives.of_accelerations(

@@ -20,8 +20,7 @@ from linkwise.algorithms.constrained import filter as constraint_filter
 from linkwise.algorithms.singularity import may_be_singular
 from linkwise.errors import ModelError
 from linkwise.functions.table import Setting
-from linkwise.model.axes import JointValue
-from linkwise.model.mechanism import Mechanism, flat
+from linkwise.model.mechanism import flat
 from linkwise.scalar import Scalar
 from linkwise.spatial import Spatial, zero_spatial
 
@@ -36,10 +35,6 @@ def wrenches(setting: Setting, wrench) -> list[Spatial] | None:
     if body >= 0:
         loads[body] = kinematics.wrench_on_link(links, wrench, body, pose)
     return loads
-
-
-def zeros(links: Mechanism) -> list[JointValue]:
-    return links.grouped([0.0] * links.dof)
 
 
 def net_torques(setting: Setting, q, qd, tau):
@@ -74,7 +69,7 @@ def forward_compound(setting: Setting, q, qd, tau, wrench=None):
 def free_compound(setting: Setting, q, qd, tau, wrench=None):
     links = setting.links()
     M = equation.mass_matrix(links, q)
-    bias = newton_euler.inverse_dynamics(links, q, qd, zeros(links), wrenches(setting, wrench))
+    bias = newton_euler.inverse_dynamics(links, q, qd, equation.zeros(links), wrenches(setting, wrench))
     right = flat(joint_terms.subtracted(links, net_torques(setting, q, qd, tau), bias))
     return coupling.solve_reduced(links, M, right) if links.coupled else factorised.solve(links, M, right)
 
@@ -143,7 +138,7 @@ def constrained_by_mass_matrix(
     """The same by the mass matrix."""
     links = setting.links()
     own = held_state(setting, q, qd)
-    bias = newton_euler.inverse_dynamics(links, q, qd, zeros(links), wrenches(setting, wrench))
+    bias = newton_euler.inverse_dynamics(links, q, qd, equation.zeros(links), wrenches(setting, wrench))
     net = flat(joint_terms.subtracted(links, net_torques(setting, q, qd, tau), bias))
     M = coupling.reduced(links, equation.mass_matrix(links, q), (True, True))
     right = coupling.reduced(links, net, (True,))

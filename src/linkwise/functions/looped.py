@@ -15,6 +15,7 @@ from typing import Any
 from linkwise import joint_laws
 from linkwise.algorithms import coriolis, coupling, dense, derivatives, equation, joint_terms, newton_euler
 from linkwise.algorithms.carriers import Carriers
+from linkwise.algorithms.centroidal import force_in_base
 from linkwise.algorithms.kinematics import Pose, link_poses
 from linkwise.algorithms.newton_euler import Moving, acceleration_matrix, body_force, motion
 from linkwise.algorithms.regressor import carried_weights
@@ -353,7 +354,7 @@ def regressor(robot: _Robot, q: Any, qd: Any, qdd: Any) -> Any:
             numbers += [*body.w, *body.wd, *body.vd, *pose.rotation, *pose.position]
             numbers += [*map(float, frame.rotation.ravel()), *map(float, frame.translation)]
         carried = [carried_weights(links, turned, laws[number][1]) for number in on_bodies]
-        forces = [_in_base(pose, own[k]) for k, pose in enumerate(poses) for own in carried]
+        forces = [force_in_base(pose, own[k]) for k, pose in enumerate(poses) for own in carried]
         columns = [
             ratio * joint_terms.column(*laws[number], links, i, *moved)
             for number in of_joints
@@ -390,18 +391,12 @@ def _unit_forces(numbers: Any) -> list[Spatial]:
     moving = Moving(w, wd, vd, acceleration_matrix(w, wd))
     frame = Pose(pose.rotation.times(back.transposed()), pose.position + pose.rotation @ place)
     units = [[1.0 if i == k else 0.0 for i in range(TEN)] for k in range(TEN)]
-    return [_in_base(frame, body_force(inertia(unit), moving)) for unit in units]
+    return [force_in_base(frame, body_force(inertia(unit), moving)) for unit in units]
 
 
 def _split(numbers: Any, *sizes: int) -> list[list[Scalar]]:
     values = iter([numbers[k] for k in range(sum(sizes))])
     return [[next(values) for _ in range(size)] for size in sizes]
-
-
-def _in_base(pose: Pose, force: Spatial) -> Spatial:
-    """A force about the origin of a frame at ``pose`` and in its axes, about the base's origin and in its axes."""
-    linear = pose.rotation @ force.linear
-    return Spatial(pose.rotation @ force.angular + pose.position.cross(linear), linear)
 
 
 # -- solutions with the mass matrix -----------------------------------------------------------------------------------

@@ -22,6 +22,11 @@ STUB = 0.06  # length of a last link without extent, as a fraction of the reach
 NEGLIGIBLE = 0.02  # shorter pieces, as a fraction of the reach, are not drawn
 
 
+def body_name(robot: Model, body: int) -> str:
+    """The link that carries a body."""
+    return robot.base if body == BASE else robot.moving_joints[body].body_link
+
+
 @dataclass(frozen=True)
 class Capsule:
     """Capsule of a body between two points in its frame [m]."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from linkwise import joint_laws
+from linkwise.arguments.numbers import Numbers
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.model.quantity import finite
 from linkwise.model.shapes import WORLD_ONLY, Place, Shape, candidates_of, coefficient, places
@@ -117,9 +118,7 @@ class Contact:
         if any(shape.frame != self.other for shape in self.other_shapes):
             raise ModelError(f"{label}: other_shapes: expected shapes of {self.other!r}")
         if self.nearest is not None:
-            count: Any = self.nearest
-            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise ModelError(f"{label}: nearest: expected a whole number above 0, got {self.nearest!r}")
+            Numbers(ModelError).whole(f"{label}: nearest", self.nearest, 1)
             if self.other is not None:
                 raise ModelError(f"{label}: nearest: only for contacts with the ground")
             if self.torsional_friction or self.rolling_friction:

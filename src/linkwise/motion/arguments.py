@@ -48,10 +48,7 @@ whole = Numbers().whole
 
 def duration(value: Any, name: str = "duration") -> float:
     """A finite positive time in seconds."""
-    array = numbers(name, value)
-    if array.shape != () or not math.isfinite(array) or not array > 0:
-        raise ValueError(f"{name}: expected a positive time in seconds, got {value!r}")
-    return float(array)
+    return Numbers().time(name, value)
 
 
 def positions(name: str, values: Any, dof: int | None = None) -> np.ndarray:

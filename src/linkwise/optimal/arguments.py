@@ -16,7 +16,7 @@ class ProblemError(LinkwiseError, ValueError):
 
 
 _checks = Numbers(ProblemError)
-number, whole = _checks.number, _checks.whole
+number, whole, each = _checks.number, _checks.whole, _checks.each
 
 
 def time(name: str, value: Any) -> float:
@@ -40,9 +40,7 @@ def numbers(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.n
 
 def table(name: str, value: Any, size: int, rows: int, *, finite: bool = True) -> np.ndarray:
     """One number for all, (size,), or one row per stage: (rows, size); limits may be infinite, but numbers."""
-    found = numbers(name, value) if finite else np.asarray(value, dtype=float)
-    if np.isnan(found).any():
-        raise ProblemError(f"{name}: expected numbers, got NaN")
+    found = _checks.array(name, value, finite=finite)
     if found.shape not in ((), (size,), (rows, size)):
         raise ProblemError(f"{name}: expected shape ({size},) or ({rows}, {size}), got {found.shape}")
     return np.array(np.broadcast_to(found, (size,))) if found.ndim < 2 else found
@@ -77,15 +75,8 @@ def bounds(name: str, lower: Any, upper: Any, size: int) -> tuple[np.ndarray, np
     """Lower and upper limits, infinite where there is none."""
     found = []
     for side, value in (("lower", lower), ("upper", upper)):
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise ProblemError(f"{name}: {side}: expected numbers, got {value!r:.80}") from None
-        if array.shape not in ((), (size,)):
-            raise ProblemError(f"{name}: {side}: expected one number or {size}, got shape {array.shape}")
-        if np.isnan(array).any():
-            raise ProblemError(f"{name}: {side}: expected numbers, got NaN")
+        array = _checks.each(f"{name}: {side}", value, size, finite=False)
         if (array == (np.inf if side == "lower" else -np.inf)).any():
             raise ProblemError(f"{name}: {side}: no number is beyond {'+' if side == 'lower' else '-'}inf")
-        found.append(np.array(np.broadcast_to(array, (size,))))
+        found.append(array)
     return found[0], found[1]

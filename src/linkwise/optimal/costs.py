@@ -420,14 +420,8 @@ class SphereAvoidance(Cost):
     kind = "sphere"
     from_zero = ("radius", "margin", "weight")
 
-    def spheres(self, robot: Robot) -> list[tuple[str | None, Sequence[float], float]]:
-        return list(self.on) or [(None, (0.0, 0.0, 0.0), 0.05)]
-
     def check(self, dynamics: Dynamics) -> None:
-        for frame, center, radius in self.spheres(dynamics.robot):
-            dynamics.robot.locate(frame)
-            arguments.numbers(f"{self.label}: centre on {frame}", center, (3,))
-            arguments.number(f"{self.label}: radius on {frame}", radius, least=0.0)
+        check_spheres(dynamics, self.label, self.on)
 
     def parameters(self, robot, dynamics, rows):
         numbers = [
@@ -443,16 +437,29 @@ class SphereAvoidance(Cost):
     def terms(self, point, values):
         (radius,), (margin,), (weight,) = values["radius"], values["margin"], values["weight"]
         residuals = []
-        for place, own in self._places(point):
+        for place, own in places_of_spheres(point, spheres_on(self.on)):
             d = sphere_gap(place, values["center"], own + radius)
             residuals.append(where(d < margin, margin - d, 0.0 * d))
         return Terms(residuals, [weight] * len(residuals))
 
-    def _places(self, point: Point) -> list[tuple[list[Scalar], float]]:
-        return places_of_spheres(point, self.spheres(point.dynamics.robot))
-
     def key(self):
         return (*super().key(), tuple((f, tuple(map(float, c)), float(r)) for f, c, r in self.on))
+
+
+Ball = tuple[str, Sequence[float], float]
+
+
+def spheres_on(given: Sequence[Ball]) -> list[Ball | tuple[None, Sequence[float], float]]:
+    """Spheres of a robot; where none are given, one at its tip."""
+    return [*given] or [(None, (0.0, 0.0, 0.0), 0.05)]
+
+
+def check_spheres(dynamics: Dynamics, label: str, given: Sequence[Ball]) -> None:
+    """Refuse spheres of a robot on frames that it does not have, and centres and radii that are not numbers."""
+    for frame, center, radius in spheres_on(given):
+        dynamics.robot.locate(frame)
+        arguments.numbers(f"{label}: centre on {frame}", center, (3,))
+        arguments.number(f"{label}: radius on {frame}", radius, least=0.0)
 
 
 def places_of_spheres(

@@ -31,7 +31,7 @@ from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.contact_schedule import ContactSchedule
 from linkwise.optimal.free_joints import graph_of, seen_from_base, step_slopes, velocities_of
-from linkwise.optimal.linearised import Linearised, identity
+from linkwise.optimal.linearised import Linearised
 from linkwise.optimal.touching import Pattern, written_out
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
@@ -450,7 +450,7 @@ class Dynamics:
     def _position_slopes(self, rates: Sequence[Scalar]) -> tuple[Rows, Rows]:
         """(P, J) of q ⊞ h q̇': how q' changes, along its velocities, with q and with h q̇'."""
         n = self.dof
-        turn, gain = identity(n), identity(n)
+        turn, gain = dense.identity(n), dense.identity(n)
         at = 0
         for link in self._leaders:
             size = len(link.axes)

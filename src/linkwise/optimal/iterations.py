@@ -23,7 +23,7 @@ from linkwise.compiler.ir.graph import Graph
 from linkwise.language import dot, empty, needed, span, straight, variable
 from linkwise.optimal import acceptance
 from linkwise.optimal.timings import BEGINS
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar, clipped, where
 from linkwise.solve.factors import ldl, solve
 from linkwise.solve.riccati import Riccati, Shape
 
@@ -125,7 +125,7 @@ class Iterations:
                 value = _finite(given["torques"][k, i], 0.0)
                 if self.shape.boxed:
                     low, high = (given["parameters"][k, at.start + i] for at in self.problem.control_limits)
-                    value = _within(value, low, high)
+                    value = clipped(value, low, high)
                 self.u[k, i] = value
         for name, table in (("parameters", self.p), ("multipliers", self.multipliers)):
             if name in given:
@@ -524,10 +524,6 @@ def chunk_of(horizon: int) -> int:
 
 def _finite(value: Any, instead: Any) -> Scalar:
     return where(abs(value) < acceptance.HUGE, value, instead)
-
-
-def _within(value: Any, low: Any, high: Any) -> Scalar:
-    return where(value < low, low, where(value > high, high, value))
 
 
 def _sums(cost: Any, value: Any, gap: Any, gaps: Any) -> list[list[Scalar]]:

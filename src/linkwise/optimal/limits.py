@@ -15,7 +15,7 @@ import numpy as np
 from linkwise.model.coordinates import position_coordinates, velocity_coordinates
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.costs import Point, places_of_spheres, sphere_gap
+from linkwise.optimal.costs import Point, check_spheres, places_of_spheres, sphere_gap, spheres_on
 from linkwise.scalar import Scalar
 
 if TYPE_CHECKING:
@@ -254,14 +254,8 @@ class KeepOut(Limit):
     kind = "keep_out"
     from_zero = ("radius",)
 
-    def _spheres(self) -> list[tuple[str | None, Sequence[float], float]]:
-        return list(self.on) or [(None, (0.0, 0.0, 0.0), 0.05)]
-
     def check(self, dynamics: Dynamics) -> None:
-        for frame, center, radius in self._spheres():
-            dynamics.robot.locate(frame)
-            arguments.numbers(f"{self.label}: centre on {frame}", center, (3,))
-            arguments.number(f"{self.label}: radius on {frame}", radius, least=0.0)
+        check_spheres(dynamics, self.label, self.on)
 
     def parameters(self, robot):
         return {
@@ -271,12 +265,13 @@ class KeepOut(Limit):
 
     def words(self, robot):
         return [
-            (f"{frame or robot.default_frame()}: edge of {self.label}", "m") for frame, *_ in self._spheres()
+            (f"{frame or robot.default_frame()}: edge of {self.label}", "m")
+            for frame, *_ in spheres_on(self.on)
         ]
 
     def functions(self, point, values):
         (radius,) = values["radius"]
-        places = places_of_spheres(point, self._spheres())
+        places = places_of_spheres(point, spheres_on(self.on))
         return [-sphere_gap(place, values["center"], own + radius) for place, own in places]
 
     def key(self, robot):

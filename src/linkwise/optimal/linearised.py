@@ -42,7 +42,7 @@ class Linearised:
             A, B = self.full
         else:
             moved = self.velocity if self.gain is None else dense.product(self.gain, self.velocity)
-            turn = identity(n) if self.turn is None else self.turn
+            turn = dense.identity(n) if self.turn is None else self.turn
             rows = [[self.step * v for v in row] for row in moved]
             rows = [
                 [*(a + b for a, b in zip(row[:n], own, strict=True)), *row[n:]]
@@ -61,15 +61,10 @@ class Linearised:
             kept = [*self.by_duration[0], *self.by_duration[1]]
         if m:
             A = [[*row, *[zero] * m] for row in A] + [[zero] * (2 * n + m) for _ in range(m)]
-            B = [*B, *([*row, *[zero] * (len(B[0]) - m)] for row in identity(m))]
+            B = [*B, *([*row, *[zero] * (len(B[0]) - m)] for row in dense.identity(m))]
         if kept:
             rest: Rows = [[zero] for _ in range(m)]
             A = [[*row, *entry] for row, entry in zip(A, [*([entry] for entry in kept), *rest], strict=True)]
             A.append([*[zero] * (2 * n + m), 1.0 - self.begins])
             B.append([*[zero] * (len(B[0]) - 1), self.begins])
         return A, B
-
-
-def identity(n: int) -> Rows:
-    """The identity as rows of numbers."""
-    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]

@@ -53,7 +53,7 @@ from linkwise.optimal.quadratic import (
 from linkwise.optimal.through_contact import SMOOTHING, ThroughContact
 from linkwise.optimal.timings import BEGINS, Tied, Timings
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar, clipped
 
 
 class Problem(Summarised):
@@ -465,7 +465,7 @@ class Problem(Summarised):
             p: run-time parameters of the stage.
         """
         low, high = (p[at] for at in self.control_limits)
-        return [where(a < b, b, where(a > c, c, a)) for a, b, c in zip(u, low, high, strict=True)]
+        return [clipped(a, b, c) for a, b, c in zip(u, low, high, strict=True)]
 
     def penalty(
         self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar], of_forces: Sequence[Scalar] = ()

@@ -50,10 +50,8 @@ class Timings:
             )
         object.__setattr__(self, "phases", phases)
         for name in ("shortest", "longest"):
-            side = arguments.numbers(f"timings: {name}", getattr(self, name))
-            if side.shape not in ((), (len(phases),)):
-                raise ProblemError(f"timings: {name}: expected one number or {len(phases)}, got {side.shape}")
-            object.__setattr__(self, name, np.broadcast_to(side, (len(phases),)))
+            side = arguments.each(f"timings: {name}", getattr(self, name), len(phases))
+            object.__setattr__(self, name, side)
         if not (self.shortest > 0.0).all() or (self.shortest > self.longest).any():
             raise ProblemError("timings: expected durations above 0, shortest not above longest")
 

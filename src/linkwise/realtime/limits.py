@@ -23,15 +23,8 @@ class SettingsError(LinkwiseError, ValueError):
     """A setting of the real-time loop is invalid or missing; the message names it."""
 
 
-whole = Numbers(SettingsError).whole
-
-
-def positive_time(name: str, value: object) -> float:
-    """A finite time greater than zero [s]."""
-    found = _number(name, value)
-    if not (math.isfinite(found) and found > 0):
-        raise SettingsError(f"{name}: expected a positive time in seconds, got {value!r}")
-    return found
+_checks = Numbers(SettingsError)
+whole, positive_time = _checks.whole, _checks.time
 
 
 def stop_duration(value: object) -> float:

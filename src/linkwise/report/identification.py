@@ -270,7 +270,7 @@ def _torque_figures(found: Identification, judged: Validation, detail: int) -> l
         t = judged.t - judged.t[0]
         plot = line_plot(t, lines, y_label=f"torque [{unit}]", height=210, detail=detail)
         key = legend([line.name for line in lines], [line.colour or "" for line in lines])
-        name = f"torque_{_slug(judged.log.name)}_{_slug(row)}"
+        name = f"torque_{sections.slug(judged.log.name)}_{sections.slug(row)}"
         figures.append(Figure(name, plot, f"{row}: residual {judged.relative[k]:.3g} %", key))
     return figures
 
@@ -300,7 +300,3 @@ def _every(step: int) -> str:
     if step == 1:
         return "every sample"
     return f"every {step}{ {2: 'nd', 3: 'rd'}.get(step, 'th') } sample"
-
-
-def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name)

@@ -250,7 +250,7 @@ def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> S
         shown = np.where(turns, np.degrees(error), 1000.0 * error)
         lines = [Line(each, shown[:, k]) for k, each in enumerate(names)]
         label = "error [°]" if turns.all() else "error [° or mm]"
-        figure = Figure(f"tracking_{_slug(name)}", line_plot(t, lines, y_label=label), name, legend(names))
+        figure = Figure(f"tracking_{slug(name)}", line_plot(t, lines, y_label=label), name, legend(names))
         parts.append(figure)
         rows.append([name, short(float(np.abs(shown).max()), 3), short(float(np.sqrt(np.mean(shown**2))), 3)])
     unit = "°" if turns.all() else "° or mm"
@@ -326,7 +326,7 @@ def identification(
             svg = line_plot(t, lines, y_label="torque [N·m]", height=190)
             parts.append(
                 Figure(
-                    f"fit_{_slug(name)}", svg, name, legend(["measured", "predicted"], ["#9aa5b3", colour(k)])
+                    f"fit_{slug(name)}", svg, name, legend(["measured", "predicted"], ["#9aa5b3", colour(k)])
                 )
             )
             left = measured[:, k] - predicted[:, k]
@@ -415,5 +415,5 @@ def _tiny(value: float | None) -> str:
     return "" if value is None else short(value, 2)
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)

@@ -13,7 +13,7 @@ from linkwise.compiler.runtime.arrays import Array, is_numeric
 from linkwise.errors import ConstraintError, ModelError, ShapeError
 from linkwise.functions.table import FUNCTIONS, ITERATED, MOTOR_TORQUES, Setting
 from linkwise.robot.kernels import HeldKernel, checked, compiled, evaluate, evaluate_checked, made_once
-from linkwise.robot.methods import computed, takes_names
+from linkwise.robot.methods import are_numbers, computed, takes_names
 from linkwise.robot.results import frame_of, look_at
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def constraint_forces(
     share them so that they are smallest. Raises ConstraintError where a constraint cannot be met.
     """
     given = {"q": q, "qd": qd, "tau": tau}
-    if _are_arrays(q, qd, tau):
+    if are_numbers(q, qd, tau):
         forces, check = _forces_kernels(self, algorithm, flag("friction", friction), stabilization)
         if forces is not None and check is not None:
             result = forces(q, qd, tau, out=out, threads=threads)
@@ -109,7 +109,7 @@ def impact(
         out: array that takes the result.
         threads: number of threads.
     """
-    if type(restitution) is float and _are_arrays(q, qd):
+    if type(restitution) is float and are_numbers(q, qd):
         kernel = made_once(self, ("impact",), lambda own: compiled("impact", Setting(_held(own)), None))
         if kernel is not None:
             return kernel(q, qd, [restitution], out=out, threads=threads)
@@ -263,11 +263,6 @@ def _check_constraints_met(robot: Robot, result: Any, setting: Setting, given: M
         look_at(robot, result, given)
         residuals, sizes = evaluate("constraint_residuals", setting, None, given)
         diagnose.unmet_constraints(robot, residuals, sizes, CONSTRAINT_TOLERANCE[str(result.dtype)])
-
-
-def _are_arrays(*values: Any) -> bool:
-    """Whether these are NumPy's arrays of real numbers, which kernels take as they are."""
-    return all(type(value) is np.ndarray and value.dtype.kind == "f" for value in values)
 
 
 def _met(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ class Known(NamedTuple):
         result = self.kernel.quick(inputs, out, threads)
         if result is None:
             inputs = tuple(map(_plain, inputs))
-            if not _are_numbers(inputs):
+            if not are_numbers(*inputs):
                 return None
             result = self.kernel(*inputs, out=out, threads=threads)
         return None if self.look and not is_foreign(result) and _has_nan(result) else result
@@ -392,9 +392,9 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _are_numbers(inputs: tuple) -> bool:
+def are_numbers(*values: Any) -> bool:
     """Whether these are arrays that a kernel takes, not symbols of a function that is being traced."""
-    return all(type(value) is np.ndarray and value.dtype.kind == "f" for value in inputs)
+    return all(type(value) is np.ndarray and value.dtype.kind == "f" for value in values)
 
 
 def _has_nan(result: Any) -> bool:

@@ -21,7 +21,7 @@ class Space:
 
     def moved(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
         """The positions after a step along the velocity coordinates."""
-        return [a + b for a, b in zip(q, step, strict=True)]
+        return dense.added(q, step)
 
     def step_rates(self, step: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
         """How fast a step grows at the velocities ``qd`` where it has led."""

@@ -73,7 +73,7 @@ class _Walk:
         self._add_installed_package(module.partition(".")[0])
         kind = "kernel" if type(function).__module__.startswith("linkwise.") else "object"
         where = f" in {_file_label(module, '')}" if is_project(module) else ""
-        self._add_part(f"{kind} {_name(function)!r}{where}", function)
+        self._add_part(f"{kind} {object_name(function)!r}{where}", function)
 
     # -- values ---------------------------------------------------------------------------------------------------
 
@@ -401,5 +401,5 @@ def _slot(value: Any) -> bool:
     return inspect.ismemberdescriptor(value) or inspect.isgetsetdescriptor(value)
 
 
-def _name(value: Any) -> str:
+def object_name(value: Any) -> str:
     return str(getattr(value, "name", None) or getattr(value, "__qualname__", type(value).__name__))

@@ -18,6 +18,7 @@ from linkwise.files.settings import read_toml
 from linkwise.robot.loading import load
 from linkwise.robot.robot import Robot
 from linkwise.study import steps
+from linkwise.study.code import object_name
 from linkwise.study.errors import StudyError
 from linkwise.study.reduce import keep as keeping
 from linkwise.study.reduce.keep import Failure, Keep
@@ -195,8 +196,4 @@ def _plain(value: Any) -> Any:
         return os.fspath(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return {"object": _object_name(value)}
-
-
-def _object_name(value: Any) -> str:
-    return str(getattr(value, "name", None) or getattr(value, "__qualname__", type(value).__name__))
+    return {"object": object_name(value)}

@@ -171,8 +171,8 @@ def of_accelerations(
         mobility = [dense.solved(L, pivots, row) for row in J]
         G = constraints.softened(dense.symmetric_product(mobility, J), soft)
         factors = constraints.factorised(G, held, floor)
-        unit = [[1.0 if i == j else 0.0 for i in range(m)] for j in range(m)]
-        force_per_torque = dense.product([factors.solved(row) for row in unit], mobility)  # −∂λ/∂τ
+        inverted = [factors.solved(row) for row in dense.identity(m)]
+        force_per_torque = dense.product(inverted, mobility)  # −∂λ/∂τ
     with stage("derivatives"):
         columns, back = dense.transposed(mobility), dense.transposed(force_per_torque)
         pulled = dense.symmetric_product(columns, back)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from linkwise.algorithms import dense
-from linkwise.algorithms.contact.distance import Point, Segment, dot
+from linkwise.algorithms.contact.distance import Point, Segment, dot, minus
 from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, where
 
 FACE_FIRST = 1e-6
@@ -51,10 +51,6 @@ class _Face(NamedTuple):
     along: Point
     width: Scalar
     depth: Scalar
-
-
-def minus(u: Point, v: Point) -> Point:
-    return u[0] - v[0], u[1] - v[1], u[2] - v[2]
 
 
 def add(u: Point, v: Point) -> Point:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwise.algorithms.contact.boxes import Meeting, add, minus, scaled, spread
-from linkwise.algorithms.contact.distance import Point, dot
+from linkwise.algorithms.contact.boxes import Meeting, add, scaled, spread
+from linkwise.algorithms.contact.distance import Point, dot, minus
 from linkwise.model.hull import convex_hull
 from linkwise.model.shapes import Shape
 from linkwise.scalar import (

@@ -142,7 +142,7 @@ def unit_plus_product(laws: Sequence[Law], G: Rows) -> Rows:
         else:
             matrix.append([xx * g for g in G[row]])
             row += 1
-    return [[x + 1.0 if i == j else x for j, x in enumerate(own)] for i, own in enumerate(matrix)]
+    return dense.raised(matrix, 1.0)
 
 
 def constants(matrix: Rows) -> Rows:

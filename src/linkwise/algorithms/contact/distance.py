@@ -36,7 +36,7 @@ class Segment(NamedTuple):
             end: the other one.
             square: its squared length [m²], which must not depend on the state.
         """
-        return cls(start, _minus(end, start), square)
+        return cls(start, minus(end, start), square)
 
     def at(self, part: Any) -> Point:
         """The point at this part of the length, from 0 to 1."""
@@ -50,7 +50,7 @@ def nearest_parts(first: Segment, second: Segment) -> tuple[Any, Any]:
     The minimum of a convex quadratic function over a square: s of the lines, then t for this s, then s for this t, each
     limited to [0, 1] (Ericson, Real-Time Collision Detection, 5.1.9). For parallel segments every s is a start.
     """
-    offset = _minus(first.start, second.start)
+    offset = minus(first.start, second.start)
     b, c, f = dot(first.along, second.along), dot(first.along, offset), dot(second.along, offset)
     a, e = first.square, second.square
     slant = a * e - b * b
@@ -66,7 +66,7 @@ def nearest_part(point: Point, segment: Segment) -> Any:
         point: the point [m].
         segment: the segment.
     """
-    return _unit(dot(_minus(point, segment.start), segment.along) * _inverse(segment.square))
+    return _unit(dot(minus(point, segment.start), segment.along) * _inverse(segment.square))
 
 
 def segment_distance(first: Segment, second: Segment) -> Any:
@@ -77,7 +77,7 @@ def segment_distance(first: Segment, second: Segment) -> Any:
         second: the other one.
     """
     s, t = nearest_parts(first, second)
-    return length(_minus(first.at(s), second.at(t)))
+    return length(minus(first.at(s), second.at(t)))
 
 
 def sphere_distance(first: Point, second: Point) -> Any:
@@ -87,7 +87,7 @@ def sphere_distance(first: Point, second: Point) -> Any:
         first: one point [m].
         second: the other one.
     """
-    return length(_minus(first, second))
+    return length(minus(first, second))
 
 
 def plane_distance(point: Point, normal: Point, height: Any) -> Any:
@@ -193,7 +193,7 @@ def length(u: Any) -> Any:
     return sqrt(maximum(dot(u, u), _TINY))
 
 
-def _minus(u: Point, v: Point) -> Point:
+def minus(u: Point, v: Point) -> Point:
     return u[0] - v[0], u[1] - v[1], u[2] - v[2]
 
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from linkwise.algorithms.contact import boxes, convex
 from linkwise.algorithms.contact import distance as apart
-from linkwise.algorithms.contact.boxes import Meeting, add, lowest_corner, minus, scaled
+from linkwise.algorithms.contact.boxes import Meeting, add, lowest_corner, scaled
 from linkwise.algorithms.contact.convex import axes
-from linkwise.algorithms.contact.distance import Point, Segment, dot
+from linkwise.algorithms.contact.distance import Point, Segment, dot, minus
 from linkwise.algorithms.kinematics import Pose
 from linkwise.model.shapes import CANDIDATES, WORLD_ONLY, Shape, candidates_of
 from linkwise.scalar import Scalar, maximum, minimum, sqrt, summed, where

@@ -460,7 +460,7 @@ def _linearised(problem: Problem, scales: _Scales, at: Point, proximal: Scalar) 
     G, soft, size = problem.G, scales.soft, len(problem.c)
     # proximal: G p⁺ + c + ε (p⁺ − p)
     c = [x - proximal * p for x, p in zip(problem.c, at.p, strict=True)]
-    near = _raised(G, proximal)
+    near = dense.raised(G, proximal)
     matrix: Rows = []
     right: list[Scalar] = []
     for k, friction in enumerate(problem.friction):
@@ -543,11 +543,6 @@ def projected(frictions: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
         p[z] = maximum(p[z], 0.0)
         p[x], p[y] = on_disk_of((p[x], p[y]), friction * p[z])
     return p
-
-
-def _raised(S: Rows, more: Scalar) -> Rows:
-    """S with more on its diagonal."""
-    return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.files.tables import numbered
 
 
@@ -33,8 +34,7 @@ def quintic(start: ArrayLike, end: ArrayLike, duration: float, points: int) -> S
     ``linkwise.motion.quintic`` is the same polynomial in powers of t; this form, in fractions of the distance, meets
     both ends to the last bit, so that a command prints exactly the given positions.
     """
-    if not duration > 0:
-        raise ValueError(f"duration: expected a positive time in seconds, got {duration:g}")
+    duration = Numbers().time("duration", duration)
     if points < 2:
         raise ValueError(f"points: expected at least 2, got {points}")
     first, last = np.asarray(start, dtype=float), np.asarray(end, dtype=float)

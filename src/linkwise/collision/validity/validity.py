@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from linkwise.core.once import once
 from linkwise.core.products import length
 from linkwise.errors import ArgumentError, ModelWarning, ShapeError, warn
 from linkwise.formats.srdf import read_srdf
-from linkwise.geometry.skeleton import BASE
+from linkwise.geometry.skeleton import BASE, body_name
 from linkwise.robot.robot import Robot
 
 TURNS = (100.0, 1e9)  # [rad] between these, angles are the same within a turn; larger ones have few digits
@@ -216,7 +216,7 @@ class Validity:
     @property
     def words(self) -> list[str]:
         """What the numbers of ``clearances`` are: bodies, then pairs of bodies."""
-        name = self._name
+        name = partial(body_name, self.robot)
         pairs = [f"{name(first)} and {name(second)}" for first, second in self.pairs.compared]
         return [*(f"{name(body)} and the world" for body in self._checked.moving), *pairs]
 
@@ -253,9 +253,6 @@ class Validity:
             [self.spheres.centre[self.spheres.body == body], small.groups[mine, :3], *groups]
         )
         return max((length(point) for point in points), default=0.0) if body != BASE else 0.0
-
-    def _name(self, body: int) -> str:
-        return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
 
     def _rows(self, q: Any) -> tuple[np.ndarray, tuple[int, ...]]:
         try:

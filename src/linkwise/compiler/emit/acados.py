@@ -6,8 +6,7 @@ with (∂x⁺/∂u, ∂x⁺/∂x)ᵀ. Forward dynamics and its derivatives are s
 
 from __future__ import annotations
 
-import math
-
+from linkwise.arguments.numbers import Numbers
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.external import check_straight
 from linkwise.compiler.emit.sx import casadi_name
@@ -140,8 +139,7 @@ def source(
         raise LinkwiseError(
             "target acados: expected forward_dynamics of a robot whose joints have one coordinate each, without wrench"
         )
-    if not (math.isfinite(step) and step > 0):
-        raise LinkwiseError(f"step: expected a positive time [s], got {step!r}")
+    Numbers().time("step", step)
     name, n = casadi_name(function_name or program.name), program.inputs[1][1]
     parts = [
         c.source(each, function_name=f"{name}_{word}", description=description, fma=fma).replace(

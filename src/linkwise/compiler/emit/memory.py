@@ -13,7 +13,6 @@ Rows are transposed in registers, tile by tile (``transpose``).
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -119,7 +118,7 @@ class Pointers(Memory):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
         found: list[Output] = []
-        for columns, zeros in transpose.runs({k: _is_zero(node) for k, node in nodes.items()}):
+        for columns, zeros in transpose.runs({k: node.is_plus_zero for k, node in nodes.items()}):
             if zeros:
                 found.append(
                     Output(
@@ -218,10 +217,6 @@ class Lanewise(Memory):
     def store(self, to: Renderer, place: Element, value: str) -> None:
         lanes = to.lanes
         to.writer.effect(f"store {lanes.real} {value}, ptr {self.at(to, place)}, align {lanes.bytes}")
-
-
-def _is_zero(node: Node) -> bool:
-    return node.op == "const" and node.value == 0.0 and math.copysign(1.0, node.value) > 0.0
 
 
 def spread(to: Renderer, kind: str, scalar: str) -> str:

@@ -93,6 +93,11 @@ class Node:
     """Order of creation: arguments come before what uses them."""
     stage: str
 
+    @property
+    def is_plus_zero(self) -> bool:
+        """Whether it is the constant +0."""
+        return self.op == "const" and self.value == 0.0 and math.copysign(1.0, self.value) > 0.0
+
     def __add__(self, other: Any) -> Node:
         graph = self.graph
         if type(other) is not Node or other.graph is not graph:

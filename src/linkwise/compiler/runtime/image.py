@@ -15,12 +15,12 @@ import contextlib
 import ctypes
 import functools
 import mmap
-import platform
 import struct
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from linkwise.compiler.runtime.host import is_x86
 from linkwise.compiler.runtime.relocations import PROCESSORS, UnsupportedObject
 from linkwise.core import system
 from linkwise.errors import LinkwiseError
@@ -114,18 +114,13 @@ def _mprotect() -> Any:
 
 def can_load() -> bool:
     """Whether ``LoadedImage`` works here: on Linux, where code that was just written can be executed."""
-    return sys.platform == "linux" and (_is_coherent() or _cache_flush() is not None)
-
-
-def _is_coherent() -> bool:
-    """Whether this processor sees changes of its instructions by itself."""
-    return platform.machine().lower() in ("x86_64", "amd64")
+    return sys.platform == "linux" and (is_x86() or _cache_flush() is not None)
 
 
 @functools.cache
 def _cache_flush() -> Any:
     """The function (start, end) that makes new instructions visible; None where there is none or it is not needed."""
-    if _is_coherent():
+    if is_x86():
         return None
     for library in (None, "libgcc_s.so.1", "libgcc_s.so"):
         with contextlib.suppress(OSError, AttributeError):

@@ -7,11 +7,11 @@ changes no bit of the result.
 from __future__ import annotations
 
 import os
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.compiler.runtime import arrays, native_threads, python_threads
 from linkwise.errors import ArgumentError
 
@@ -35,9 +35,7 @@ def wanted(threads: int | None, name: str = "threads") -> int:
             raise ArgumentError(
                 f"LINKWISE_THREADS: expected a whole number from 1 on, got {text!r}"
             ) from None
-    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        raise ArgumentError(f"{name}: expected a whole number from 1 on, got {threads!r}")
-    return int(threads)
+    return Numbers().whole(name, threads, 1)
 
 
 def _openmp() -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -229,7 +228,7 @@ class Finished(Resolved):
         left: list[tuple[Place, Node]] = []
         for group in part.writes:
             written = [next(values) for _ in group]
-            zeros = sum(_is_zero(node) for _, node in written)
+            zeros = sum(node.is_plus_zero for _, node in written)
             name = memory_of(group[0]) if group else None
             if zeros >= MANY_ZEROS and name not in read and _are_neighbours(group):
                 assert isinstance(name, str)
@@ -238,7 +237,7 @@ class Finished(Resolved):
                     self._cleared[name] = None
                 else:
                     fills.append(self._filled(name, group[0][1], len(group)))
-                written = [(place, node) for place, node in written if not _is_zero(node)]
+                written = [(place, node) for place, node in written if not node.is_plus_zero]
             left += written
         step.writes = left
         return fills
@@ -315,10 +314,6 @@ def _are_neighbours(group: Sequence[Key]) -> bool:
         place.terms == places[0].terms and place.constant == places[0].constant + k
         for k, place in enumerate(places)
     )
-
-
-def _is_zero(node: Node) -> bool:
-    return node.op == "const" and node.value == 0.0 and math.copysign(1.0, node.value) > 0.0
 
 
 def _is_around(outer: Block, inner: Block) -> bool:

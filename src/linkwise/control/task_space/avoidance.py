@@ -101,8 +101,7 @@ def manipulability_gradient(
     at = coupling.expanded(links, q, positions=True)
     full = kinematics.jacobian(links, at, body, pose)
     J = coupling.reduced(links, full, (False, True))
-    S = dense.symmetric_product(J, J)
-    S = [[x + SINGULAR if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
+    S = dense.raised(dense.symmetric_product(J, J), SINGULAR)
     W = dense.inverse_of(*dense.factorised(S, 0.0))
     B = dense.product(W, J)
     spread = [_over_all_axes(links, row) for row in B]  # 6×axes

@@ -19,14 +19,14 @@ import numpy as np
 from linkwise.algorithms import dense
 from linkwise.arguments.flags import flag
 from linkwise.arguments.numbers import Numbers
-from linkwise.control.bounds import clipped, or_zero
+from linkwise.control.bounds import or_zero
 from linkwise.control.gains import Gains
 from linkwise.control.inverse_dynamics import torques_for, with_friction
 from linkwise.control.task_space.felt import WRENCH, FeltWrench
 from linkwise.control.task_space.operational_space import OperationalSpace, wanted_acceleration
 from linkwise.control.task_space.tool import Tool, acceleration_without_torques, product, turned
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar
+from linkwise.scalar import Scalar, clipped
 
 SELECTION, FORCE, FORCE_GAIN, RATE, FORCE_DAMPING, AXES = (
     "selection",

@@ -10,7 +10,6 @@ import numpy as np
 
 from linkwise.algorithms import coordinates, dense
 from linkwise.arguments.numbers import Numbers
-from linkwise.control.bounds import clipped
 from linkwise.control.controller import Controller, Reference, errors
 from linkwise.control.gains import Gains
 from linkwise.control.task_space.avoidance import manipulability_gradient
@@ -20,7 +19,7 @@ from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import diagnose
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Scalar
+from linkwise.scalar import Scalar, clipped
 
 Rows = list[list[Scalar]]
 Values = Mapping[str, Sequence[Scalar]]

@@ -33,6 +33,7 @@ import numpy as np
 
 from linkwise.algorithms.singularity import may_be_singular
 from linkwise.arguments.flags import flag
+from linkwise.arguments.numbers import Numbers
 from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.control.whole_body.limits import (
     UNLIMITED,
@@ -182,9 +183,8 @@ class WholeBody(Summarised):
             self.size_of(task)
         self.points = sum(len(support.points) for support in self.supports)
         self.rows = self._rows()
-        self.iterations: int = self._usual_iterations() if iterations is None else iterations
-        if isinstance(iterations, bool) or not isinstance(self.iterations, int) or self.iterations < 1:
-            raise TaskError(f"iterations: expected a whole number from 1 on, got {iterations!r}")
+        wanted = self._usual_iterations() if iterations is None else iterations
+        self.iterations = Numbers(TaskError).whole("iterations", wanted, 1)
         self._kernels: dict[str, Kernel] = {}
 
     def _method(self, method: str | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments.flags import flag
+from linkwise.arguments.numbers import Numbers
 from linkwise.control.controller import limits_of_torque
 from linkwise.control.whole_body.tasks import TaskError, motors_of
 from linkwise.core.once import once
@@ -200,8 +201,7 @@ class MotionLimits:
     def __post_init__(self):
         object.__setattr__(self, "position", flag("position", self.position))
         object.__setattr__(self, "ahead", flag("ahead", self.ahead))
-        if not (math.isfinite(self.period) and self.period > 0.0):
-            raise TaskError(f"limits: period: expected a positive time [s], got {self.period!r}")
+        Numbers(TaskError).time("limits: period", self.period)
 
 
 @dataclass(frozen=True)
@@ -338,13 +338,7 @@ def _broadcast(robot: Robot, what: str, own: np.ndarray, given: Any) -> np.ndarr
         return np.array(own, dtype=float)
     if given is False:
         return np.full(robot.dof, np.inf)
-    try:
-        values = np.array(np.broadcast_to(np.asarray(given, dtype=float), (robot.dof,)))
-    except (TypeError, ValueError):
-        raise TaskError(f"limits: {what}: expected one number or {robot.dof}, got {given!r}") from None
-    if not (values > 0.0).all():
-        raise TaskError(f"limits: {what}: expected positive numbers, got {values}")
-    return values
+    return Numbers(TaskError).each(f"limits: {what}", given, robot.dof, above=0.0, finite=False)
 
 
 def _by_velocity(robot: Robot, positions: np.ndarray, none: float) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, atan2, sqrt, where
@@ -64,8 +65,7 @@ class Task:
             value = getattr(self, what)
             if not np.isfinite(value) or value < 0.0 or (what == "weight" and value == 0.0):
                 raise TaskError(f"{self.label}: {what}: expected a positive number, got {value!r}")
-        if isinstance(self.level, bool) or not isinstance(self.level, int) or self.level < 1:
-            raise TaskError(f"{self.label}: level: expected a whole number from 1 on, got {self.level!r}")
+        Numbers(TaskError).whole(f"{self.label}: level", self.level, 1)
 
     @property
     def label(self) -> str:

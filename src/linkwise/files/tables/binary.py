@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.errors import needed
+from linkwise.errors import first_line, needed
 from linkwise.files.tables import bounds
 from linkwise.files.tables.arrays import from_arrays
 from linkwise.files.tables.parquet_footer import Chunk, read_footer
@@ -143,14 +143,14 @@ def read_parquet(path: Path) -> NumberTable:
             wanted = [field.name for field in file.schema_arrow if _is_read(field.type)]
             read = [chunk for chunk in chunks if chunk.path[0] in set(wanted)]
         except Exception as error:  # pyarrow has errors of its own
-            raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
+            raise TableError(f"{path}: not a Parquet file ({first_line(error)})") from None
         packed = path.stat().st_size
         bounds.check(f"{path}: unpacked", sum(max(each.rows, each.values) for each in read), packed=packed)
         bounds.check(f"{path}: unpacked", sum(each.size for each in read), 1, packed)
         try:
             table = file.read(columns=wanted)
         except Exception as error:
-            raise TableError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+            raise TableError(f"{path}: cannot be read ({first_line(error)})") from None
     _check_ranges(path, chunks, table)
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:

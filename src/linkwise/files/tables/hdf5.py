@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.errors import needed
+from linkwise.errors import first_line, needed
 from linkwise.files.tables import bounds
 from linkwise.files.tables.arrays import from_arrays
 from linkwise.files.tables.table import NumberTable, TableError
@@ -59,7 +59,7 @@ def read_hdf5(path: Path) -> NumberTable:
                     value = data[()]
                     stated[name] = _unit(data)
                 except Exception as error:
-                    unusable[name] = f"cannot be read ({_first_line(error)})"
+                    unusable[name] = f"cannot be read ({first_line(error)})"
                     continue
                 if value.dtype.names:
                     arrays |= {f"{name}.{key}": value[key] for key in value.dtype.names}
@@ -68,7 +68,7 @@ def read_hdf5(path: Path) -> NumberTable:
     except TableError:
         raise
     except Exception as error:  # h5py raises OSError, RuntimeError, KeyError and others
-        raise TableError(f"{path}: not an HDF5 file, or damaged ({_first_line(error)})") from None
+        raise TableError(f"{path}: not an HDF5 file, or damaged ({first_line(error)})") from None
     return from_arrays(path, _frame_columns(arrays, names), unusable, stated)
 
 
@@ -177,7 +177,3 @@ def _kinds(dtype: np.dtype) -> list[np.dtype]:
 def _cells(data: Any) -> int:
     """Cells of an array, or of one of its chunks, which are unpacked as a whole and may be larger than the array."""
     return max(math.prod(data.shape), math.prod(data.chunks or (0,)))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

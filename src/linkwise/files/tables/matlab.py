@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.errors import needed
+from linkwise.errors import first_line, needed
 from linkwise.files.tables import bounds
 from linkwise.files.tables.arrays import from_arrays
 from linkwise.files.tables.packed import zlib_size
@@ -32,7 +32,7 @@ def read_mat(path: Path) -> NumberTable:
     except TableError:
         raise
     except Exception as error:  # SciPy raises whatever its parser meets
-        raise TableError(f"{path}: not a MATLAB file, or damaged ({_first_line(error)})") from None
+        raise TableError(f"{path}: not a MATLAB file, or damaged ({first_line(error)})") from None
     arrays: dict[str, np.ndarray] = {}
     unusable: dict[str, str] = {}
     for name, value in found.items():
@@ -83,7 +83,7 @@ def _check_size(path: Path) -> None:
                         )
                         cells += _declared_cells(whole, order)
                 except (zlib.error, struct.error, ValueError) as error:
-                    raise TableError(f"{path}: damaged ({_first_line(error)})") from None
+                    raise TableError(f"{path}: damaged ({first_line(error)})") from None
                 stream.seek(start + size)
     bounds.check(f"{path}: unpacked", total, 1, packed)
     bounds.check(f"{path}: unpacked", cells, packed=packed)
@@ -130,7 +130,3 @@ def _element(data: bytes, order: str, place: int) -> tuple[bytes, int]:
     if kind >> 16:
         return data[place + 4 : place + 4 + (kind >> 16)], place + 8
     return data[place + 8 : place + 8 + size], place + 8 + size + -size % 8
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

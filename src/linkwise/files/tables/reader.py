@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, first_line
 from linkwise.files.tables import text
 from linkwise.files.tables.kinds import kind_of
 from linkwise.files.tables.table import NumberTable, TableError
@@ -58,8 +58,7 @@ def read(
     except (
         Exception
     ) as error:  # a NUL character in the name; what readers of other packages raise on damaged files
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise TableError(f"{str(path)!r}: cannot be read: {reason}") from None
+        raise TableError(f"{str(path)!r}: cannot be read: {first_line(error)}") from None
 
 
 def _read(path: Path, tolerant: bool, joints: Sequence[str], topic: str | None) -> NumberTable:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise.arguments.numbers import Numbers
 from linkwise.collision import Box, Clearance, Contact, Room
 from linkwise.core.summaries import Summarised
 from linkwise.errors import UnknownNameError
@@ -226,8 +227,7 @@ def _clearance(robot: Robot, limits: MotionLimits, room: Room | None, workspace:
 
 
 def _basis(family: str, duration: float, order: int) -> Basis:
-    if not duration > 0:
-        raise ValueError(f"duration: expected a positive time in seconds, got {duration!r}")
+    duration = Numbers().time("duration", duration)
     if family == "fourier":
         return FourierBasis(duration, order)
     if family == "spline":

@@ -20,7 +20,7 @@ from linkwise.motion import arguments
 from linkwise.motion.arguments import check_robot, matrices
 from linkwise.motion.kinematics import arm_geometry
 from linkwise.motion.kinematics.arm_geometry import Arm, known_arm
-from linkwise.motion.kinematics.damped_least_squares import residual, within
+from linkwise.motion.kinematics.damped_least_squares import residual
 from linkwise.motion.kinematics.rotations import check_poses
 from linkwise.motion.kinematics.subproblems import (
     Branch,
@@ -38,6 +38,7 @@ from linkwise.scalar import (
     Condition,
     Scalar,
     atan2,
+    clipped,
     cos,
     maximum,
     minimum,
@@ -158,7 +159,7 @@ def _nearest_kernel(robot: Robot, frame: str | None, search: str) -> Kernel:
     n = robot.dof
 
     def function(target: list[Scalar], near: list[Scalar], lower: list[Scalar], upper: list[Scalar]) -> Any:
-        middle = [within(x, a, b) for x, a, b in zip(near, lower, upper, strict=True)]
+        middle = [clipped(x, a, b) for x, a, b in zip(near, lower, upper, strict=True)]
         ranges = [Range.about(middle[k], lower[k], upper[k]) for k in arm.coordinates]
 
         def at(angle: Scalar) -> tuple[Scalar, list[Scalar]]:
@@ -290,7 +291,7 @@ def _placed(
         x = where(x > b + SLACK, x - TURN, where(x < a - SLACK, x + TURN, x))
         reached = (x >= a - SLACK) & (x <= b + SLACK)
         inside = reached if inside is None else inside & reached
-        q[place] = within(x, a, b)
+        q[place] = clipped(x, a, b)
     assert inside is not None
     return q, inside
 

@@ -22,7 +22,7 @@ from linkwise.algorithms import dense
 from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Condition, Scalar, atan2, maximum, sqrt, where, while_loop
+from linkwise.scalar import Condition, Scalar, atan2, clipped, maximum, sqrt, where, while_loop
 
 SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off
 STALLED = 1e-13  # [rad or m]: a step this short makes no progress
@@ -74,11 +74,11 @@ class Goal:
     def moved(self, q: Scalars, step: Scalars, lower: Scalars, upper: Scalars) -> Scalars:
         """The position after a step, within the limits."""
         if self.single:
-            return [within(x + s, a, b) for x, s, a, b in zip(q, step, lower, upper, strict=True)]
+            return [clipped(x + s, a, b) for x, s, a, b in zip(q, step, lower, upper, strict=True)]
         new = list(self.robot.integrate(np.array(q, dtype=object), np.array(step, dtype=object)))
         for place in self.places:
             if place is not None:
-                new[place] = within(new[place], lower[place], upper[place])
+                new[place] = clipped(new[place], lower[place], upper[place])
         return new
 
 
@@ -137,7 +137,7 @@ def _iterated(
     def active(count: Scalar, t: Scalar, *state: Scalar) -> Condition:
         return (count < most) & (t > 0.0) & is_larger(list(state[n:]), enough)
 
-    start = [within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
+    start = [clipped(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
     _, t, *end = while_loop(active, body, (0.0 * most, trust[0], *start, *error_at(start)))
     return end[:n], end[n:], where(is_larger(end[n:], enough), t, 0.0)
 
@@ -233,10 +233,6 @@ def is_larger(error: Scalars, enough: Scalar) -> Condition:
     for part in parts[1:]:
         any_ = any_ | part
     return any_
-
-
-def within(x: Scalar, lower: Scalar, upper: Scalar) -> Scalar:
-    return where(x < lower, lower, where(x > upper, upper, x))
 
 
 def _all(conditions: Sequence[Condition]) -> Condition:

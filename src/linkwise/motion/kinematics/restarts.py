@@ -15,10 +15,10 @@ import numpy as np
 from linkwise.algorithms import dense
 from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.motion.kinematics import damped_least_squares as steps_of
-from linkwise.motion.kinematics.damped_least_squares import Goal, Scalars, is_larger, tried, within
+from linkwise.motion.kinematics.damped_least_squares import Goal, Scalars, is_larger, tried
 from linkwise.robot.kernels import made_once
 from linkwise.robot.robot import Robot
-from linkwise.scalar import Condition, Scalar, rint, where, while_loop
+from linkwise.scalar import Condition, Scalar, clipped, rint, where, while_loop
 
 PATIENCE = 8  # iterations after which a start that has not halved its cost is left
 TOGETHER = 16.0  # iterations of a call, after which targets that have arrived are taken out
@@ -104,7 +104,7 @@ def _searched(
         more = (values[0] > 0.0) | (values[3] + 1.5 < starts)
         return (count < most) & (count < LONGEST) & more & is_larger(list(values[STATE + n :]), enough)
 
-    start = [within(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
+    start = [clipped(x, a, b) for x, a, b in zip(q, lower, upper, strict=True)]
     _, *end = while_loop(active, body, (0.0 * most, *progress, *start, *error_at(start)))
     return end[STATE : STATE + n], end[STATE + n :], end[:STATE]
 

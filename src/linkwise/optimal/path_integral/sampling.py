@@ -15,7 +15,7 @@ from linkwise.core.once import once
 from linkwise.optimal.parameter_table import LOWER, UPPER
 from linkwise.optimal.path_integral.weights import exponential
 from linkwise.optimal.problem import Problem
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar, clipped, where
 from linkwise.simulate.noise import normal
 
 PENALTY = 1e4
@@ -185,4 +185,4 @@ def limited(u: Sequence[Scalar], limits: tuple[Sequence[Scalar], Sequence[Scalar
     """Torques within their limits."""
     if limits is None:
         return list(u)
-    return [where(t > high, high, where(t < low, low, t)) for t, low, high in zip(u, *limits, strict=True)]
+    return [clipped(t, low, high) for t, low, high in zip(u, *limits, strict=True)]

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.algorithms import dense
-from linkwise.control.bounds import clipped
 from linkwise.optimal.predictive import watching
-from linkwise.scalar import Scalar, maximum, minimum, sqrt, where
+from linkwise.scalar import Scalar, clipped, maximum, minimum, sqrt, where
 
 if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows

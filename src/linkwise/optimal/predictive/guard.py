@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwise.algorithms import coordinates, dense, joint_terms
 from linkwise.compiler.kernel import Kernel, traced_kernel
-from linkwise.control.bounds import clipped, or_zero
+from linkwise.control.bounds import or_zero
 from linkwise.core.once import once
 from linkwise.functions.table import mechanism_of
 from linkwise.model.coordinates import velocity_coordinates
@@ -34,7 +34,7 @@ from linkwise.optimal.rotations import (
     quaternion_of_matrix,
     rotation_vector,
 )
-from linkwise.scalar import Scalar, cos, maximum, minimum, sin, sqrt, where
+from linkwise.scalar import Scalar, clipped, cos, maximum, minimum, sin, sqrt, where
 from linkwise.simulate.friction import dry_friction
 
 if TYPE_CHECKING:

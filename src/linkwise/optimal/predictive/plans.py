@@ -15,7 +15,7 @@ from linkwise.algorithms.constrained.constraints import computed_in
 from linkwise.compiler.kernel import Kernel, traced_kernel
 from linkwise.compiler.trace.room import in_one_room
 from linkwise.compiler.trace.traced_function import TracedFunction
-from linkwise.control.bounds import all_finite, clipped, is_finite, or_zero
+from linkwise.control.bounds import all_finite, is_finite, or_zero
 from linkwise.language import empty, span, variable
 from linkwise.optimal.iteration import (
     WRITTEN_OUT,
@@ -28,7 +28,7 @@ from linkwise.optimal.iteration import input_shapes as iteration_inputs
 from linkwise.optimal.iteration import output_shapes as iteration_outputs
 from linkwise.optimal.iterations import REPORT as OF_ITERATIONS
 from linkwise.optimal.iterations import stage_shape
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar, clipped, where
 
 if TYPE_CHECKING:
     from linkwise.compiler.ir.program import Dtype

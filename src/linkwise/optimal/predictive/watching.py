@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.control.bounds import all_finite, clipped, or_zero
-from linkwise.scalar import Condition, Scalar, where
+from linkwise.control.bounds import all_finite, or_zero
+from linkwise.scalar import Condition, Scalar, clipped, where
 
 NO_FAULT, IMPLAUSIBLE, STILL = 0.0, 1.0, 2.0
 """Codes: none; readings that cannot be; a position that does not change though the joint should move."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from linkwise.errors import LinkwiseError, warn
+from linkwise.errors import LinkwiseError, first_line, warn
 from linkwise.robot.loading import load
 from linkwise.robot.robot import Robot
 from linkwise.study import identity
@@ -218,7 +218,7 @@ class ClusterEngine(Engine):
             faults = self._client.run(question, self._job, *more)
         except Exception as error:
             raise StudyError(
-                f"cluster {self._address}: the workers cannot run linkwise ({_first_line(error)})"
+                f"cluster {self._address}: the workers cannot run linkwise ({first_line(error)})"
             ) from None
         for worker, problem in sorted(faults.items()):
             if problem:
@@ -327,7 +327,7 @@ class ClusterEngine(Engine):
             answers = self._client.run(question, self._job, *more, on_error="return")
             for worker, answer in answers.items():
                 if answer is not None and worker not in self._unfit:
-                    reason = _first_line(answer) if isinstance(answer, BaseException) else answer
+                    reason = first_line(answer) if isinstance(answer, BaseException) else answer
                     self._unfit[worker] = reason
                     warn(
                         f"cluster {self._address}: worker {worker} {reason}; it gets no chunks of this study",
@@ -378,7 +378,7 @@ class ClusterEngine(Engine):
         error = future.exception()
         if isinstance(error, StoppedError):
             raise error
-        return ChunkOutcome(chunk, None, f"{type(error).__name__}: {_first_line(error)}")
+        return ChunkOutcome(chunk, None, f"{type(error).__name__}: {first_line(error)}")
 
 
 def _client(cluster: Any) -> tuple[Any, bool]:
@@ -407,7 +407,7 @@ def _client(cluster: Any) -> tuple[Any, bool]:
         if cluster.startswith("tls://"):
             hint = "; certificates come from the configuration of Dask: distributed.comm.tls"
         raise StudyError(
-            f"cluster {cluster}: no scheduler answers there ({_first_line(error)}){hint}"
+            f"cluster {cluster}: no scheduler answers there ({first_line(error)}){hint}"
         ) from None
 
 
@@ -440,7 +440,3 @@ def _was_killed(future: Any, part: list[int], tried: set[int]) -> bool:
 def _task_size(seconds: float) -> int:
     """Chunks of a task, given what one of them takes."""
     return max(1, min(MOST_CHUNKS, int(TASK_SECONDS / max(seconds, 1e-6))))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

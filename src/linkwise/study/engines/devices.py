@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwise.compiler.ir.program import Program
 from linkwise.compiler.kernel import Kernel
+from linkwise.errors import first_line
 from linkwise.study.errors import StudyError
 from linkwise.study.sampling.draws import fill_ticks
 from linkwise.study.sampling.points import Sampler
@@ -48,7 +49,7 @@ def arrays() -> Any:
             return cupy
         reason = "it sees no GPU"
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
     raise StudyError(f"a GPU was requested and CuPy cannot use one ({reason}); pip install 'linkwise[gpu]'")
 
 
