@@ -17,7 +17,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model import Model
 from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves, stops_for
-from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
+from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of, lost_reach
 from linkwise.model.transform import Transform
 
 FEW = 8
@@ -96,6 +96,13 @@ class Findings:
     tendons: tuple[Tendon, ...] = ()
     neighbours: bool = False
     stops: bool = True
+
+
+def hull_note(label: str, hull: Shape, vertices: Any) -> str:
+    """What is said of a hull with fewer corners than its mesh. Both are in the same axes."""
+    lost = 1e3 * lost_reach(vertices, hull.points)
+    farther = f", which reaches up to {lost:.2g} mm farther" if lost > 1e-3 else ""
+    return f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices{farther}"
 
 
 def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from linkwise.errors import ModelError
 from linkwise.formats.mjcf.files import expanded
 from linkwise.formats.xml import MAX_BYTES, parse_xml
-from linkwise.geometry.contact_choice import Findings, Geom, NothingTouches, contact_parts
+from linkwise.geometry.contact_choice import Findings, Geom, NothingTouches, contact_parts, hull_note
 from linkwise.geometry.mesh_files import MeshFiles, folders_of
 from linkwise.geometry.mjcf_contacts import MOST_CORNERS, mjcf_contacts
 from linkwise.geometry.visuals import read_looks
@@ -78,9 +78,7 @@ def _urdf(robot: Model, file: Path, folders: tuple[str, ...]) -> Findings:
         if primitive is None:
             vertices = each.part.mesh.vertices
             shape = Shape.hull(each.link, vertices, most=MOST_CORNERS, **place)
-            notes.append(
-                f"mesh of {each.link}: {len(shape.points)} corners stand for the hull of {len(vertices)} vertices"
-            )
+            notes.append(hull_note(f"mesh of {each.link}", shape, vertices))
         else:
             shape = Shape(each.link, primitive.kind, primitive.sizes, **place)
         geoms.append(Geom(each.link, shape, shape.label, DEFAULT_FRICTION))
