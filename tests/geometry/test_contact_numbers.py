@@ -169,3 +169,34 @@ def test_hulls_of_meshes_keep_the_vertices_that_reach_farthest_and_say_what_they
     assert "which reaches up to" in note
     box = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
     assert sorted(lw.Shape.hull("a", [*box, (0, 0, 0.5)], most=8).points) == sorted(box)
+
+
+def test_notes_on_many_meshes_hide_no_others(tmp_path):
+    """A note for every mesh left no place for those that say what is left out."""
+    points = np.random.default_rng(0).normal(size=(60, 3))
+    (tmp_path / "m.stl").write_text(
+        "solid m\n"
+        + "".join(
+            "facet normal 0 0 0\nouter loop\n"
+            + "".join("vertex {} {} {}\n".format(*(0.1 * points[(k + i) % 60])) for i in range(3))
+            + "endloop\nendfacet\n"
+            for k in range(60)
+        )
+        + "endsolid m\n"
+    )
+    links = "".join(
+        f'<link name="l{k}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        f'</inertial><collision><geometry><mesh filename="m.stl"/></geometry></collision></link>'
+        for k in range(12)
+    )
+    joints = "".join(
+        f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'
+        for k in range(11)
+    )
+    path = tmp_path / "chain.urdf"
+    path.write_text(f'<robot name="chain">{links}{joints}</robot>')
+    with pytest.warns(lw.ModelWarning) as said:
+        lw.load(path, contact=True, base="floating")
+    text = " ".join(str(each.message) for each in said)
+    assert "hulls stand for 12 meshes, the worst one: mesh of l" in text
+    assert "of 48 candidates with the ground (friction 0.8) the 8 nearest are taken" in text

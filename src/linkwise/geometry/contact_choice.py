@@ -98,11 +98,17 @@ class Findings:
     stops: bool = True
 
 
-def hull_note(label: str, hull: Shape, vertices: Any) -> str:
-    """What is said of a hull with fewer corners than its mesh. Both are in the same axes."""
-    lost = 1e3 * lost_reach(vertices, hull.points)
-    farther = f", which reaches up to {lost:.2g} mm farther" if lost > 1e-3 else ""
-    return f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices{farther}"
+def hull_notes(hulls: Sequence[tuple[str, Shape, Any]]) -> list[str]:
+    """What is said of hulls (label, shape, vertices of the mesh in its axes): of several ones the worst in one note, so
+    that other notes are not lost among theirs."""
+    lost = [1e3 * lost_reach(vertices, hull.points) for _, hull, vertices in hulls]
+    if not hulls:
+        return []
+    worst = max(range(len(hulls)), key=lost.__getitem__)
+    label, hull, vertices = hulls[worst]
+    farther = f", which reaches up to {lost[worst]:.2g} mm farther" if lost[worst] > 1e-3 else ""
+    note = f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices{farther}"
+    return [note if len(hulls) == 1 else f"hulls stand for {len(hulls)} meshes, the worst one: {note}"]
 
 
 def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[str]]:
