@@ -119,6 +119,7 @@ def test_friction_that_differs_between_directions_is_said(tmp_path):
         robot, said = loaded(tmp_path, text)
         assert robot.contacts[0].friction == (0.5 if condim > 1 else 0.0)
         assert any("friction is the same in all directions here" in each for each in said) == is_said
+        assert robot.contacts[0].rolling_friction == (0.2 if condim == 6 else 0.0)
 
 
 def test_a_sphere_that_is_fitted_to_a_mesh_is_refused(tmp_path):
@@ -141,3 +142,61 @@ def test_soft_contacts_of_what_has_no_mass_to_move_are_rigid(tmp_path):
     )
     robot, _ = loaded(tmp_path, text)
     assert (robot.contacts[0].stiffness, robot.contacts[0].damping) == (None, 0.0)
+
+
+def test_hulls_of_meshes_keep_the_vertices_that_reach_farthest_and_say_what_they_lose(tmp_path):
+    """Directions were taken from above to below until 16 vertices were there: the lower rim of a drum had four."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 40, endpoint=False)
+    rims = [(0.1 * np.cos(a), 0.1 * np.sin(a), z) for z in (-0.05, 0.05) for a in angles]
+    text = (
+        '<mujoco><asset><mesh name="m" file="m.obj"/></asset><worldbody><geom type="plane" size="1 1 1"/>'
+        '<body name="a"><freejoint/><inertial pos="0 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>'
+        '<geom name="drum" type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    faces = "".join(f"f {k + 1} {k + 41} {(k + 1) % 40 + 1}\n" for k in range(40))
+    (tmp_path / "m.obj").write_text("".join("v {} {} {}\n".format(*each) for each in rims) + faces)
+    robot, said = loaded(tmp_path, text)
+    (contact,) = robot.contacts
+    kept = np.array(contact.shapes[0].points)
+    assert len(kept) == 16
+    ways = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for z in (-0.05, 0.05):
+        rim = kept[np.isclose(kept[:, 2], z)]
+        lost = 0.1 - (rim[:, :2] @ ways.T).max(axis=0)
+        assert len(rim) >= 7
+        assert lost.max() < 0.013
+    (note,) = (each for each in said if "drum: 16 corners stand for the hull of 80 vertices" in each)
+    assert "which reaches up to" in note
+    box = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+    assert sorted(lw.Shape.hull("a", [*box, (0, 0, 0.5)], most=8).points) == sorted(box)
+
+
+def test_notes_on_many_meshes_hide_no_others(tmp_path):
+    """A note for every mesh left no place for those that say what is left out."""
+    points = np.random.default_rng(0).normal(size=(60, 3))
+    (tmp_path / "m.stl").write_text(
+        "solid m\n"
+        + "".join(
+            "facet normal 0 0 0\nouter loop\n"
+            + "".join("vertex {} {} {}\n".format(*(0.1 * points[(k + i) % 60])) for i in range(3))
+            + "endloop\nendfacet\n"
+            for k in range(60)
+        )
+        + "endsolid m\n"
+    )
+    links = "".join(
+        f'<link name="l{k}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        f'</inertial><collision><geometry><mesh filename="m.stl"/></geometry></collision></link>'
+        for k in range(12)
+    )
+    joints = "".join(
+        f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'
+        for k in range(11)
+    )
+    path = tmp_path / "chain.urdf"
+    path.write_text(f'<robot name="chain">{links}{joints}</robot>')
+    with pytest.warns(lw.ModelWarning) as said:
+        lw.load(path, contact=True, base="floating")
+    text = " ".join(str(each.message) for each in said)
+    assert "hulls stand for 12 meshes, the worst one: mesh of l" in text
+    assert "of 48 candidates with the ground (friction 0.8) the 8 nearest are taken" in text

@@ -17,7 +17,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model import Model
 from linkwise.model.contacts import Contact, Ground, Part, Tendon, moves, stops_for
-from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of
+from linkwise.model.shapes import CANDIDATES, FACE, Shape, candidates_of, lost_reach
 from linkwise.model.transform import Transform
 
 FEW = 8
@@ -96,6 +96,19 @@ class Findings:
     tendons: tuple[Tendon, ...] = ()
     neighbours: bool = False
     stops: bool = True
+
+
+def hull_notes(hulls: Sequence[tuple[str, Shape, Any]]) -> list[str]:
+    """What is said of hulls (label, shape, vertices of the mesh in its axes): of several ones the worst in one note, so
+    that other notes are not lost among theirs."""
+    lost = [1e3 * lost_reach(vertices, hull.points) for _, hull, vertices in hulls]
+    if not hulls:
+        return []
+    worst = max(range(len(hulls)), key=lost.__getitem__)
+    label, hull, vertices = hulls[worst]
+    farther = f", which reaches up to {lost[worst]:.2g} mm farther" if lost[worst] > 1e-3 else ""
+    note = f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices{farther}"
+    return [note if len(hulls) == 1 else f"hulls stand for {len(hulls)} meshes, the worst one: {note}"]
 
 
 def contact_parts(robot: Model, findings: Findings) -> tuple[list[Part], list[str]]:

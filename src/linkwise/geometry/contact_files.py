@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
 from linkwise.errors import ModelError
 from linkwise.formats.mjcf.files import expanded
 from linkwise.formats.xml import MAX_BYTES, parse_xml
-from linkwise.geometry.contact_choice import Findings, Geom, NothingTouches, contact_parts
+from linkwise.geometry.contact_choice import Findings, Geom, NothingTouches, contact_parts, hull_notes
 from linkwise.geometry.mesh_files import MeshFiles, folders_of
 from linkwise.geometry.mjcf_contacts import MOST_CORNERS, mjcf_contacts
 from linkwise.geometry.visuals import read_looks
@@ -71,17 +73,15 @@ def _urdf(robot: Model, file: Path, folders: tuple[str, ...]) -> Findings:
     if looks.problems:
         raise ModelError(f"contact=True: {looks.problems[0]}")
     geoms: list[Geom] = []
-    notes: list[str] = []
+    hulls: list[tuple[str, Shape, np.ndarray]] = []
     for each in looks.visuals:
         place = {"offset": each.pose.translation.tolist(), "rotation": each.pose.rotation.tolist()}
         primitive = each.part.primitive
         if primitive is None:
             vertices = each.part.mesh.vertices
             shape = Shape.hull(each.link, vertices, most=MOST_CORNERS, **place)
-            notes.append(
-                f"mesh of {each.link}: {len(shape.points)} corners stand for the hull of {len(vertices)} vertices"
-            )
+            hulls.append((f"mesh of {each.link}", shape, vertices))
         else:
             shape = Shape(each.link, primitive.kind, primitive.sizes, **place)
         geoms.append(Geom(each.link, shape, shape.label, DEFAULT_FRICTION))
-    return Findings(tuple(geoms), (), tuple(notes), ground=DEFAULT_FRICTION)
+    return Findings(tuple(geoms), (), tuple(hull_notes(hulls)), ground=DEFAULT_FRICTION)

@@ -21,7 +21,7 @@ from linkwise.formats.mjcf.geom import SIZES, geom_place
 from linkwise.formats.mjcf.joint import range_of
 from linkwise.formats.mjcf.reader import WORLD
 from linkwise.formats.xml import Element
-from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching
+from linkwise.geometry.contact_choice import Findings, Geom, Rubbing, Touching, hull_notes
 from linkwise.geometry.height_files import height_field
 from linkwise.geometry.mesh_files import MeshFiles
 from linkwise.geometry.mjcf_looks import _mesh_name
@@ -62,7 +62,10 @@ class _Law:
 
     def rubbing(self) -> Rubbing:
         """What of the numbers counts."""
-        sliding, *turning = self.friction if len(self.friction) == 3 else self.friction[::2]
+        # of a pair those along the first and about the first of the two tangents
+        sliding, *turning = (
+            self.friction if len(self.friction) == 3 else [self.friction[k] for k in (0, 2, 3)]
+        )
         stiffness, damping = self._softness()
         return Rubbing(
             sliding if self.condim > 1 else 0.0,
@@ -125,7 +128,7 @@ def mjcf_contacts(root: Element, files: MeshFiles) -> Findings:
     return Findings(
         tuple(geoms),
         tuple(pairs.values()),
-        tuple(reader.notes),
+        (*reader.notes, *hull_notes(reader.hulls)),
         tendons=tendons,
         neighbours=not settings.on("filterparent"),
         stops=settings.on("limit"),
@@ -165,6 +168,7 @@ class _Contacts(GeomReader):
     def __init__(self, root: Element, files: MeshFiles):
         super().__init__(root, files, "collision")
         self.notes: list[str] = []
+        self.hulls: list[tuple[str, Shape, np.ndarray]] = []
 
     def limited_tendons(self) -> Iterator[Tendon]:
         """Tendons that end somewhere."""
@@ -297,9 +301,7 @@ class _Contacts(GeomReader):
         if kind == "mesh":
             vertices = joined([part.mesh for part in self._mesh(geom)]).vertices
             hull = Shape.hull("mesh", vertices, most=MOST_CORNERS)
-            self.notes.append(
-                f"{label}: {len(hull.points)} corners stand for the hull of {len(vertices)} vertices"
-            )
+            self.hulls.append((label, hull, vertices))
             return self.settings.pose(geom), "hull", (), {"points": tuple(hull.points)}
         if kind not in SIZES:
             raise geom.error(f"type={kind!r}: its contacts are not modelled")

@@ -35,6 +35,10 @@ WORLD_ONLY = ("plane", "height_field")
 """Kinds that cannot move."""
 MOST_VERTICES = 64
 """Of a convex hull."""
+CORNERS = 8
+"""Directions of the corners of a cube."""
+MANY_WAYS = 100
+"""Directions in which hulls are compared."""
 MOST_HEIGHTS = 4096
 """Numbers of a height field: each costs two multiplications for every candidate on it."""
 FACE = 4
@@ -250,24 +254,51 @@ def candidates_of(first: Shape, second: Shape) -> int:
 
 
 def extreme_points(points: Any, most: int) -> tuple[Place, ...]:
-    """The points that are farthest in directions spread evenly over a sphere (at most this many)."""
+    """At most this many of the points, among those that are farthest in directions spread evenly over a sphere.
+
+    Those of the directions (±1, ±1, ±1) come first: a box keeps its corners, and what stands on a flat face points of
+    it. Every further one is that of the direction in which the hull of the others lacks most.
+    """
     array = np.array(places("hull: points", points))
     if most < 4:
         raise ModelError(f"hull: most: expected at least 4 corners, got {most!r}")
-    count, chosen = 4 * most, dict[int, None]()
-    turn = math.pi * (3.0 - math.sqrt(5.0))
-    z = 1.0 - (2.0 * np.arange(count) + 1.0) / count
-    flat = np.sqrt(1.0 - z * z)
-    angles = turn * np.arange(count)
-    ways = np.stack([flat * np.cos(angles), flat * np.sin(angles), z], axis=1)
-    # directions of the axes first: a box keeps its corners, and what stands on a flat face its lowest points
-    corners = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
-    for way in (*corners, *ways):
-        reach = array[:, 0] * way[0] + array[:, 1] * way[1] + array[:, 2] * way[2]
-        chosen.setdefault(int(np.argmax(reach)))
-        if len(chosen) == most:
+    ways = _ways(4 * most)
+    farthest = [int(np.argmax(_reach(array, way))) for way in ways]
+    chosen = list(dict.fromkeys(farthest[:CORNERS]))[:most]
+    ends = np.array(
+        [_reach(array[farthest], way) for way in ways]
+    )  # of every direction, for all of their points
+    whole = ends.max(axis=1)
+    while len(chosen) < most:
+        own = [farthest.index(each) for each in chosen]
+        missing = whole - ends[:, own].max(axis=1)
+        worst = int(np.argmax(missing))
+        if missing[worst] <= 0.0:
             break
+        chosen.append(farthest[worst])
     return tuple((float(x), float(y), float(z)) for x, y, z in array[sorted(chosen)])
+
+
+def lost_reach(points: Any, kept: Any) -> float:
+    """How much farther the points reach than those that are kept [m], the largest of many directions."""
+    every, some = np.asarray(points, dtype=float), np.asarray(kept, dtype=float)
+    ways = _ways(MANY_WAYS)[CORNERS:]
+    return max(float(_reach(every, way).max() - _reach(some, way).max()) for way in ways)
+
+
+def _ways(count: int) -> np.ndarray:
+    """The directions (±1, ±1, ±1), which are not of unit length, and ``count`` ones spread evenly over a sphere."""
+    turn = math.pi * (3.0 - math.sqrt(5.0))
+    ways = [(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]
+    for k in range(count):
+        z = 1.0 - (2.0 * k + 1.0) / count
+        flat = math.sqrt(1.0 - z * z)
+        ways.append((flat * math.cos(turn * k), flat * math.sin(turn * k), z))
+    return np.array(ways)
+
+
+def _reach(points: np.ndarray, way: np.ndarray) -> np.ndarray:
+    return points[:, 0] * way[0] + points[:, 1] * way[1] + points[:, 2] * way[2]
 
 
 def coefficient(what: str, value: object) -> float:

@@ -187,11 +187,8 @@ def step(
             v,
             torques,
             lambda pushed, halves: _Reaction.of(links, q, v, scene.held, mobility, pushed, halves, h),
-            lambda delassus, c, free, start: where_known(
-                [*c, *ends_of(joints)],
-                *solve(
-                    Problem(delassus, c, given.friction, joints, free, lifts), effort, start, given.smoothing
-                ),
+            lambda delassus, c, free, start: solve(
+                Problem(delassus, c, given.friction, joints, free, lifts), effort, start, given.smoothing
             ),
             None if given.start is None else [*given.start, *([0.0] * len(joints))],
         )
@@ -323,20 +320,18 @@ def _filtered(
         if mobility.is_held:  # round-off of large impulses on the way may be left: never worse than the start
             start = [0.0] * len(p) if first is None else first[0]
             p = selected(wrong(p) <= wrong(start), p, start)
-        p = [like(x, 0.0) for x in p]
-        constant = p
+        p = constant = [like(x, 0.0) for x in p]
         p = like_all(
             p,
             lambda: filtered.changes_of(
                 problem, stiff, least, constant, moved_by(constant), free, given.smoothing
             ),
         )
-        numbers = [*free, *problem.bias, *ends_of(problem.joints)]
-        p, _ = where_known(numbers, p, [])
+        *p, unknown = where_known([*free, *problem.bias, *ends_of(problem.joints)], [*p, 0.0])
         after = moved_by(p)
-    _, residuals = where_known(numbers, [], filtered.residuals(problem, stiff, least, p, after))
+    residuals = filtered.residuals(problem, stiff, least, p, after)
     unbiased = problem.velocities(free, biased=False)
-    return p, after, like(_relative(residuals, unbiased), 0.0)
+    return p, after, like(_relative(residuals, unbiased) + unknown, 0.0)
 
 
 def _rubbed(joint: JointRow, rate: Scalar) -> Scalar:

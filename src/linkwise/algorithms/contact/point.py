@@ -94,15 +94,14 @@ def ends_of(joints: Sequence[JointRow]) -> list[Scalar]:
     return [end for joint in joints for end in (joint.lower, joint.upper) if end is not None]
 
 
-def where_known(
-    numbers: Sequence[Scalar], p: Sequence[Scalar], residuals: Sequence[Scalar]
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(p, residuals): all of p and the first residual are NaN where one of the numbers of the problem is. Comparisons
-    with NaN do not hold, so choices of the solver would hide it."""
+def where_known(numbers: Sequence[Scalar], values: Sequence[Scalar]) -> list[Scalar]:
+    """The values, all of them NaN where one of the numbers of the problem is.
+
+    Comparisons with NaN do not hold, so choices of the solver would hide it.
+    """
     total = summed(numbers)
     is_known = total <= LARGEST
-    known = [where(is_known, x, total) for x in (*p, *residuals[:1])]
-    return known[: len(p)], [*known[len(p) :], *residuals[1:]]
+    return [where(is_known, x, total) for x in values]
 
 
 def selected(condition: Condition, first: Sequence[Scalar], second: Sequence[Scalar]) -> list[Scalar]:

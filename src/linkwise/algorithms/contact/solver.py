@@ -40,7 +40,16 @@ from typing import Any
 from linkwise.algorithms import dense
 from linkwise.algorithms.constrained.constraints import round_off, softening
 from linkwise.algorithms.contact import derivatives
-from linkwise.algorithms.contact.point import TINY, JointRow, Point, inverse_above, on_disk, selected
+from linkwise.algorithms.contact.point import (
+    TINY,
+    JointRow,
+    Point,
+    ends_of,
+    inverse_above,
+    on_disk,
+    selected,
+    where_known,
+)
 from linkwise.scalar import (
     Condition,
     Scalar,
@@ -143,7 +152,10 @@ def solve(
         at = _newton_step(problem, scales, at, near, effort)
     if effort.goal is not None:
         at = _finished(problem, scales, at, effort)
-    return _differentiable(problem, scales, at, smoothing), [like(x, 0.0) for x in at.residuals]
+    p = _differentiable(problem, scales, at, smoothing)
+    *p, unknown = where_known([*problem.c, *ends_of(problem.joints)], [*p, 0.0])
+    residuals = [at.residuals[0] + unknown, *at.residuals[1:]]
+    return p, [like(x, 0.0) for x in residuals]
 
 
 def _newton_step(
