@@ -103,7 +103,7 @@ class WholeBodySolution:
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
     avoidable: np.ndarray
     """How much of what limits of accelerations and forces are missed by might be avoided, (...): at most this share of
-    the sum of squares, by any torques within their limits. 0 where nothing is missed, 1 where that is not known."""
+    the sum of squares, by any torques within their limits. 0 only where nothing is missed, 1 where that is not known."""
     names: tuple[str, ...]
     tasks: tuple[str, ...]
     tolerance: float = 1e-3
@@ -111,9 +111,10 @@ class WholeBodySolution:
     @property
     def status(self) -> Any:
         """One word, or an array of them (...): "solved"; "limits contradict": what cannot be kept is missed by a tenth
-        more than needed at most (sum of squares, ``avoidable``); "not solved": take more ``iterations`` or
-        ``method="interior_point"``."""
-        others = np.where(self.avoidable <= NEEDED, CONTRADICT, NOT_SOLVED)
+        more than needed at most (sum of squares, ``avoidable``); "not solved", also where limits are kept and tasks
+        might be met better: take more ``iterations`` or ``method="interior_point"``."""
+        needed = (self.avoidable > 0.0) & (self.avoidable <= NEEDED)
+        others = np.where(needed, CONTRADICT, NOT_SOLVED)
         found = np.where(self.residual <= SOLVED, "solved", others)
         return found if found.ndim else str(found)
 

@@ -46,6 +46,10 @@ RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
 
+UNAVOIDABLE = 1e-30
+"""Least share where something is missed, so that 0 means that nothing is."""
+
+
 class Sample:
     """The arrays of a sample; a mobility of rows J and K is J M⁻¹ Kᵀ.
 
@@ -447,7 +451,8 @@ class Sample:
             most = law.bounds.torque[k] if limited else longest.value
             gap += slope[k] * tau[k] + abs(slope[k]) * most
         some = missed > 0.0
-        return where(some, minimum(gap.value / where(some, missed, 1.0), 1.0), 0.0)
+        share = minimum(maximum(gap.value / where(some, missed, 1.0), UNAVOIDABLE), 1.0)
+        return where(some, share, 0.0)
 
     def _by_torques(self, x: Any, slope: Any) -> tuple[Any, Any]:
         """(unknowns, motors first; a gradient over them): where these are torques, both as they are."""
