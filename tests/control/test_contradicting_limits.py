@@ -119,7 +119,9 @@ def test_what_is_said_of_the_least_sum_of_squares_is_true_for_arms():
     assert (found[6] == "not solved").sum() > 5
 
 
-@pytest.mark.parametrize(("method", "steps"), [("active_set", 1), ("interior_point", 1), ("interior_point", 3)])
+@pytest.mark.parametrize(
+    ("method", "steps"), [("active_set", 1), ("interior_point", 1), ("interior_point", 3)]
+)
 def test_too_few_steps_are_not_called_contradicting_limits(method, steps):
     """Speed limits that can be kept, and too few steps for the tasks: nothing is missed, but nothing contradicts."""
     robot = lw.load("puma560")

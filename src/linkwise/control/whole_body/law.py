@@ -103,7 +103,7 @@ class WholeBodySolution:
     """1 for limits that are reached, (..., limits); ``WholeBody.limit_names`` has their names."""
     avoidable: np.ndarray
     """How much of what limits of accelerations and forces are missed by might be avoided, (...): at most this share of
-    the sum of squares, by any torques within their limits. 0 only where nothing is missed, 1 where that is not known."""
+    the sum of squares, by any torques within their limits. 0 only where nothing is missed, 1 where it is not known."""
     names: tuple[str, ...]
     tasks: tuple[str, ...]
     tolerance: float = 1e-3
