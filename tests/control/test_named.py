@@ -187,3 +187,11 @@ def test_gains_that_cannot_be_are_refused_by_name(robot, name, value):
 def test_arguments_that_no_law_can_use_are_named(robot, name, options, said):
     with pytest.raises(lw.LinkwiseError, match=said):
         control.named(name, robot, **options)
+
+
+def test_an_impedance_takes_one_damping_ratio(robot):
+    """A ratio for each axis was replaced by the mean of them."""
+    with pytest.raises(lw.LinkwiseError, match="one damping ratio"):
+        control.named("cartesian_impedance", robot, damping=[1.0, 1.0, 1.0, 0.3, 0.3, 0.3])
+    law = control.named("cartesian_impedance", robot, damping=[0.7] * 6)
+    assert law.gains["damping_ratio"].tolist() == [0.7]
