@@ -78,7 +78,7 @@ class IntegralTracking(Controller):
     def check_gains(self) -> None:
         if not Gains(**self.gains).stable():
             raise ArgumentError(
-                "gains: not stable in every joint; K_p and K_d must be positive, and K_d·K_p must exceed K_i"
+                "gains: unstable; K_p and K_d must be positive, and K_d·K_p must exceed K_i in every joint"
             )
 
     @classmethod
