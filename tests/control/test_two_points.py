@@ -105,6 +105,21 @@ def test_the_force_along_the_line_of_two_points_is_free():
         assert ours < least + 1e-5 * (1.0 + least)
 
 
+@pytest.mark.parametrize("options", [{}, {"radius": 0.02}, {"normal": (0.3, 0.1, 1.0), "facets": 7}])
+def test_a_foot_that_turns_is_not_pulled_apart(options):
+    """Both points of a body that turns cannot rest: what holds them along their line was up to 10⁶ N."""
+    robot, rng = leg(), np.random.default_rng(1)
+    tasks = [control.CenterOfMassTask(frequency=0.0), control.PostureTask(frequency=0.0)]
+    law = control.WholeBody(robot, tasks, supports=[control.Support("l5", POINTS, friction=0.6, **options)])
+    q = robot.integrate(
+        robot.neutral, np.concatenate([np.zeros((8, 6)), 0.3 * rng.normal(size=(8, 6))], axis=1)
+    )
+    solution, _ = law.solve(q, 0.2 * rng.normal(size=(8, robot.dof)), law.targets(q))
+    assert (solution.status == "solved").all()
+    assert solution.slip.max() < 1e-6
+    assert np.abs(solution.forces).max() < 300.0
+
+
 def test_two_points_differ():
     with pytest.raises(LinkwiseError, match="two that differ"):
         control.Support("l5", (POINTS[0], POINTS[0]))
