@@ -8,6 +8,8 @@ import pytest
 import linkwise as lw
 from linkwise.cli import main
 from linkwise.control import CONTROLLERS, Gains, named
+from linkwise.embedded.entries import controller_of, gain_names
+from linkwise.embedded.entry import Options
 from linkwise.simulate import simulate
 
 LAW = ("generate", "two_link", "computed_torque")
@@ -101,3 +103,20 @@ def test_several_laws_are_switched(capsys):
     assert "did you mean 'gravity_pd'" in capsys.readouterr().err
     assert main(["generate", "two_link", "guarded_controller", "--controller", "tracking,gravity_pd"]) == 2
     assert "several are for switched_controller" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["cartesian_impedance", "whole_body_tracking"])
+def test_proportional_and_derivative_gains_reach_laws_that_name_them_otherwise(name):
+    """--kp and --kd were refused, though ``named`` takes them; those of an admittance are of its inner law alone."""
+    robot = lw.load("puma560")
+    law = controller_of(robot, name, Options(gains={"kp": 40.0, "kd": 6.0}))
+    wanted = named(name, robot, Gains(40.0, 6.0))
+    assert {key: values.tolist() for key, values in law.gains.items()} == {
+        key: values.tolist() for key, values in wanted.gains.items()
+    }
+    assert gain_names(law, ["kp", "kd"]) >= {"kp", "kd"}
+    assert "kp" not in gain_names(law, ["kp"])
+    usual = named("cartesian_admittance", robot)
+    inner = controller_of(robot, "cartesian_admittance", Options(gains={"kp": 40.0, "kd": 6.0}))
+    assert (inner.gains["kp"] == 40.0).all()
+    assert (inner.gains["virtual_stiffness"] == usual.gains["virtual_stiffness"]).all()

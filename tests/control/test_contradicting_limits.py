@@ -1,6 +1,7 @@
 """Robots on feet whose limits contradict each other: they are missed as little as possible."""
 
 import numpy as np
+import pytest
 from scipy.optimize import minimize
 
 import linkwise as lw
@@ -116,3 +117,22 @@ def test_what_is_said_of_the_least_sum_of_squares_is_true_for_arms():
     assert (found[None] == "limits contradict").sum() > 5
     assert not (found[None] == "not solved").any()
     assert (found[6] == "not solved").sum() > 5
+
+
+@pytest.mark.parametrize(
+    ("method", "steps"), [("active_set", 1), ("interior_point", 1), ("interior_point", 3)]
+)
+def test_too_few_steps_are_not_called_contradicting_limits(method, steps):
+    """Speed limits that can be kept, and too few steps for the tasks: nothing is missed, but nothing contradicts."""
+    robot = lw.load("puma560")
+    tasks = [control.PoseTask(robot.default_frame()), control.PostureTask()]
+    limits = control.MotionLimits(velocity=1.0, torque=60.0, position=False)
+    short = control.WholeBody(robot, tasks, limits, method=method, iterations=steps)
+    enough = control.WholeBody(robot, tasks, limits)
+    rng = np.random.default_rng(0)
+    q, qd = rng.uniform(-1.0, 1.0, (50, 6)), rng.uniform(-0.9, 0.9, (50, 6))
+    targets = enough.targets(q + rng.uniform(-0.5, 0.5, q.shape))
+    assert (enough.solve(q, qd, targets)[0].status == "solved").all()
+    found = short.solve(q, qd, targets)[0]
+    assert (found.status == "not solved").sum() > 10
+    assert (found.status != "limits contradict").all()

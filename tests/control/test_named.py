@@ -171,3 +171,27 @@ def test_gains_that_cannot_be_are_refused_by_name(robot, name, value):
     if isinstance(value, float):
         with pytest.raises(StudyError, match="gains"):
             in_a_study(robot, "tracking", {name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("predictive", {"frequency": [10.0] * 6}, "frequency: expected one number"),
+        ("predictive", {"frame": "nothing"}, "frame"),
+        ("hand_guiding", {"frame": "nothing"}, "frame"),
+        ("gravity_pd", {"frequency": [1.0, 2.0, 3.0]}, "frequency: expected one number or 6"),
+        ("integral_tracking", {"gains": control.Gains(0.0, 0.0, 0.0)}, "gains: unstable"),
+        ("passive", {"frequency": 3.0}, "no feedback"),
+    ],
+)
+def test_arguments_that_no_law_can_use_are_named(robot, name, options, said):
+    with pytest.raises(lw.LinkwiseError, match=said):
+        control.named(name, robot, **options)
+
+
+def test_an_impedance_takes_one_damping_ratio(robot):
+    """A ratio for each axis was replaced by the mean of them."""
+    with pytest.raises(lw.LinkwiseError, match="one damping ratio"):
+        control.named("cartesian_impedance", robot, damping=[1.0, 1.0, 1.0, 0.3, 0.3, 0.3])
+    law = control.named("cartesian_impedance", robot, damping=[0.7] * 6)
+    assert law.gains["damping_ratio"].tolist() == [0.7]

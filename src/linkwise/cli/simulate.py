@@ -35,7 +35,7 @@ from linkwise.cli.support.output import Table, number, say, say_json, show
 from linkwise.cli.support.written import check_targets, write_table
 from linkwise.control import CALLED, CONTROLLERS
 from linkwise.embedded import Options
-from linkwise.embedded.entries import controller_of
+from linkwise.embedded.entries import controller_of, gain_names
 from linkwise.files.tables import bounds, finite, numbered
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.simulate.integrators import INTEGRATORS
@@ -342,7 +342,7 @@ def _controller(robot: Robot, name: str, options: dict, q: np.ndarray | None = N
         return control.named(name, model, frequency=frequency, damping=damping)
     chosen = Options(frequency=frequency, damping=damping, gains=gains, frame=options.get("frame"))
     law = controller_of(model, name, chosen)
-    check_names(gains, {name: law.gains})
+    check_names(gains, {name: gain_names(law, gains)})
     return law
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from linkwise.algorithms import coordinates
+from linkwise.arguments.numbers import Numbers
 from linkwise.control.controller import Controller, errors
 from linkwise.control.gains import Gains, not_too_fast, product
 from linkwise.robot.robot import Robot
@@ -52,6 +53,8 @@ class GravityPD(Controller):
                 error takes up to ωt = 6 + 4k to fall to 5 %.
         """
         gains = Gains.from_frequency(frequency, damping)
+        for name, value in (("frequency", frequency), ("damping", damping)):
+            Numbers().each(name, value, robot.dof)
         inertia = np.diag(robot.mass_matrix(robot.neutral if q is None else q))
         if q is None:
             positions = robot.random(np.random.default_rng(0), POSITIONS)

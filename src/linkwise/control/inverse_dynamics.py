@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, Reference, errors
 from linkwise.control.gains import Gains, product
+from linkwise.errors import ArgumentError
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar, where
@@ -76,8 +77,8 @@ class IntegralTracking(Controller):
 
     def check_gains(self) -> None:
         if not Gains(**self.gains).stable():
-            raise ValueError(
-                "gains: an integral this strong is unstable; K_d·K_p must exceed K_i in every joint"
+            raise ArgumentError(
+                "gains: unstable; K_p and K_d must be positive, and K_d·K_p must exceed K_i in every joint"
             )
 
     @classmethod

@@ -22,7 +22,7 @@ from linkwise.control.task_space import (
 from linkwise.control.task_space.law import FREQUENCY
 from linkwise.control.whole_body.tracking import WholeBodyTracking
 from linkwise.core.upper import upper
-from linkwise.errors import UnknownNameError, suggest
+from linkwise.errors import ArgumentError, UnknownNameError, suggest
 from linkwise.robot.robot import Robot
 
 CONTROLLERS: dict[str, type[Controller]] = {
@@ -75,20 +75,20 @@ def named(
     """
     if name in CALLED and gains is None:
         if np.any(np.asarray(damping, dtype=float) != 1.0):
-            raise ValueError(f"{name}: it is critically damped, so it takes no damping, got {damping!r}")
+            raise ArgumentError(f"{name}: it is critically damped, so it takes no damping, got {damping!r}")
         chosen = {"frequency": frequency} if frequency is not None else {}
         limits = True if torque_limits is None else torque_limits
         return upper(name)(robot, torque_limits=limits, **chosen, **options)
     if name not in CONTROLLERS:
         if name in CALLED:
-            raise ValueError(f"{name}: it takes a frequency, not gains")
+            raise ArgumentError(f"{name}: it takes a frequency, not gains")
         raise UnknownNameError(f"controller: no {name!r}; {suggest(name, (*CONTROLLERS, *CALLED))}")
     law: Any = CONTROLLERS[name]
     if gains is not None and frequency is not None:
-        raise ValueError(f"{name}: give gains or a frequency, not both")
+        raise ArgumentError(f"{name}: give gains or a frequency, not both")
     if not law.feedback:
         if gains is not None or frequency is not None:
-            raise ValueError(f"{name}: it has no feedback, so it takes no gains and no frequency")
+            raise ArgumentError(f"{name}: it has no feedback, so it takes no gains and no frequency")
         return law(robot, torque_limits=torque_limits, **options)
     if gains is None:
         gains = law.gains_for(robot, FREQUENCY if frequency is None else frequency, damping)

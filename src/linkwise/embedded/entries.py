@@ -104,6 +104,10 @@ def _function(robot: Robot, name: str, options: Options) -> Entry:
     return Entry(name, f"{row.summary} of {robot.name}, by {method}", kernel, options.dtype)
 
 
+PAIR = {"kp", "kd"}
+"""Names of gains that go together."""
+
+
 def controller_of(robot: Robot, name: str, options: Options) -> Controller:
     """A controller with the gains and limits of the options.
 
@@ -121,17 +125,28 @@ def controller_of(robot: Robot, name: str, options: Options) -> Controller:
         more["run_time_selection"] = SELECTION not in options.gains
     if not CONTROLLERS[name].feedback:
         law = named(name, robot, **more)
-    elif {"kp", "kd"} <= set(options.gains):
-        given = {key: options.gains[key] for key in ("kp", "kd", "ki") if key in options.gains}
-        if not in_task:
-            given = {key: _each_joint(key, robot, values) for key, values in given.items()}
-        law = named(name, robot, Gains(**given), **more)
     else:
         law = named(name, robot, frequency=frequency, damping=options.damping, **more)
+        if set(options.gains) >= PAIR and not (in_task and set(law.gains) >= PAIR):
+            # what they mean is up to the law: stiffness and damping of an impedance, for example
+            given = {key: options.gains[key] for key in ("kp", "kd", "ki") if key in options.gains}
+            if not in_task:
+                given = {key: _each_joint(key, robot, values) for key, values in given.items()}
+            law = named(name, robot, Gains(**given), **more)
     try:
         return law.with_gains(**{key: v for key, v in options.gains.items() if key in law.gains})
     except ValueError as error:
         raise EntryError(f"{name}: {error}") from None
+
+
+def gain_names(law: Controller, gains: Iterable[str]) -> set[str]:
+    """Names of gains that ``controller_of`` uses for a law: its own, and K_p and K_d together.
+
+    Args:
+        law: the controller.
+        gains: names that are given.
+    """
+    return {*law.gains, *(PAIR if law.feedback and set(gains) >= PAIR else ())}
 
 
 def _each_joint(name: str, robot: Robot, values: Any) -> Any:

@@ -12,7 +12,7 @@ from linkwise.cli.support.options import load_robot
 from linkwise.cli.support.output import say, say_json
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import Options, Package
-from linkwise.embedded.entries import controller_of
+from linkwise.embedded.entries import controller_of, gain_names
 from linkwise.embedded.package import check_folder
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.evidence import CertifiedPackage
@@ -130,7 +130,7 @@ def _gains(robot: Robot, functions: Sequence[str], options: dict[str, Any]) -> d
     if found:
         laws = [name for name in functions if name in CONTROLLERS]
         laws += options["controller"] or ([] if laws else [Options().controller])
-        check_names(found, {law: controller_of(robot, law, Options()).gains for law in laws})
+        check_names(found, {law: gain_names(controller_of(robot, law, Options()), found) for law in laws})
     return found
 
 

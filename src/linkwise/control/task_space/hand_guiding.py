@@ -127,6 +127,8 @@ class HandGuiding(Controller):
             w = LIMIT_FREQUENCY
             gains |= {LIMIT_STIFFNESS: w * w * inertia, LIMIT_DAMPING: 2.0 * w * inertia}
         self.located = None
+        if frame is not None:  # without walls it is not used, but a wrong name is a mistake all the same
+            robot.locate(frame)
         if walls is not None:
             gains[WALLS] = _planes(walls)
             gains[WALL_STIFFNESS] = np.array([check.number(WALL_STIFFNESS, wall_stiffness, least=0.0)])

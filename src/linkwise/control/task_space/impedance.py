@@ -25,6 +25,7 @@ from linkwise.control.task_space.matrices import critical_damping, matrix_given,
 from linkwise.control.task_space.posture_account import PostureAccount
 from linkwise.control.task_space.rotation_error import RotationError
 from linkwise.control.task_space.tool import Target, Tool, null_inertia, spring_inertia, turned
+from linkwise.errors import ArgumentError
 from linkwise.robot.robot import Robot
 from linkwise.scalar import Scalar
 
@@ -133,12 +134,21 @@ class CartesianImpedance(TaskSpaceLaw):
             robot: the model.
             gains: see above.
             options: further arguments.
+
+        Raises:
+            ArgumentError: damping ratios differ from axis to axis.
         """
         if isinstance(gains, FrequencyGains):
             kp = np.asarray(gains.kp) * spring_inertia(
                 robot, options.get("frame"), options.get("axes", "tool")
             )
-            return cls(robot, stiffness=kp, damping_ratio=float(np.mean(gains.ratio)), **options)
+            ratio = np.ravel(gains.ratio)
+            if (ratio != ratio[0]).any():  # a mode is a mixture of axes
+                raise ArgumentError(
+                    "damping: modes of an impedance have one damping ratio, not one for each axis; "
+                    f"got {ratio.tolist()}"
+                )
+            return cls(robot, stiffness=kp, damping_ratio=float(ratio[0]), **options)
         return cls(robot, stiffness=gains.kp, damping=gains.kd, **options)
 
     def options(self) -> tuple[Any, ...]:

@@ -69,6 +69,8 @@ class Support:
         points = np.asarray(self.points, dtype=float)
         if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
             raise TaskError(f"{self.label}: points: expected (k, 3) numbers [m], got {self.points!r}")
+        if len(points) == 2 and not length(points[1] - points[0]) > 0.0:
+            raise TaskError(f"{self.label}: points: expected two that differ, got {self.points!r}")
         if self.largest is not None and not self.largest > self.smallest:
             raise TaskError(
                 f"{self.label}: largest: expected more than the smallest force, got {self.largest!r}"
@@ -109,6 +111,30 @@ class Support:
         """How the points may share a wrench where the programme looks at their forces, (3k, unknowns)."""
         shares = self.shared[1]
         return shares[:, :0] if self.by_wrench else shares
+
+    @property
+    def line(self) -> bool:
+        """Whether two points hold it: forces along the line between them make no wrench together, and how large they
+        are is free. A sole has ``shares`` for that; these here turn with the frame."""
+        return len(self.points) == 2
+
+    @property
+    def free_shares(self) -> int:
+        """Unknowns by which points share a wrench."""
+        return 1 if self.line else self.shares.shape[1]
+
+    def along_line(self, R: Any) -> list[Any]:
+        """Unit vector between two points along (tangent, tangent, normal).
+
+        Args:
+            R: rotation of the frame, (3, 3).
+        """
+        first, second = (np.asarray(point, dtype=float) for point in self.points)
+        gap = second - first
+        return [
+            sum(float(c) * x for c, x in zip(axis, R @ (gap / length(gap)), strict=True))
+            for axis in self.axes()
+        ]
 
     @once
     def by_wrench(self) -> bool:

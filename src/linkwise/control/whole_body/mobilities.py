@@ -121,6 +121,13 @@ def support_rows(state: State, support: Support, damping: float) -> tuple[list[A
         ]
         held += [sum(float(axes[a][b]) * rows[b] for b in range(3)) for a in range(3)]
         wanted += [-sum(float(axes[a][b]) * own[b] for b in range(3)) for a in range(3)]
+    if (
+        support.line
+    ):  # a rigid body that turns accelerates its points towards each other: nothing can hold that
+        along = support.along_line(R)
+        both = [*along, *(-x for x in along)]
+        part = 0.5 * sum(a * w for a, w in zip(both, wanted, strict=True))
+        wanted = [w - part * a for a, w in zip(both, wanted, strict=True)]
     if support.sole:  # in the axes of the frame, in which its points do not move
         held = [sum(R[b, a] * J[at + b] for b in range(3)) for at in (0, 3) for a in range(3)]
         wanted = [-sum(R[b, a] * bias[at + b] for b in range(3)) for at in (0, 3) for a in range(3)]

@@ -46,6 +46,10 @@ RANK = 1e-12
 """Of the mean diagonal of J M⁻¹ Jᵀ that is added to it: supports may hold each other."""
 
 
+UNAVOIDABLE = 1e-30
+"""Least share where something is missed, so that 0 means that nothing is."""
+
+
 class Sample:
     """The arrays of a sample; a mobility of rows J and K is J M⁻¹ Kᵀ.
 
@@ -76,6 +80,8 @@ class Sample:
         self.coupling, self.held_mobility, self.held_free = empty(held, a), empty(held, held), empty(held)
         self.task_motors, self.task_held, self.task_free = empty(rows, a), empty(rows, held), empty(rows)
         self.J = empty(held, self.n)
+        lines = sum(support.line for support in self.law.supports)
+        self.lines = [empty(lines, 3)] if lines else []
 
     def run(self) -> dict[str, Any]:
         """All outputs by name."""
@@ -90,7 +96,7 @@ class Sample:
         writes = [
             self.motor_mobility, self.free, self.coupling, self.held_mobility, self.held_free, self.task_motors,
             self.task_held, self.task_free, self.low, self.high, self.beyond, self.least, self.most, self.J,
-            self.factors,
+            self.factors, *self.lines,
         ]  # fmt: skip
         self._read(writes)
 
@@ -142,6 +148,10 @@ class Sample:
             *self._bounds(bounds, q, qd, [least for _, least in apart]), flat(held), [*halved.numbers(), *bias],
         ]  # fmt: skip
         sizes = [1, 1, self.a, 1, 1, self.a, max(1, self.held), 1, 1, 1, 1, 1, 1, self.n, 1]
+        if self.lines:
+            turns = [(s, self.robot.pose(state.q, s.frame)[:3, :3]) for s in law.supports if s.line]
+            found.append(flat([support.along_line(R) for support, R in turns]))
+            sizes.append(1)
         if self.task_rows and not self.held:
             found[6] = [0.0] * self.task_rows
         elif not self.task_rows:
@@ -277,7 +287,7 @@ class Sample:
     def _forces(self, S: Any) -> None:
         """Rows of S for the forces of points and for the wrenches of soles, f = S x + f₀."""
         law, rows, a = self.law, self.law.rows, self.a
-        row = first = share = 0
+        row = first = share = line = 0
         for support in law.supports:
             spread, shares = (np.eye(6), support.shares) if support.by_wrench else support.shared
             for k in range(len(spread)):
@@ -290,9 +300,22 @@ class Sample:
                 self.force_free[row + k] = sum((c * self.w0[i] for i, c in parts), start=0.0)
                 for j in range(shares.shape[1]):
                     S[at, a + share + j] = float(shares[k, j])
+                if support.line:
+                    S[at, a + share] = self._on_line(line, k)
             row += len(spread)
             first += support.rows
-            share += shares.shape[1]
+            share += support.free_shares
+            line += support.line
+
+    def _on_line(self, line: int, k: int) -> Any:
+        """Share of row k of the forces on two points in the force along the line between them.
+
+        Args:
+            line: number of the support among those on two points.
+            k: 0 to 5.
+        """
+        along = self.lines[0][line, k % 3]
+        return along if k < 3 else -along
 
     # -- the programmes -----------------------------------------------------------------------------------------------
 
@@ -350,14 +373,19 @@ class Sample:
         if not isinstance(task, ForceTask):
             return [(self.A[task.label], self.b[task.label])]
         found = []
-        first = 0
+        first = line = 0
         for support in self.law.supports:
             if task.contact in (None, support.label):
-                b = empty(support.rows)
+                wanted, b = self.wanted[task.label], empty(support.rows)
+                within = 0.0  # what is wanted of the share, which W τ + w₀ have nothing of
+                for k in range(support.rows if support.line else 0):
+                    within = within + 0.5 * self._on_line(line, k) * wanted[k]
                 for k in range(support.rows):
-                    b[k] = self.wanted[task.label][k] - self.w0[first + k]
+                    own = wanted[k] - within * self._on_line(line, k) if support.line else wanted[k]
+                    b[k] = own - self.w0[first + k]
                 found.append((self.W[first : first + support.rows, :], b))
             first += support.rows
+            line += support.line
         return found
 
     def _kept(self, tasks: Sequence[Task], E: Any, e: Any, x: Any) -> tuple[Any, Any]:
@@ -447,7 +475,8 @@ class Sample:
             most = law.bounds.torque[k] if limited else longest.value
             gap += slope[k] * tau[k] + abs(slope[k]) * most
         some = missed > 0.0
-        return where(some, minimum(gap.value / where(some, missed, 1.0), 1.0), 0.0)
+        share = minimum(maximum(gap.value / where(some, missed, 1.0), UNAVOIDABLE), 1.0)
+        return where(some, share, 0.0)
 
     def _by_torques(self, x: Any, slope: Any) -> tuple[Any, Any]:
         """(unknowns, motors first; a gradient over them): where these are torques, both as they are."""

@@ -273,7 +273,8 @@ class PostureTask(Task):
 @dataclass(frozen=True)
 class ForceTask(Task):
     """The forces of a support are near given ones [N], (tangent, tangent, normal) for each of its points; of a
-    support with three or more points its wrench (moment, force) at the frame's origin in its axes [N·m, N].
+    support with three or more points its wrench (moment, force) at the frame's origin in its axes [N·m, N]. How two
+    points of a support press against each other along the line between them is not counted.
 
     Args:
         contact: name of one of the supports; None: all of them, which are alike then.

@@ -83,7 +83,7 @@ class WholeBodyTracking(Controller):
     def check_gains(self) -> None:
         for name, (weight, *rates) in self.gains.items():
             if not weight > 0.0 or min(rates) < 0.0:
-                raise ValueError(
+                raise TaskError(
                     f"{name}: expected a positive weight and gains from 0 on, got {self.gains[name]}"
                 )
 

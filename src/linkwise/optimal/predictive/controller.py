@@ -93,8 +93,9 @@ class Predictive:
         **options: Any,
     ):
         self._standard = isinstance(problem, Robot)
-        self._frequency = float(options.get("frequency", FREQUENCY)) if self._standard else 1.0
+        self._frequency = 1.0
         if isinstance(problem, Robot):
+            self._frequency = arguments.number("frequency", options.get("frequency", FREQUENCY), above=0.0)
             problem = reaching(problem, **options)
         elif not isinstance(problem, Problem) or options:
             raise ProblemError("problem: expected a Problem, or a robot with the arguments of one")

@@ -64,6 +64,8 @@ def reaching(
     if robot.nq != robot.dof:
         raise ProblemError(f"{robot.name}: predictive control by name is for joints with one coordinate each")
     w = arguments.number("frequency", frequency, above=0.0)
+    if frame is not None:  # without ``tip`` it is not used, but a wrong name is a mistake all the same
+        robot.locate(frame)
     rest = rest_of(robot)
     own = POSTURE if flag("tip", tip) else 1.0
     costs: list[Cost] = [
