@@ -132,6 +132,18 @@ def test_peaks_of_speed_between_points_count():
         assert used.max() <= 1.0 + 1e-8
 
 
+def test_few_points_are_no_reason_to_exceed_limits():
+    """With two, a motion that rests at its ends took 4e-9 s."""
+    arm, move = lw.load("two_link"), motion.quintic([0.0, 0.0], [1.0, 1.0], 1.0)
+    usual = motion.fastest(move, arm, torque=60.0)
+    for points in (2, 3, 10):
+        assert motion.fastest(move, arm, torque=60.0, points=points).duration == pytest.approx(
+            usual.duration, rel=1e-7
+        )
+    with pytest.raises(ValueError, match="points: expected a whole number from 2 on, got 1"):
+        motion.fastest(move, arm, torque=60.0, points=1)
+
+
 def test_speed_up_can_be_forbidden(panda):
     move = motion.quintic(HOME, HOME + 0.1, 10.0)
     assert motion.fastest(move, panda, speed_up=False).duration == pytest.approx(10.0)

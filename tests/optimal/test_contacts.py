@@ -416,6 +416,19 @@ def test_feet_come_down_on_the_ground_and_stay_above_it():
             assert abs(heights[landed]).max() < 5e-4, (gait.__name__, foot)
 
 
+def test_the_weight_of_a_landing_does_not_depend_on_the_step():
+    """It is that of one stage, and costs of stages are multiplied by their duration: with steps of 5 ms feet came down
+    0.6 mm beside the ground instead of 0.15."""
+    robot, feet, q = quadruped("go2")
+    found = set()
+    for step in (0.02, 0.01, 0.005):
+        problem = gaits.trot(robot, (0.4, 0.05, 0.2), feet=feet, start=q, step=step)
+        for number, foot in enumerate(problem.dynamics.contacts.frames):
+            (landed,) = gaits.landings(problem.p[:, problem.where(ACTIVE)][:, number])
+            found.add(round(step * problem.p[landed, problem.where(f"{foot}.position_weight")][2], 3))
+    assert len(found) == 1
+
+
 def test_a_foot_that_comes_down_fast_is_stopped_within_the_step():
     robot, feet, q = quadruped("go2")
     problem = held(robot, q, np.random.default_rng(0), feet)

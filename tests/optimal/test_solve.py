@@ -238,6 +238,55 @@ def test_costs_that_are_no_numbers_are_named(arm):
         optimal.solve(problem)
 
 
+def test_costs_by_methods_of_the_robot_that_are_no_numbers_are_named(arm):
+    def divided(q, qd, tau):
+        return arm.kinetic_energy(q, qd) / (0.0 * q[0])
+
+    problem = optimal.Problem(arm, horizon=3, costs=[optimal.Own(divided, name="divided")])
+    with pytest.raises(lw.ConvergenceError, match="the cost 'divided' is not a finite number at stage 0"):
+        optimal.solve(problem)
+
+
+@pytest.mark.parametrize("least_squares", [False, True])
+def test_limits_beside_a_function_of_the_users_own(arm, least_squares):
+    """A scalar function beside any limit ended in "expected one scalar": the scale of the cost was computed for all
+    stages at once, which traced functions do not know. Where limits cannot be kept, the cost is computed by itself."""
+
+    def energy(q, qd, tau, weight):
+        value = arm.kinetic_energy(q, qd)
+        return [weight[0] * qd[0], lw.sqrt(weight[0] * value + 1.0)] if least_squares else weight[0] * value
+
+    def made(most, speed):
+        return optimal.Problem(
+            arm,
+            horizon=10,
+            step=0.02,
+            start=([0.0, 0.0], [0.0, speed]),
+            costs=[optimal.Effort(1e-4), optimal.Own(energy, {"weight": 0.05}, least_squares=least_squares)],
+            terminal=[optimal.JointTracking([0.2, 0.3], 10.0)],
+            limits=[optimal.StateLimits(None, most)],
+        )
+
+    def cost_of(problem, found):
+        total = 0.0
+        for q, qd, tau in zip(found.q, found.qd, found.tau, strict=False):
+            value = 0.05 * float(arm.kinetic_energy(q, qd))
+            own = 0.5 * ((0.05 * qd[0]) ** 2 + value + 1.0) if least_squares else value
+            total += problem.step * (0.5e-4 * tau @ tau + own)
+        return total + 5.0 * ((found.q[-1] - [0.2, 0.3]) ** 2).sum()
+
+    loose, tight = made(3.0, 0.0), made(1e-3, 5.0)
+    found = optimal.solve(loose)
+    assert found.converged
+    assert found.cost == pytest.approx(cost_of(loose, found), rel=1e-9)
+    many = optimal.solve_many(loose, start=np.zeros((3, 4)))
+    assert many.converged.all()
+    np.testing.assert_allclose(many.cost, found.cost, rtol=1e-9)
+    found = optimal.solve(tight)
+    assert not found.converged
+    assert found.cost == pytest.approx(cost_of(tight, found), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

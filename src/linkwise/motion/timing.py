@@ -30,6 +30,8 @@ from linkwise.robot.robot import Robot
 
 FINER, PARTS = 4, 8
 """How often points are added between those at which a limit is nearly reached, and into how many parts."""
+LEAST = 101
+"""Points: with fewer a motion at rest at its ends would seem to need nothing."""
 MOST = 500
 """Intervals that are divided in a round."""
 PACE = 1.25
@@ -92,7 +94,7 @@ def fastest(
         torque: limits [N·m or N], one number or (n,), in place of the robot's.
         velocity: whether velocity limits count.
         speed_up: False never makes the motion faster.
-        points: number of times at which the motion is checked.
+        points: number of times at which the motion is checked, at least 101; more are added where limits are reached.
 
     Raises:
         ValueError: no limit bounds the speed, or the robot has constraints and friction.
@@ -102,7 +104,7 @@ def fastest(
     check_same_joints(trajectory, robot)
     check_motors(robot, "fastest")
     velocity, speed_up = flag("velocity", velocity), flag("speed_up", speed_up)
-    t = times(trajectory, points)
+    t = times(trajectory, max(arguments.whole("points", points, 2), LEAST))
     arguments.check_keeps_constraints(robot, trajectory.at(t).q, "trajectory")
     limits = robot.effort_limits if torque is None else arguments.limits("torque", torque, robot.dof)
     speeds = robot.velocity_limits if velocity else np.full(robot.dof, np.inf)

@@ -570,6 +570,9 @@ def values_of(label: str, values: Mapping[str, Sequence[Scalar]]) -> dict[str, S
 
 
 def _array(values: Sequence[Scalar]) -> np.ndarray:
+    """Numbers, which methods of robots take, or symbols."""
+    if all(isinstance(value, (int, float)) for value in values):
+        return np.array(values, dtype=float)
     array = np.empty(len(values), dtype=object)
     array[:] = list(values)
     return array

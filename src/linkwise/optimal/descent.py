@@ -204,6 +204,25 @@ def limits_of(problem: Problem) -> Kernel:
     )
 
 
+def costs_of(problem: Problem) -> tuple[Kernel, Kernel]:
+    """(x, u, p) -> the cost of a stage, and (x, p) -> that of the end, each of shape (1,)."""
+
+    def running(x: Any, u: Any, p: Any) -> Any:
+        return [problem.stage_cost(x, u, p)]
+
+    def last(x: Any, p: Any) -> Any:
+        return [problem.terminal_cost(x, p)]
+
+    def made(name: str, function: Any, inputs: dict[str, int]) -> Kernel:
+        return _shared(
+            problem, name, lambda: _kernel(problem, f"optimal_{name}", function, inputs, {"cost": (1,)})
+        )
+
+    return made("stage_cost", running, {"u": problem.nu, "p": problem.np}), made(
+        "end_cost", last, {"p": problem.np}
+    )
+
+
 def step_of(problem: Problem) -> Kernel:
     """(x, u, p) -> the next state."""
     shapes = {"following": (problem.ns,)}

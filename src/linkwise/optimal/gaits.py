@@ -31,8 +31,8 @@ __all__ = ["bound", "jump", "pace", "trot", "walk"]
 
 SWING = np.array([2e3, 2e3, 2e4])
 """Weights of the places of a foot that swings [1/m²]; its height weighs more, or it would go through the ground."""
-LANDING = 2e6
-"""Of its height where it comes down: it is held there, be it above or below the ground."""
+LANDING = 4e4
+"""Of its height where it comes down, for that stage alone [1/m²]: it is held there, be it above or below the ground."""
 FEET = ("front left", "front right", "rear left", "rear right")
 PATTERNS = {
     "trot": (("front left", "rear right"), ("front right", "rear left")),
@@ -167,7 +167,7 @@ def _made(
         JointTracking(target, weight, velocity=moving, velocity_weight=speeds, name="trunk"),
         Effort(1e-3),
     ]
-    costs += _of_feet(plan, names)
+    costs += _of_feet(plan, names, step)
     chosen, more = _timed(plan, step, timings, price)
     costs += more
     end = JointTracking(
@@ -228,11 +228,13 @@ def _named(robot: Robot, feet: Sequence[str] | None, q: np.ndarray) -> list[str]
     ]
 
 
-def _of_feet(plan: _Plan, names: Sequence[str]) -> Iterator[TipTracking]:
+def _of_feet(plan: _Plan, names: Sequence[str], step: float) -> Iterator[TipTracking]:
     """What feet are asked while they swing, and where they come down."""
     for k, name in enumerate(names):
         asked = plan.swings[:, k : k + 1] * SWING
-        asked[landings(plan.active[:, k]), 2] = LANDING
+        asked[landings(plan.active[:, k]), 2] = (
+            LANDING / step
+        )  # costs of stages are multiplied by their duration
         yield TipTracking(plan.places[:, k], asked, frame=name, name=name)
 
 

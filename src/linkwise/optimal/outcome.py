@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.optimal.costs import JointTracking, TipTracking, cost_value
-from linkwise.optimal.descent import GAP, limit_values
+from linkwise.optimal.costs import JointTracking, Own, TipTracking, cost_value
+from linkwise.optimal.descent import GAP, costs_of, limit_values
 from linkwise.optimal.quadratic import walled
 from linkwise.optimal.result import Missed, Solution, Violated
 
@@ -80,13 +80,17 @@ def cost_of(at: Descent) -> np.ndarray:
 
 
 def plain_cost(at: Descent) -> np.ndarray:
-    """The costs, (B,), stage by stage in plain NumPy."""
+    """The costs, (B,), stage by stage: in plain NumPy, or compiled where a function of the user's own is traced."""
     N, problem = at.problem.horizon, at.problem
-    rows = [list(np.moveaxis(table, -1, 0)) for table in (at.xs[:, :N], at.us, at.p[:, :N])]
     with np.errstate(all="ignore"):
-        running: Any = problem.stage_cost(*rows)
-        last: Any = problem.terminal_cost(list(at.xs[:, N].T), list(at.p[:, N].T))
-        return np.broadcast_to(running, (len(at.x0), N)).sum(axis=1) + last
+        if any(isinstance(cost, Own) for cost in (*problem.costs, *problem.terminal)):
+            running, last = costs_of(problem)
+            stages = np.asarray(running(at.xs[:, :N], at.us, at.p[:, :N]))[..., 0]
+            return stages.sum(axis=1) + np.asarray(last(at.xs[:, N], at.p[:, N]))[..., 0]
+        rows = [list(np.moveaxis(table, -1, 0)) for table in (at.xs[:, :N], at.us, at.p[:, :N])]
+        total: Any = problem.stage_cost(*rows)
+        end: Any = problem.terminal_cost(list(at.xs[:, N].T), list(at.p[:, N].T))
+        return np.broadcast_to(total, (len(at.x0), N)).sum(axis=1) + end
 
 
 def added(at: Descent) -> np.ndarray:
@@ -183,6 +187,7 @@ def _out_of_reach(problem: Problem, cost: TipTracking, target: np.ndarray) -> fl
     return beyond if beyond > 1e-9 else 0.0
 
 
+@np.errstate(all="ignore")
 def why_not_a_number(problem: Problem, xs: np.ndarray, us: np.ndarray) -> str:
     """Which cost, limit or step is not a number, at the first stage where one is."""
     for t in range(problem.horizon + 1):
