@@ -46,7 +46,8 @@ SHALLOW = (
     3.0 * FINE
 )  # [m] and they may where small spheres are no deeper in each other; groups are divided further
 RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
-MOST_FINER = 48  # groups, those that touch most often
+MOST_FINER = (48, 12)  # groups, those that touch most often; of robots with many bodies, whose first use takes longer
+MANY = 16  # bodies
 TRIED = 14  # random postures in which meshes are compared
 TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
@@ -391,7 +392,8 @@ class _Postures:
                     part = float((row & perhaps).mean())
                     if part >= RARELY:
                         shares[place] = max(part, shares.get(place, 0.0))
-        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:MOST_FINER])
+        most = MOST_FINER[len(self.bodies) > MANY]
+        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:most])
 
     def _touch(self, first: int, second: int) -> np.ndarray:
         """Numbers of the first postures in which two spheres touch; small spheres of both are only compared there."""
