@@ -46,8 +46,8 @@ SHALLOW = (
     3.0 * FINE
 )  # [m] and they may where small spheres are no deeper in each other; groups are divided further
 RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
-MOST_FINER = (48, 12)  # groups, those that touch most often; of robots with many bodies, whose first use takes longer
-MANY = 16  # bodies
+MOST_FINER = (48, 12)  # groups, those that touch most often; fewer of robots with many bodies
+MANY = 16  # bodies, from which on the first use takes seconds
 TRIED = 14  # random postures in which meshes are compared
 TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
