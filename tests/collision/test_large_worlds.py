@@ -47,3 +47,16 @@ def test_clouds_of_odd_cells_contain_their_points(radius, cell, recwarn):
     away = np.abs(points[:, None] - boxes[:, :3]) - boxes[:, 3:]
     assert (away.max(axis=2) <= 1e-12).any(axis=1).all()
     assert not recwarn.list
+
+
+def test_half_spaces_do_not_depend_on_the_length_of_their_normal():
+    """Squares of long normals overflowed, so that nothing touched the half space; short ones were refused as zeros."""
+    robot = lw.load("panda")
+    q = np.random.default_rng(0).uniform(-1, 1, (200, 7))
+    told = [
+        robot.in_collision(q, World([HalfSpace((size, 0, 0.5 * size), -0.1)]))
+        for size in (1.0, 1e200, 1e-200)
+    ]
+    assert 0 < told[0].mean() < 1
+    assert (told[0] == told[1]).all()
+    assert (told[0] == told[2]).all()

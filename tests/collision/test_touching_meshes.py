@@ -10,7 +10,8 @@ import linkwise as lw
 from linkwise.collision import Validity, validity_of
 from linkwise.collision.body_pairs import body_poses_of
 from linkwise.collision.checks import are_apart
-from linkwise.collision.cover import Cover
+from linkwise.collision.cover import Cover, _beside
+from linkwise.collision.spheres import enclosing_sphere, enclosing_spheres
 from linkwise.collision.touching import Surface, relative, touching
 from linkwise.errors import ModelWarning
 from linkwise.geometry.solids import box
@@ -74,16 +75,17 @@ def test_spheres_inside_a_box_stay_inside(edges):
     assert (radius - (np.array(edges) / 2 - np.abs(centre)).min(axis=1)).max() < 0.015
 
 
-def stacked(folder, gap, missing=False):
+def stacked(folder, gap, missing=False, looks_of_base=False):
     """A plate over a base with a gap, two joints above it, and a post beside it that the plate meets in some
-    postures."""
+    postures. ``looks_of_base``: the base has visual geometry alone."""
     post = BOX.format("0.05 0 0.06", "0.015 0.015 0.16")
     plate = BOX.format(f"0 0 {0.02 + gap}", "0.1 0.03 0.02")
     gone = '<collision><geometry><mesh filename="gone.stl"/></geometry></collision>'
+    base = BOX.format("0 0 0", "0.06 0.06 0.02") + post
     file = folder / "stacked.urdf"
     file.write_text(
         '<robot name="stacked">'
-        + LINK.format("base", BOX.format("0 0 0", "0.06 0.06 0.02") + post)
+        + LINK.format("base", base.replace("collision>", "visual>") if looks_of_base else base)
         + LINK.format("between", gone if missing else "")
         + LINK.format("plate", plate)
         + JOINT.format("first", "base", "between")
@@ -125,6 +127,46 @@ def test_links_that_are_too_near_for_spheres_are_named(tmp_path):
     assert checks.pairs.unresolved == (("base", "plate"),)
     assert checks.in_collision(np.zeros((1, 2))).all()
     assert not Validity(checks.robot, skip=[("base", "plate")]).in_collision(np.zeros((1, 2))).any()
+
+
+def test_looks_that_are_too_near_for_spheres_are_left_out(tmp_path, recwarn):
+    """A file that has no collision geometry of a link does not ask for comparisons with it: a G1 collided with its own
+    waist everywhere. What can be told apart is compared all the same."""
+    checks = Validity(stacked(tmp_path, 0.0005, looks_of_base=True))
+    assert checks.pairs.seen_only == (("base", "plate"),)
+    assert not checks.pairs.unresolved
+    assert not recwarn
+    assert not checks.in_collision(np.zeros((1, 2))).any()
+    wanted = Validity(checks.robot, compare=checks.pairs.seen_only)
+    assert wanted.in_collision(np.zeros((1, 2))).all()
+    apart = Validity(stacked(tmp_path, 0.004, looks_of_base=True))
+    assert not apart.pairs.seen_only
+    q = np.random.default_rng(0).uniform(-3.0, 3.0, (300, 2))
+    truth = in_truth(apart, q)
+    assert truth.any()
+    assert not (truth & ~apart.in_collision(q)).any()
+
+
+def test_spheres_around_many_sets_are_those_around_each():
+    rng = np.random.default_rng(2)
+    sets = [rng.normal(size=(count, 3)) for count in (1, 2, 7, 40, 199, 200, 450, 3000)]
+    for points, (centre, radius) in zip(sets, enclosing_spheres(sets), strict=True):
+        alone, same = enclosing_sphere(points)
+        assert np.array_equal(centre, alone)
+        assert radius == same
+        assert np.linalg.norm(points - centre, axis=1).max() <= radius * (1 + 1e-12)
+    assert enclosing_spheres([]) == []
+
+
+def test_pieces_near_others_are_found_as_by_all_distances():
+    rng = np.random.default_rng(3)
+    place, size = rng.uniform(-0.2, 0.2, (2000, 3)), rng.uniform(0.0, 0.004, 2000)
+    middle, around = rng.uniform(-0.05, 0.1, (300, 3)), rng.uniform(0.0, 0.01, 300)
+    away = np.linalg.norm(place[:, None] - middle, axis=2) - around - size[:, None]
+    near = away.min(axis=1)
+    found = _beside(place, size, middle, around, 0.003)
+    assert 20 < found.sum() < 1000
+    assert (found == (near <= 0.003))[np.abs(near - 0.003) > 1e-6].all()
 
 
 def test_meshes_that_touch_in_all_postures_are_listed(tmp_path, recwarn):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.collision.heights import lowest_points, meshes_of, outermost
 from linkwise.geometry.posture import up_of
 from linkwise.geometry.skeleton import body_poses, skeleton
 from linkwise.geometry.visuals import read_looks
@@ -101,3 +102,24 @@ def test_meshes_stay_above_the_floor(tmp_path):
     assert max(moved[:4]) > 0.1
     assert min(below[:4]) > -1e-3
     assert min(below[4:]) < -0.1
+
+
+def test_the_tour_keeps_meshes_above_the_floor(tmp_path):
+    """It looked at the rods alone: a Z1 went 25 mm below the floor."""
+    from linkwise.tour.motions import fast_motion
+
+    file = tmp_path / "arm.urdf"
+    file.write_text(
+        '<robot name="arm">'
+        + LINK.format("base", BOX.format("0 0 0.1", "0.2 0.2 0.2"))
+        + LINK.format("upper", BOX.format("0 0 0.2", "0.1 0.1 0.4"))
+        + LINK.format("lower", BOX.format("0 0 0.3", "0.1 1.0 0.6"))
+        + JOINT.format("first", "base", "upper", 0.25, "0 1 0")
+        + JOINT.format("second", "upper", "lower", 0.4, "1 0 0")
+        + "</robot>"
+    )
+    robot = lw.load(file)
+    meshes = meshes_of(robot)
+    assert sorted(body for body, _ in meshes) == [-1, 0, 1]
+    samples = fast_motion(robot).trajectory.at(np.linspace(0, fast_motion(robot).duration, 80)).q
+    assert lowest_points(robot, samples, outermost(meshes)).min() > -1e-3

@@ -46,7 +46,8 @@ SHALLOW = (
     3.0 * FINE
 )  # [m] and they may where small spheres are no deeper in each other; groups are divided further
 RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
-MOST_FINER = 48  # groups, those that touch most often
+MOST_FINER = (48, 12)  # groups, those that touch most often; fewer of robots with many bodies
+MANY = 16  # bodies, from which on the first use takes seconds
 TRIED = 14  # random postures in which meshes are compared
 TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
@@ -67,6 +68,8 @@ class BodyPairs:
         partly: pairs of links that touch by construction in some parts, of which these parts are not compared.
         unresolved: pairs of links whose spheres touch in all of some postures though meshes can be apart. They are
             compared, so hardly any configuration is free.
+        seen_only: such pairs of which one has visual geometry alone, in a file that has collision geometry of other
+            links. They are not compared, as the file does not ask for it.
         connected: pairs of links that a joint connects, and of fingers; they are not compared.
         never: pairs of links that touch in none of the random postures. They are compared, as that proves nothing;
             ``skip=pairs.never`` leaves them out.
@@ -82,6 +85,7 @@ class BodyPairs:
     never: tuple[LinkPair, ...] = ()
     partly: tuple[LinkPair, ...] = ()
     unresolved: tuple[LinkPair, ...] = ()
+    seen_only: tuple[LinkPair, ...] = ()
 
     def of(self, sphere: int) -> range:
         """Numbers of the groups of small spheres of a sphere; none where it is not divided.
@@ -221,14 +225,18 @@ def _with_usual(
     """With usual distances, and without the bodies that overlap in all postures by one part or another."""
     compared, usual, always = dict(pairs.compared), dict.fromkeys(pairs.compared, FAR_APART), [*pairs.always]
     unresolved: list[LinkPair] = []
+    seen_only: list[LinkPair] = []
     for key in postures.not_far(list(compared)):
         usual[key], most, overlap = postures.usual_distance(pairs, key)
         if overlap and key not in wanted and postures.by_construction(key):
             always += _link_pairs(robot, postures.spheres, key)
             del compared[key], usual[key]
+        elif most < 0.0 and key not in wanted and not postures.spheres.seen_only.isdisjoint(key):
+            seen_only += _link_pairs(robot, postures.spheres, key)
+            del compared[key], usual[key]
         elif most < 0.0 and key not in wanted:
             unresolved += _link_pairs(robot, postures.spheres, key)
-    partly = tuple(pair for pair in pairs.partly if pair not in always)
+    partly = tuple(pair for pair in pairs.partly if pair not in [*always, *seen_only])
     return replace(
         pairs,
         compared=compared,
@@ -236,6 +244,7 @@ def _with_usual(
         always=tuple(always),
         partly=partly,
         unresolved=tuple(unresolved),
+        seen_only=tuple(seen_only),
     )
 
 
@@ -358,7 +367,7 @@ class _Postures:
         keys: Iterable[tuple[int, int]],
     ) -> frozenset[Place]:
         """Groups of small spheres, by sphere and place in it, of pairs of bodies that can be apart though small spheres
-        touch in nearly all postures; those that touch most often."""
+        touch in many postures; those that touch most often."""
         shares: dict[Place, float] = {}
         for key in keys:
             numbers, share = candidates[key]
@@ -366,9 +375,13 @@ class _Postures:
             least = np.zeros(FIRST)
             touching_ones: list[tuple[Place, np.ndarray]] = []
             for first, second in numbers[near].tolist():
-                gap, names = self._group_gaps(pairs, first, second, np.arange(FIRST))
-                np.minimum(least, gap.min(axis=(0, 1)), out=least)
-                hits = gap < 0.0
+                which = self._touch(first, second)
+                if not len(which):
+                    continue
+                gap, names = self._group_gaps(pairs, first, second, which)
+                least[which] = np.minimum(least[which], gap.min(axis=(0, 1)))
+                hits = np.zeros((*gap.shape[:2], FIRST), bool)
+                hits[:, :, which] = gap < 0.0
                 for side, sphere in enumerate((first, second)):
                     start = pairs.of(sphere).start
                     rows = zip(names[side], np.asarray(hits.any(axis=1 - side)), strict=True)
@@ -379,7 +392,14 @@ class _Postures:
                     part = float((row & perhaps).mean())
                     if part >= RARELY:
                         shares[place] = max(part, shares.get(place, 0.0))
-        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:MOST_FINER])
+        most = MOST_FINER[len(self.bodies) > MANY]
+        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:most])
+
+    def _touch(self, first: int, second: int) -> np.ndarray:
+        """Numbers of the first postures in which two spheres touch; small spheres of both are only compared there."""
+        reach = np.float32(self.spheres.radius[first] + self.spheres.radius[second])
+        one, two = (self.centres[:, k, :FIRST] for k in (first, second))
+        return np.flatnonzero(_squares(one, two) < reach * reach)
 
     def beside(self, pairs: np.ndarray) -> np.ndarray:
         """Which spheres are never farther apart than a part of their radii, as those of rods that meet at a joint."""

@@ -35,6 +35,7 @@ BLOCK = 1 << 15  # numbers of a table that are computed at a time
 _LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
 _SURFACE = 3000  # points by which spheres inside are bounded, at most
 _AROUND = 1500  # points outside by which spheres inside are bounded where the surface does not do it, at most
+_TOGETHER = 256  # spheres beside each other whose distances to others are computed together
 _ROUNDING = 1e-6  # [m] of distances by which spheres are chosen; their radii are computed in double precision
 _SOME = 16  # every so many points of a surface give bounds of distances to it
 _AT_ONCE = 64  # points whose distances to a surface are computed at a time, those of the largest bounds first
@@ -68,7 +69,10 @@ class Cover:
             [fit.divided_edges(part, max(self.extent / 24, 5e-3)) for part in parts]
         )
         self._own = _own(self.triangles)
-        self.known: dict[object, Covering] = {}  # of parts, by the caller's key
+        self.parts: dict[
+            object, list[tuple[np.ndarray, np.ndarray]]
+        ] = {}  # groups of parts, by the caller's key
+        self._owners: dict[bytes, np.ndarray] = {}
         self._inside = _Inside(self.triangles, self._own[0])
         self._whole = self._candidates(_spread(self.triangles, CHOSEN, self._own[0]), 0.0)
 
@@ -96,6 +100,17 @@ class Cover:
             excess: how far they reach beyond the surface [m], about; more where else very many are needed.
         """
         return self._within(self.triangles, self._whole, excess, int(_FURTHER * self.count(excess)) + 2)
+
+    def owners(self, spheres: np.ndarray) -> np.ndarray:
+        """In which of some spheres each of ``triangles`` is, or which it reaches beyond by the least.
+
+        Args:
+            spheres: centres and radii [m], shape (k, 4).
+        """
+        key = np.ascontiguousarray(spheres).tobytes()
+        if key not in self._owners:
+            self._owners[key] = nearest_spheres(self.triangles, spheres[:, :3], spheres[:, 3])[0]
+        return self._owners[key]
 
     def part(self, triangles: np.ndarray, excess: float, most: int) -> Covering:
         """Spheres that contain some of the triangles.
@@ -137,8 +152,7 @@ class Cover:
         for part in self._read:
             beside = (part.max(axis=1) >= low - more) & (part.min(axis=1) <= high + more)
             near = fit.divided_edges(part[beside.all(axis=1)], FINE_PIECE)
-            place, size = _own(near)
-            found.append(near[nearest_spheres(place[:, None], middle, around, -size)[1] <= self.grown + 1e-5])
+            found.append(near[_beside(*_own(near), middle, around, self.grown + 1e-5)])
         return np.concatenate(found)
 
     def _part(
@@ -267,6 +281,33 @@ class _Candidates:
             if chosen is not None:
                 self.known[excess] = chosen
         return chosen is None or len(chosen) > most
+
+
+def _beside(
+    place: np.ndarray, size: np.ndarray, middle: np.ndarray, around: np.ndarray, within: float
+) -> np.ndarray:
+    """Which spheres (k,) are at most so far [m] from one of others; those beside each other are looked at together,
+    with the others that are near."""
+    found, wide = np.zeros(len(place), bool), [np.arange(len(place))]
+    farthest = within + float(around.max(initial=0.0)) + float(size.max(initial=0.0)) + _ROUNDING
+    while wide:
+        mine = wide.pop()
+        some = place[mine]
+        if len(mine) > _TOGETHER:
+            order = mine[np.argsort(some[:, int(np.ptp(some, axis=0).argmax())], kind="stable")]
+            wide += [order[: len(order) // 2], order[len(order) // 2 :]]
+            continue
+        if not len(mine):
+            continue
+        low, high = some.min(axis=0) - farthest, some.max(axis=0) + farthest
+        near = np.flatnonzero(((middle >= low) & (middle <= high)).all(axis=1))
+        if len(near):
+            away = _farthest(
+                some.T[:, None, None].astype(np.float32), middle[near].T[:, :, None].astype(np.float32)
+            )
+            away -= around[near, None].astype(np.float32)
+            found[mine] = away.min(axis=0) - size[mine] <= within
+    return found
 
 
 def _mask(numbers: np.ndarray, count: int) -> np.ndarray:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from linkwise.collision.body_pairs import body_poses_of
+from linkwise.collision.shapes import Reading
+from linkwise.geometry.looks import Visual
 from linkwise.geometry.skeleton import skeleton
 from linkwise.geometry.solids import Mesh
 from linkwise.robot.robot import Robot
@@ -56,3 +58,25 @@ def outermost(meshes: Iterable[tuple[int, Mesh]]) -> list[tuple[int, np.ndarray]
             far = ways[:, :1] * x + ways[:, 1:2] * y + ways[:, 2:] * z
             found.append((body, some[np.unique(far.argmax(axis=1))]))
     return found
+
+
+def meshes_of(robot: Robot) -> list[tuple[int, Mesh]]:
+    """Meshes of the bodies of a robot, in their frames: its collision geometry, else its visual geometry.
+
+    Args:
+        robot: the robot; its geometry is read from the file that it was loaded from.
+    """
+    return _Meshes(robot).found
+
+
+class _Meshes(Reading):
+    def __init__(self, robot: Robot):
+        self.found: list[tuple[int, Mesh]] = []
+        super().__init__(robot, ())
+
+    def _add(self, visual: Visual) -> None:
+        body, pose = self.robot.carrier(visual.link)
+        self.pieces.setdefault(body, [])
+        primitive = visual.part.primitive
+        mesh = visual.part.mesh if primitive is None else primitive.mesh()
+        self.found.append((body, mesh.moved(pose @ visual.pose)))

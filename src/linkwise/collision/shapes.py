@@ -133,7 +133,8 @@ def shapes_of(
 
 
 class Reading:
-    """Geometry of the robot's file by body: ``pieces``, and ``lacking``, the bodies of which some cannot be read."""
+    """Geometry of the robot's file by body: ``pieces``; ``lacking``, the bodies of which some cannot be read; and
+    ``seen_only``, those that have visual geometry alone in a file that has collision geometry of others."""
 
     def __init__(self, robot: Model, meshes: Iterable[str | os.PathLike[str]]):
         self.robot = robot
@@ -149,14 +150,21 @@ class Reading:
         incomplete = [link for link in links if link in collision.missing or link not in shown]
         visual = file.looks("visual", incomplete) if file is not None and incomplete else Looks()
         gone: set[str] = set()
+        purposes: dict[int, set[str]] = {}  # of the elements of each body
         for link in links:
             chosen = self._chosen(link, collision, visual)
             if chosen is None:
                 gone.add(link)
+            purposes.setdefault(robot.carrier(link)[0], set()).update(
+                ["collision" if link in shown and link not in collision.missing else "visual"]
+                if chosen
+                else ()
+            )
             for each in chosen or ():
                 self._add(each)
         self.problems = [*collision.problems, *visual.problems] if gone else []
         self.lacking = self._lacking(gone)
+        self.seen_only = frozenset(body for body, each in purposes.items() if shown and each == {"visual"})
 
     def _chosen(self, link: str, collision: Looks, visual: Looks) -> list[Visual] | None:
         """The elements of a link; none if the file has none, None if some cannot be read."""

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from linkwise.arguments.numbers import Numbers
-from linkwise.collision.cover import Cover, Covering, excess_of, nearest_spheres
+from linkwise.collision.cover import Cover, Covering, excess_of
 from linkwise.collision.fit import divided_edges
 from linkwise.collision.shapes import SIDES, TAPER, THICKNESS, Reading
 from linkwise.compiler.runtime import cache, threads
@@ -100,6 +100,7 @@ class Spheres:
         divide: gives small spheres in place of some; None where there is no geometry to cover.
         surfaces: triangles (k, 3, 3) of each mesh and solid [m], by body; of bodies without geometry there are none.
         problems: what could not be read of the geometry, in words.
+        seen_only: bodies of visual geometry alone, in a file that has collision geometry of others.
     """
 
     body: np.ndarray
@@ -111,6 +112,7 @@ class Spheres:
     divide: Divide | None = None
     surfaces: Mapping[int, list[np.ndarray]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    seen_only: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.body)
@@ -205,7 +207,18 @@ def _spheres(robot: Model, count: int | None, margin: float, geometry: _Triangle
 
     surfaces = {body: parts for body, parts in geometry.surfaces.items() if body not in geometry.lacking}
     problems = tuple(dict.fromkeys(geometry.problems))
-    return Spheres(body[order], centre[order], size, excess, tuple(notes), links, divide, surfaces, problems)
+    return Spheres(
+        body[order],
+        centre[order],
+        size,
+        excess,
+        tuple(notes),
+        links,
+        divide,
+        surfaces,
+        problems,
+        geometry.seen_only,
+    )
 
 
 class _Triangles(Reading):
@@ -227,7 +240,8 @@ class _Triangles(Reading):
                 content.update(b"%d %d" % (body, len(part)) + part.tobytes())
         for body, centre, radius in self.balls:
             content.update(b"%d" % body + np.append(centre, radius).tobytes())
-        content.update(repr((self.robot.source, self.links, sorted(self.lacking), self.problems)).encode())
+        more = (self.robot.source, self.links, sorted(self.lacking), self.problems, sorted(self.seen_only))
+        content.update(repr(more).encode())
         return content.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -382,7 +396,7 @@ def _divided(
         first = int((rows[:, 0] < rows[number, 0]).sum())
         places[number] = cover, number - first, most, tuple(place for k, place in finer if k == number)
         if cover not in owners:
-            owners[cover] = nearest_spheres(cover.triangles, mine[:, :3], mine[:, 3])[0]
+            owners[cover] = cover.owners(mine)
     parts = [*dict.fromkeys(places.values())]
     small_ones = _at_once(
         lambda part: _small(part[0], part[0].triangles[owners[part[0]] == part[1]], *part[2:]), parts
@@ -406,32 +420,42 @@ def _at_once(function: Callable[[_Given], _Found], items: Sequence[_Given]) -> l
 
 def _small(cover: Cover, triangles: np.ndarray, most: int, finer: tuple[int, ...]) -> np.ndarray:
     """Rows (x, y, z, radius, whether it is a group) of groups, each before its small spheres, for some triangles of a
-    body; several groups of finer spheres in place of those with the given numbers."""
+    body; several groups of finer spheres in place of those with the given numbers. What was found before is kept, as
+    spheres are divided again once it is known which groups are to be finer."""
     if not len(triangles):
         return np.zeros((0, 5))
-    triangles = divided_edges(triangles, FINE_EDGE)
     key = (most, len(triangles), float(triangles[0, 0, 0]), float(triangles.sum()))
-    small = cover.known.get(key)
-    if small is None:
-        small = cover.known[key] = cover.part(triangles, FINE, most)
+    if key not in cover.parts:
+        pieces = divided_edges(triangles, FINE_EDGE)
+        small = cover.part(pieces, FINE, most)
+        groups = _groups(small.centre)
+        owners = [np.isin(small.owner, group) for group in groups]
+        cover.parts[key] = [
+            (pieces[mine], rows)
+            for mine, rows in zip(
+                owners, _grouped(cover.grown, [pieces[m] for m in owners], small, groups), strict=True
+            )
+        ]
     rows: list[np.ndarray] = []
-    for number, group in enumerate(_groups(small.centre)):
-        mine = np.isin(small.owner, group)
+    for number, (own, kept) in enumerate(cover.parts[key]):
         if number in finer:
-            pieces, fine = cover.finer(triangles[mine], FINEST, MOST_FINEST)
-            owners = fine.owner
-            for some in _groups(fine.centre):
-                rows += _group(0.0, pieces[np.isin(owners, some)], fine, some)
+            pieces, fine = cover.finer(own, FINEST, MOST_FINEST)
+            groups = _groups(fine.centre)
+            rows += _grouped(0.0, [pieces[np.isin(fine.owner, some)] for some in groups], fine, groups)
         else:
-            rows += _group(cover.grown, triangles[mine], small, group)
+            rows.append(kept)
     return np.concatenate(rows)
 
 
-def _group(grown: float, triangles: np.ndarray, small: Covering, group: np.ndarray) -> list[np.ndarray]:
-    """Rows of a group around triangles and of its small spheres."""
-    centre, radius = enclosing_sphere(triangles)
-    spheres = np.column_stack([small.centre[group], small.radius[group], np.zeros(len(group))])
-    return [np.array([[*centre, radius + grown, 1.0]]), spheres]
+def _grouped(
+    grown: float, triangles: list[np.ndarray], small: Covering, groups: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Rows of each group around its triangles and of its small spheres."""
+    found: list[np.ndarray] = []
+    for group, (centre, radius) in zip(groups, enclosing_spheres(triangles), strict=True):
+        spheres = np.column_stack([small.centre[group], small.radius[group], np.zeros(len(group))])
+        found.append(np.concatenate([[[*centre, radius + grown, 1.0]], spheres]))
+    return found
 
 
 def _groups(points: np.ndarray) -> list[np.ndarray]:
@@ -455,21 +479,52 @@ def enclosing_sphere(points: np.ndarray, radii: np.ndarray | float = 0.0) -> tup
         points: [m], shape (..., 3).
         radii: of spheres around the points [m].
     """
-    flat = points.reshape(-1, 3).T
-    sizes = np.broadcast_to(np.asarray(radii, dtype=float).reshape(-1), flat.shape[1])
-    step = max(1, flat.shape[1] // _CENTRED)
-    some, around = np.ascontiguousarray(flat[:, ::step]), sizes[::step]
-    centre = (flat.min(axis=1) + flat.max(axis=1)) / 2
-    best, least = centre, np.inf
+    return enclosing_spheres([points], [radii])[0]
+
+
+def enclosing_spheres(
+    points: Sequence[np.ndarray], radii: Sequence[np.ndarray | float] | None = None
+) -> list[tuple[np.ndarray, float]]:
+    """``enclosing_sphere`` of several sets of points, which takes little longer than one.
+
+    Args:
+        points: of each set [m], shapes (..., 3).
+        radii: of spheres around the points of each set [m]; by default 0.
+    """
+    if not len(points):
+        return []
+    flat = [np.ascontiguousarray(each.reshape(-1, 3).T) for each in points]
+    sizes = [
+        np.broadcast_to(
+            np.asarray(0.0 if radii is None else radii[k], dtype=float).reshape(-1), each.shape[1]
+        )
+        for k, each in enumerate(flat)
+    ]
+    steps = [max(1, each.shape[1] // _CENTRED) for each in flat]
+    counts = [-(-each.shape[1] // step) for each, step in zip(flat, steps, strict=True)]
+    some, around = (
+        np.zeros((3, len(flat), max(counts, default=0))),
+        np.zeros((len(flat), max(counts, default=0))),
+    )
+    for k, (each, size, step, count) in enumerate(zip(flat, sizes, steps, counts, strict=True)):
+        some[:, k, :count], around[k, :count] = each[:, ::step], size[::step]
+        some[:, k, count:], around[k, count:] = each[:, :1], size[0]  # the first one again
+    lows = np.array([each.min(axis=1) for each in flat]).reshape(-1, 3)
+    centre = (lows + np.array([each.max(axis=1) for each in flat]).reshape(-1, 3)) / 2
+    best, least, rows = centre.copy(), np.full(len(flat), np.inf), np.arange(len(flat))
     for k in range(1, _CENTRING):
-        far = _farthest(some, around, centre)
-        farthest = int(far.argmax())
-        if far[farthest] < least:
-            best, least = centre, float(far[farthest])
-        centre = centre + (some[:, farthest] - centre) / (k + 1)
-    return best, float(_farthest(flat, sizes, best).max())
+        far = _farthest(some, around, centre.T)
+        farthest = far.argmax(axis=1)
+        largest = far[rows, farthest]
+        better = largest < least
+        best[better], least[better] = centre[better], largest[better]
+        centre = centre + (some[:, rows, farthest].T - centre) / (k + 1)
+    return [
+        (middle, float(_farthest(each, size, middle).max()))
+        for middle, each, size in zip(best, flat, sizes, strict=True)
+    ]
 
 
 def _farthest(points: np.ndarray, radii: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    x, y, z = points - centre[:, None]
+    x, y, z = points - centre[..., None]
     return np.sqrt(x * x + y * y + z * z) + radii

@@ -149,13 +149,14 @@ class HalfSpace:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if length(_point("half space: normal", self.normal)) == 0.0:
+        if not _point("half space: normal", self.normal).any():
             raise ArgumentError("half space: normal: expected a direction, got zeros")
         _given.number("half space: height", self.height)
 
     def solids(self) -> dict[str, np.ndarray]:
         """Rows of the tables of simple solids."""
-        normal = np.asarray(self.normal, float) / length(self.normal)
+        normal = np.asarray(self.normal, float) / np.abs(self.normal).max()  # squares of long ones overflow
+        normal /= length(normal)
         return {"planes": np.array([[*normal, self.height]])}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise import motion
-from linkwise.collision.heights import lowest_points
+from linkwise.collision.heights import lowest_points, meshes_of, outermost
 from linkwise.errors import LinkwiseError
 from linkwise.motion.limits import LimitError
 from linkwise.motion.trajectory import Trajectory
@@ -88,8 +88,9 @@ def _ends(arm: Robot) -> list[tuple[list[float], list[float]]]:
     lower = np.array([min(joint.limits.lower, joint.limits.upper) for joint in arm.coordinate_joints])
     upper = np.array([max(joint.limits.lower, joint.limits.upper) for joint in arm.coordinate_joints])
     q = np.clip(q, lower, upper)  # ranges that do not contain zero
-    floor = min(0.0, float(lowest_points(arm, np.array(arm.neutral)[None])[0]))
-    above = q[lowest_points(arm, q) >= floor]
+    corners = outermost(meshes_of(arm))
+    floor = min(0.0, float(lowest_points(arm, np.array(arm.neutral)[None], corners)[0]))
+    above = q[lowest_points(arm, q, corners) >= floor]
     q = above if len(above) > 1 else q
     load = np.abs(arm.gravity_torques(q)) / np.maximum(arm.effort_limits, 1e-12)
     q = q[np.argsort(load.max(axis=1), kind="stable")][: 2 * TRIES]
@@ -100,7 +101,7 @@ def _ends(arm: Robot) -> list[tuple[list[float], list[float]]]:
         for last in sorted(q, key=lambda other: -float(np.abs(other - first).sum()))[:TRIES]:
             if np.array_equal(first, last):
                 continue
-            low = float(lowest_points(arm, first + part * (last - first)).min())
+            low = float(lowest_points(arm, first + part * (last - first), corners).min())
             (free if low >= floor else others).append((first.tolist(), last.tolist()))
             if low >= floor:
                 break

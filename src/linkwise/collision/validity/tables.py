@@ -140,7 +140,7 @@ def _runs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of pairs of spheres: where the runs of each begin (pairs + 1,), and rows (group of the first, start, stop) of
     runs of groups of the second."""
-    if not small:
+    if not small or not len(first):
         return np.zeros(len(first) + 1, int), np.zeros((0, 3), int)
     ranges = [small.of(k) for k in range(int(max(first.max(), second.max())) + 1)]
     start, stop = np.array([(each.start, each.stop) for each in ranges]).T
