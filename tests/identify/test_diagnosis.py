@@ -221,6 +221,14 @@ def test_any_factor_of_time_is_searched(robot):
     assert said(robot, log) == ""
 
 
+def test_positions_over_another_link(robot, log):
+    """As those of arms with a parallel linkage."""
+    q = log.q.copy()
+    q[:, 2] += q[:, 1]
+    words = said(robot, replace(log, q=q))
+    assert "positions of elbow look counted together with those of shoulder: subtracting the latter" in words
+
+
 def test_weight_that_counts_twice(robot, log):
     """Links twice as heavy that move more slowly have the same torques: the file's masses decide."""
     words = said(robot, replace(log, tau=log.tau + robot.gravity_torques(log.q)))

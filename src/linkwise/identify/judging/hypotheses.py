@@ -92,6 +92,7 @@ def hypotheses(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
     yield from _exchanges(robot, recording)
     yield from _signs(robot, recording)
     yield from _zeros(robot, recording)
+    yield from _sums(robot, recording)
     yield from _units(robot, recording)
     yield Hypothesis(
         "torques look as if weight were counted twice: that of a model was added to torques which have it already",
@@ -157,6 +158,22 @@ def _zeros(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
                 f"adding {math.degrees(shift):.0f}° to them",
                 replace(recording, q=q),
             )
+
+
+def _sums(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
+    """Positions of a link over the base or another link, as parallel linkages and some controllers count them."""
+    joints = robot.coordinate_joints
+    for j, (before, joint) in enumerate(itertools.pairwise(joints), 1):
+        for sign, remedy in ((-1.0, "subtracting"), (1.0, "adding")):
+            if before.revolute and joint.revolute:
+                q, qd, qdd = (x.copy() for x in (recording.q, recording.qd, recording.qdd))
+                for x in (q, qd, qdd):
+                    x[:, j] += sign * x[:, j - 1]
+                yield Hypothesis(
+                    f"positions of {joint.name} look counted together with those of {before.name}",
+                    f"{remedy} the latter",
+                    replace(recording, q=q, qd=qd, qdd=qdd),
+                )
 
 
 def _units(robot: Robot, recording: Recording) -> Iterator[Hypothesis]:
