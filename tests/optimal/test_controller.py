@@ -1,5 +1,7 @@
 """Predictive control: it reaches targets within limits, keeps a plan when an iteration fails, and stops after that."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -126,7 +128,7 @@ def test_each_iteration_begins_with_the_plan_of_the_one_before(robot, monkeypatc
         controller(0.006 * k, q, qd, TARGET)
         assert len(calls) == turns
         assert calls[0][3] == pytest.approx(0.0 if k == 0 else 0.006 / 0.02)
-        for before, after in zip(calls, calls[1:], strict=False):
+        for before, after in pairwise(calls):
             assert after[3] == 0.0
             np.testing.assert_array_equal(after[1], before[4][0])
             np.testing.assert_array_equal(after[2], before[4][1])
