@@ -89,7 +89,7 @@ def nearest_files(path: str, most: int) -> list[str]:
         name = file.relative_to(ROOT).as_posix()
         score *= 2.0 if f"tests/{part}/" in name else 1.0
         score += named.get(file.stem, 0.0) + 600.0 * bool(imported.search(text))
-        score += 200.0 * (f"tests/{part}/test_recorded_" in name)
+        score += 500.0 * (f"tests/{part}/test_recorded_" in name)
         scores.append((-score, name))
     return [name for score, name in sorted(scores)[:most] if score < 0.0]
 
