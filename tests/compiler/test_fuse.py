@@ -61,7 +61,7 @@ def test_a_sum_ends_with_what_is_known_last():
     assert last_terms(lambda a, b, c, d, e, f: sqrt(d) + a / b)[-1] == "sqrt"
     assert last_terms(lambda a, b, c, d, e, f: a / b + sqrt(d))[-1] == "sqrt"
     # of a product that is absorbed, its factors count: those of the second one are known last
-    assert last_terms(lambda a, b, c, d, e, f: sqrt(sqrt(d)) * e + a * b + c)[:2] .count("sqrt") == 1
+    assert last_terms(lambda a, b, c, d, e, f: sqrt(sqrt(d)) * e + a * b + c)[:2].count("sqrt") == 1
 
 
 def test_a_product_that_is_needed_anyway_is_not_absorbed():
