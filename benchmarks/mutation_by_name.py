@@ -90,7 +90,7 @@ def nearest_files(path: str, most: int) -> list[str]:
         score *= 2.0 if f"tests/{part}/" in name else 1.0
         near = file.parent.name in (part, "tests")  # a file of another part may have the same name
         score += named.get(file.stem, 0.0) * (1.0 if near else 0.3) + 600.0 * bool(imported.search(text))
-        score += 500.0 * (f"tests/{part}/test_recorded_" in name)
+        score += 650.0 * (f"tests/{part}/test_recorded_" in name)
         scores.append((-score, name))
     return [name for score, name in sorted(scores)[:most] if score < 0.0]
 
