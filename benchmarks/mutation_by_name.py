@@ -88,8 +88,9 @@ def nearest_files(path: str, most: int) -> list[str]:
         score += sum(min(words[name], 3) for name in users if len(name) > 5) + 4.0 * min(words[stem], 5)
         name = file.relative_to(ROOT).as_posix()
         score *= 2.0 if f"tests/{part}/" in name else 1.0
-        score += named.get(file.stem, 0.0) + 600.0 * bool(imported.search(text))
-        score += 200.0 * (f"tests/{part}/test_recorded_" in name)
+        near = file.parent.name in (part, "tests")  # a file of another part may have the same name
+        score += named.get(file.stem, 0.0) * (1.0 if near else 0.3) + 600.0 * bool(imported.search(text))
+        score += 650.0 * (f"tests/{part}/test_recorded_" in name)
         scores.append((-score, name))
     return [name for score, name in sorted(scores)[:most] if score < 0.0]
 

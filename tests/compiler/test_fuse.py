@@ -12,7 +12,7 @@ from linkwise.compiler.ir.fuse import fuse
 from linkwise.compiler.ir.graph import Graph
 from linkwise.compiler.ir.program import trace
 from linkwise.compiler.ir.walks import reachable
-from linkwise.scalar import while_loop
+from linkwise.scalar import sqrt, while_loop
 
 
 def operations(function, size=6):
@@ -45,6 +45,23 @@ def test_a_sum_of_products_computes_one_of_them():
 
 def test_a_sum_starts_with_what_is_not_a_product():
     assert operations(lambda a, b, c, d, e, f: [(a * b + c * d) + e]) == {"fma": 2}
+
+
+def test_a_sum_ends_with_what_is_known_last():
+    """A term waits for all operations before it, one after another, and not for its own alone."""
+
+    def last_terms(function):
+        graph = Graph()
+        (found,) = fuse([function(*graph.inputs("x", 6))])
+        return [arg.op for arg in found.args]
+
+    # two divisions one after another take longer than a root, a root longer than one division
+    assert last_terms(lambda a, b, c, d, e, f: (a / b) / c + sqrt(d))[-1] == "div"
+    assert last_terms(lambda a, b, c, d, e, f: sqrt(d) + (a / b) / c)[-1] == "div"
+    assert last_terms(lambda a, b, c, d, e, f: sqrt(d) + a / b)[-1] == "sqrt"
+    assert last_terms(lambda a, b, c, d, e, f: a / b + sqrt(d))[-1] == "sqrt"
+    # of a product that is absorbed, its factors count: those of the second one are known last
+    assert last_terms(lambda a, b, c, d, e, f: sqrt(sqrt(d)) * e + a * b + c)[:2].count("sqrt") == 1
 
 
 def test_a_product_that_is_needed_anyway_is_not_absorbed():

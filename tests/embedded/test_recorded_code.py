@@ -126,6 +126,12 @@ def files_of_packages():
         files = package.files() if callable(getattr(package, "files", None)) else {}
         files = files or getattr(package, "contents", {})
         found[name] = {key: text_of(value) for key, value in sorted(files.items()) if isinstance(value, str)}
+    motion = quintic([0.1, 0.2], [0.7, -0.4], 1.0)
+    for constant_time in (False, True):
+        timed = Package(
+            two(), ["trajectory"], replace(OPTIONS, trajectory=motion), constant_time=constant_time
+        )
+        found[f"trajectory {constant_time}"] = text_of(timed.functions[0].text)
     with tempfile.TemporaryDirectory() as folder:
         mask = os.umask(0o027)
         package.write(Path(folder) / "made")

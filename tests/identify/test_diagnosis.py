@@ -121,6 +121,21 @@ def test_signs_of_all_joints_are_always_tried(robot, log, monkeypatch):
         assert ("torques of all joints look counted in the opposite direction" in causes) == (sign < 0)
 
 
+def test_gravity_along_all_axes_and_none_is_tried(robot, log):
+    """Each direction once: six axes without the one that counts already, what explains most, and no gravity."""
+    recording = thinned([condition(log, cutoff=10.0)], np.array(robot.gravity))
+    search = Search(Screen(robot), recording)
+    tried = [np.array(each.corrected.gravity) for each in search._gravities(search.start)]
+    size = np.linalg.norm(robot.gravity)
+    for axis in np.eye(3):
+        for sign in (1.0, -1.0):
+            near = [g for g in tried if np.linalg.norm(g - sign * size * axis) < 1e-9 * size]
+            assert len(near) == (not np.allclose(sign * size * axis, robot.gravity))
+    assert sum(not g.any() for g in tried) == 1
+    angles = [diagnosis._angle(g, h) for k, g in enumerate(tried) for h in tried[:k]]
+    assert min(angles) > diagnosis.TILTED
+
+
 def test_zero_positions(robot, log):
     q = log.q + np.radians([0, 90, 0])
     words = said(robot, replace(log, q=q))

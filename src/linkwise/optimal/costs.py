@@ -420,6 +420,9 @@ class SphereAvoidance(Cost):
     kind = "sphere"
     from_zero = ("radius", "margin", "weight")
 
+    def spheres(self, robot: Robot) -> list[Ball | tuple[None, Sequence[float], float]]:
+        return spheres_on(self.on)
+
     def check(self, dynamics: Dynamics) -> None:
         check_spheres(dynamics, self.label, self.on)
 
