@@ -168,7 +168,8 @@ def test_hulls_of_meshes_keep_the_vertices_that_reach_farthest_and_say_what_they
     (note,) = (each for each in said if "drum: 16 corners stand for the hull of 80 vertices" in each)
     assert "which reaches up to" in note
     box = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
-    assert sorted(lw.Shape.hull("a", [*box, (0, 0, 0.5)], most=8).points) == sorted(box)
+    points = lw.Shape.hull("a", [*box, (0, 0, 0.5)], most=8).points
+    assert sorted(map(tuple, points)) == sorted(box)
 
 
 def test_notes_on_many_meshes_hide_no_others(tmp_path):
