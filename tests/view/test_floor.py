@@ -113,7 +113,7 @@ def test_the_tour_keeps_meshes_above_the_floor(tmp_path):
         '<robot name="arm">'
         + LINK.format("base", BOX.format("0 0 0.1", "0.2 0.2 0.2"))
         + LINK.format("upper", BOX.format("0 0 0.2", "0.1 0.1 0.4"))
-        + LINK.format("lower", BOX.format("0 0 0.3", "0.1 1.0 0.6"))
+        + LINK.format("lower", BOX.format("0 -0.9 -0.1", "0.1 0.1 0.2"))
         + JOINT.format("first", "base", "upper", 0.25, "0 1 0")
         + JOINT.format("second", "upper", "lower", 0.4, "1 0 0")
         + "</robot>"

@@ -46,8 +46,7 @@ SHALLOW = (
     3.0 * FINE
 )  # [m] and they may where small spheres are no deeper in each other; groups are divided further
 RARELY = 0.05  # share of postures in which groups touch, from which on they may be divided further
-MOST_FINER = (48, 12)  # groups, those that touch most often; fewer of robots with many bodies
-MANY = 16  # bodies, from which on the first use takes seconds
+MOST_FINER = 48  # groups, those that touch most often
 TRIED = 14  # random postures in which meshes are compared
 TRIES = (0, 4, 16)  # of these, with the middle and zero; the first ones show most pairs that can be apart
 LinkPair = tuple[str, str]
@@ -392,8 +391,7 @@ class _Postures:
                     part = float((row & perhaps).mean())
                     if part >= RARELY:
                         shares[place] = max(part, shares.get(place, 0.0))
-        most = MOST_FINER[len(self.bodies) > MANY]
-        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:most])
+        return frozenset(sorted(shares, key=lambda place: (-shares[place], place))[:MOST_FINER])
 
     def _touch(self, first: int, second: int) -> np.ndarray:
         """Numbers of the first postures in which two spheres touch; small spheres of both are only compared there."""
