@@ -79,7 +79,8 @@ def sample_faults(robot: Robot, log: Log) -> list[str]:
     faults = faults or _overflows(robot, log)
     if faults:
         return faults
-    return [*_torques_without_sign(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
+    faults = [*_torques_without_sign(robot, log), *_spikes(robot, log), *_cut_off(robot, log)]
+    return faults or _copies_in_other_units(robot, log)
 
 
 def _empty_columns(robot: Robot, log: Log) -> list[str]:
@@ -95,15 +96,21 @@ def _empty_columns(robot: Robot, log: Log) -> list[str]:
     for j, k in itertools.combinations(range(log.dof), 2):
         if np.array_equal(log.tau[:, j], log.tau[:, k]):
             return [f"torques of {names[j]} and {names[k]} are the same numbers: one column was taken twice"]
-        if _alike(log.tau[:, j], log.tau[:, k]) > COPIED:
-            return [
-                f"torques of {names[j]} and {names[k]} are the same signal in other units: one column was taken twice"
-            ]
     for j, name in enumerate(names):
         others = {"positions": log.q[:, j], "velocities": None if log.qd is None else log.qd[:, j]}
         for what, x in others.items():
             if x is not None and _alike(log.tau[:, j], x) > COPIED:
                 return [f"torques of {name} are its {what}: this column holds something else than torques"]
+    return []
+
+
+def _copies_in_other_units(robot: Robot, log: Log) -> list[str]:
+    """Columns of torques that are multiples of each other."""
+    for (one, x), (other, y) in itertools.combinations(zip(robot.joint_names, log.tau.T, strict=True), 2):
+        if _alike(x, y) > COPIED:
+            return [
+                f"torques of {one} and {other} are the same signal in other units: one column was taken twice"
+            ]
     return []
 
 
