@@ -144,7 +144,7 @@ class WholeBody(Summarised):
         damping: rate at which a velocity of a support decays [1/s].
         iterations: of the solver, for every level; None: for tasks of one level two steps of the active-set method for
             every motor, 24 at least (16 with supports), which are enough for about half as many active limits at once,
-            five where torques and joints have limits, without soles; for each level 10 of the interior-point method, 20
+            five where torques and joints have limits, without soles; for each level 10 of the interior-point method, 30
             with supports on two points.
         method: "active_set", for tasks of one level, or "interior_point", which takes longer and also solves what has
             many more limits than unknowns, such as soles whose points have limits; None: the first one for one level
@@ -202,7 +202,7 @@ class WholeBody(Summarised):
 
     def _usual_iterations(self) -> int:
         if not self.by_active_set:
-            return ITERATIONS * (2 if self.on_lines else 1)
+            return ITERATIONS * (3 if self.on_lines else 1)
         without_soles = self.by_accelerations or (
             bool(self.supports) and not any(s.sole for s in self.supports)
         )
@@ -240,7 +240,7 @@ class WholeBody(Summarised):
     @property
     def on_lines(self) -> bool:
         """Whether a support has two points: of 12 random states of a leg on them, the active-set method left three, 10
-        steps of the interior-point method one, and 20 none."""
+        steps of the interior-point method one, and 30 none."""
         return any(support.line for support in self.supports)
 
     @once
