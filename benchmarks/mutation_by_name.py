@@ -115,6 +115,8 @@ def judged(copy: Path, mutant: Mutant, tests: list[str], seconds: float) -> str:
         return "timeout"
     finally:
         file.write_text(original, encoding="utf-8")
+        for code in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
+            code.unlink()  # of the mutant: it would count for the original, which may be as old and as long
         shutil.rmtree(copy / "cache", ignore_errors=True)
     return "passed" if done.returncode == 0 else "failed"
 
@@ -150,7 +152,7 @@ def main() -> None:
     end = time.monotonic() + 60.0 * options.minutes
     with tempfile.TemporaryDirectory(prefix="linkwise-mutation-") as folder:
         for name in COPIED:
-            shutil.copytree(ROOT / name, Path(folder) / name)
+            shutil.copytree(ROOT / name, Path(folder) / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
         for mutant in chosen:
             if time.monotonic() > end:

@@ -44,6 +44,28 @@ def test_efforts_by_a_matrix():
         assert found.cost == pytest.approx(paid + end(found), rel=1e-9)
 
 
+def test_numbers_of_own_costs_are_one_for_all_or_one_row_for_each_stage():
+    """Of any size, with more or fewer rows than numbers."""
+
+    def cost(q, qd, tau, target, weight):
+        away = q - target[:2] + 0.0 * target[2]
+        return weight[0] * (away @ away) + (0.0 if tau is None else 1e-3 * (tau @ tau))
+
+    rows = np.linspace([0.2, -0.4, 1.0], [0.5, 0.3, 2.0], 6)
+    for target in (rows[0], rows):
+        values = {"target": target, "weight": 3.0}
+        problem = optimal.Problem(
+            arm(), horizon=5, step=0.04, start=START, costs=[optimal.Own(cost, values)], torque_limits=False
+        )
+        assert problem.where("own.target").stop - problem.where("own.target").start == 3
+        given = rows[:5] if target.ndim == 2 else [target] * 5
+        np.testing.assert_array_equal(problem.p[:5, problem.where("own.target")], given)
+        found = optimal.solve(problem)
+        way = np.broadcast_to(target, (6, 3))[:5, :2]
+        paid = 0.04 * (3.0 * ((found.q[:-1] - way) ** 2).sum() + 1e-3 * (found.tau**2).sum())
+        assert found.cost == pytest.approx(paid, rel=1e-9)
+
+
 @pytest.mark.parametrize(("side", "axis"), [("lower", 1), ("upper", 0), ("upper", 1)])
 def test_sides_of_a_box_for_the_tip(side, axis):
     """Without the limit the tip passes the bound; with it, it does not."""

@@ -66,3 +66,21 @@ def test_stable_gains_are_those_whose_errors_vanish(n):
     alone = Gains(np.diagonal(kp).copy(), np.diagonal(kd).copy(), np.full(n, 10.0))
     assert alone.stable()
     assert not Gains(alone.kp, alone.kd, alone.kp * alone.kd * 1.01).stable()
+
+
+@pytest.mark.parametrize(
+    ("gains", "stable"),
+    [
+        ((1.0, 1.0), True),
+        ((0.0, 1.0), False),  # nothing brings it back
+        ((1.0, 0.0), False),  # nothing damps it
+        ((1.0, 1.0, 0.999), True),
+        ((1.0, 1.0, 1.0), False),  # roots on the axis
+        (([1.0, 0.0], 1.0), False),
+        ((1.0, [1.0, 0.0]), False),
+        (([2.0, 1.0], [1.0, 1.0], [1.5, 1.5]), False),  # the second joint alone
+    ],
+)
+def test_gains_at_the_edge_of_stability(gains, stable):
+    given = [np.asarray(each, float) if isinstance(each, list) else each for each in gains]
+    assert Gains(*given).stable() is stable

@@ -90,7 +90,14 @@ def states_of_self_tests():
         spread = np.linspace(0.5, 2.0, len(policy.weights))
         replace(policy, weights=(policy.weights + 0.1) * spread).save(weights)
         options = replace(OPTIONS, weights=weights)
-        for name in (*FUNCTIONS, *MORE, "policy", "inverse_kinematics"):
+        for name in (
+            *FUNCTIONS,
+            *MORE,
+            "policy",
+            "inverse_kinematics",
+            "whole_body",
+            "recursive_least_squares",
+        ):
             said = told(entries, two(), [name], options)
             if said != "no error":
                 found[name] = said
