@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkwise.collision import fit
+from linkwise.core.once import once
 
 CELLS = 40  # of the grid along the longest edge of a part
 MOST_TRIANGLES = 12_000  # of a body; corners of more are moved to a grid
@@ -149,11 +150,19 @@ class Cover:
         low, high = (edge(triangles.reshape(-1, 3), axis=0) for edge in (np.min, np.max))
         more = self.grown + FINE_PIECE
         found = [np.zeros((0, 3, 3))]
-        for part in self._read:
-            beside = (part.max(axis=1) >= low - more) & (part.min(axis=1) <= high + more)
+        for part, (lowest, highest) in zip(self._read, self._boxes, strict=True):
+            beside = (highest >= low - more) & (lowest <= high + more)
             near = fit.divided_edges(part[beside.all(axis=1)], FINE_PIECE)
             found.append(near[_beside(*_own(near), middle, around, self.grown + 1e-5)])
         return np.concatenate(found)
+
+    @once
+    def _boxes(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The least and greatest coordinates of the triangles of the file."""
+        corners = [(part[:, 0], part[:, 1], part[:, 2]) for part in self._read]
+        return [
+            (np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)) for a, b, c in corners
+        ]  # min(axis=1) of three numbers takes ten times as long
 
     def _part(
         self, triangles: np.ndarray, excess: float, most: int, inside: _Inside, chosen: int
