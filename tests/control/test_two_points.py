@@ -123,3 +123,21 @@ def test_a_foot_that_turns_is_not_pulled_apart(options):
 def test_two_points_differ():
     with pytest.raises(LinkwiseError, match="two that differ"):
         control.Support("l5", (POINTS[0], POINTS[0]))
+
+
+def test_supports_on_one_body_do_not_stand_together():
+    """They held each other with 10⁶ N where the foot turned, and with forces that nothing chose where it rested."""
+    robot, rng = leg(), np.random.default_rng(2)
+    tasks = [control.CenterOfMassTask(frequency=0.0), control.PostureTask(frequency=0.0)]
+    ends = [
+        control.Support("l5", POINTS[k : k + 1], friction=0.6, name=name)
+        for k, name in enumerate(("heel", "toe"))
+    ]
+    law = control.WholeBody(robot, tasks, supports=ends)
+    q = robot.integrate(robot.neutral, np.concatenate([np.zeros(6), 0.3 * rng.normal(size=6)]))
+    qd = 0.2 * rng.normal(size=robot.dof)
+    for stance in (None, [1.0, 1.0], [[1.0, 0.0], [1.0, 0.5]]):
+        with pytest.raises(LinkwiseError, match="heel and toe are on one body"):
+            law.solve(q, qd, law.targets(q), stance=stance)
+    for stance in ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0]):
+        assert law.solve(q, qd, law.targets(q), stance=stance)[0].status == "solved"

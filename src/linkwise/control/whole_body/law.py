@@ -40,6 +40,7 @@ from linkwise.control.whole_body.limits import (
     Bounds,
     MotionLimits,
     Support,
+    check_apart,
 )
 from linkwise.control.whole_body.separations import Separation
 from linkwise.control.whole_body.tasks import (
@@ -417,6 +418,7 @@ class WholeBody(Summarised):
         Raises:
             SingularError: the mass matrix is singular at q, so accelerations do not follow from torques; the message
                 names the joint. The kernel returns NaN then, as for states that are not numbers.
+            TaskError: two supports on one body stand at the same time.
         """
         given = {
             "q": q, "qd": qd, "targets": targets,
@@ -429,6 +431,7 @@ class WholeBody(Summarised):
         if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
             given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
         arrays = {name: np.asarray(given[name], dtype=float) for name, _ in kernel.inputs}
+        check_apart(self.robot, self.supports, given["stance"])
         found = dict(zip((name for name, _ in kernel.outputs), kernel(*arrays.values()), strict=True))
         report = found["report"]
         diagnose.singular(self.robot, report, arrays)
