@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,8 @@ _LARGER = 1.15  # factor of the excess where it needs too many spheres
 _ADDED = 200  # triangles of those that are not covered yet by which further spheres are chosen
 _FLAT = 1e-3  # sine of the angle below which points lie in the surface
 BLOCK = 1 << 15  # numbers of a table that are computed at a time
-_LANES = 32  # by which blocks are smaller where a minimum is searched across their rows
+_LANES = 32  # by which blocks are smaller where the place of a minimum is searched across their rows
+_WIDE = 256  # columns from which on it is quicker to compare every row with the minimum
 _SURFACE = 3000  # points by which spheres inside are bounded, at most
 _AROUND = 1500  # points outside by which spheres inside are bounded where the surface does not do it, at most
 _TOGETHER = 256  # spheres beside each other whose distances to others are computed together
@@ -517,11 +519,18 @@ def nearest_spheres(
     """
     places, points = (each.T.astype(np.float32, order="C") for each in (corners, centres))
     number, beyond = np.zeros(len(corners), int), np.full(len(corners), np.inf, np.float32)
-    for some in blocks(len(centres), _LANES * len(corners)):
-        gaps = _farthest(places, points[:, some, None])
-        gaps -= radii[some, None].astype(np.float32)
-        at, least = (gaps.argmin(axis=0), gaps.min(axis=0)) if len(gaps) > 1 else (0, gaps[0])
-        np.copyto(number, some.start + at, where=least < beyond)
+    sizes = radii.astype(np.float32)
+    wide = len(corners) >= _WIDE
+    for some in blocks(len(centres), len(corners) if wide else _LANES * len(corners)):
+        gaps = _farthest(places[:, :, None], points[:, some, None])
+        gaps -= sizes[some, None]
+        least = gaps.min(axis=0)
+        better = least < beyond
+        if wide:
+            for k in reversed(range(len(gaps))):
+                np.copyto(number, some.start + k, where=better & (gaps[k] == least))
+        else:
+            np.copyto(number, some.start + gaps.argmin(axis=0), where=better)
         np.minimum(beyond, least, out=beyond)
     return number, beyond + np.float32(around)
 
@@ -542,7 +551,7 @@ def corner_distances(corners: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 def _farthest(corners: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Distances of points (3, ...) to the farthest of corners (3, corners, ...), broadcast together."""
-    far = np.float32(0.0)
+    far: Any = None
     for corner in range(corners.shape[1]):
         square = corners[0, corner] - points[0]
         square *= square
@@ -550,8 +559,8 @@ def _farthest(corners: np.ndarray, points: np.ndarray) -> np.ndarray:
             away = corners[axis, corner] - points[axis]
             away *= away
             square += away
-        far = np.maximum(far, square)
-    return np.sqrt(far)
+        far = square if far is None else np.maximum(far, square, out=far)
+    return np.sqrt(far, out=far)
 
 
 def blocks(rows: int, width: int) -> list[slice]:
