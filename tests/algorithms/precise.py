@@ -41,6 +41,9 @@ class Precise:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __abs__(self):
+        return Precise(abs(self.value))
+
     def __neg__(self):
         return Precise(-self.value)
 

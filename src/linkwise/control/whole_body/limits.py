@@ -130,11 +130,9 @@ class Support:
             R: rotation of the frame, (3, 3).
         """
         first, second = (np.asarray(point, dtype=float) for point in self.points)
-        gap = second - first
-        return [
-            sum(float(c) * x for c, x in zip(axis, R @ (gap / length(gap)), strict=True))
-            for axis in self.axes()
-        ]
+        way = (second - first) / length(second - first)
+        along = [sum(x * float(w) for x, w in zip(row, way, strict=True)) for row in R]
+        return [sum(float(c) * x for c, x in zip(axis, along, strict=True)) for axis in self.axes()]
 
     @once
     def by_wrench(self) -> bool:
