@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from linkwise.collision import fit
-from linkwise.core.once import once
 
 CELLS = 40  # of the grid along the longest edge of a part
 MOST_TRIANGLES = 12_000  # of a body; corners of more are moved to a grid
@@ -68,6 +67,7 @@ class Cover:
         self.extent = float(np.ptp(corners, axis=0).max(initial=0.0)) + 1e-6
         self._read = parts
         parts, self.grown = _with_fewer(parts, self.extent)
+        self._boxes = [(part.min(axis=1), part.max(axis=1)) for part in self._read] if self.grown else []
         self.triangles = np.concatenate(
             [fit.divided_edges(part, max(self.extent / 24, 5e-3)) for part in parts]
         )
@@ -157,14 +157,6 @@ class Cover:
             near = fit.divided_edges(part[beside.all(axis=1)], FINE_PIECE)
             found.append(near[_beside(*_own(near), middle, around, self.grown + 1e-5)])
         return np.concatenate(found)
-
-    @once
-    def _boxes(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The least and greatest coordinates of the triangles of the file."""
-        corners = [(part[:, 0], part[:, 1], part[:, 2]) for part in self._read]
-        return [
-            (np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)) for a, b, c in corners
-        ]  # min(axis=1) of three numbers takes ten times as long
 
     def _part(
         self, triangles: np.ndarray, excess: float, most: int, inside: _Inside, chosen: int
