@@ -27,6 +27,7 @@ import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,6 @@ from linkwise.control.whole_body.limits import (
     Bounds,
     MotionLimits,
     Support,
-    check_apart,
 )
 from linkwise.control.whole_body.separations import Separation
 from linkwise.control.whole_body.tasks import (
@@ -431,7 +431,7 @@ class WholeBody(Summarised):
         if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
             given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
         arrays = {name: np.asarray(given[name], dtype=float) for name, _ in kernel.inputs}
-        check_apart(self.robot, self.supports, given["stance"])
+        self._check_stance(given["stance"])
         found = dict(zip((name for name, _ in kernel.outputs), kernel(*arrays.values()), strict=True))
         report = found["report"]
         diagnose.singular(self.robot, report, arrays)
@@ -440,6 +440,22 @@ class WholeBody(Summarised):
             found["tau"], found["qdd"], forces, found["errors"], report[..., 0], report[..., 1], report[..., 2],
             found["active"], report[..., 3], self.limit_names, self.task_names,
         ), found["next_start"]  # fmt: skip
+
+    @once
+    def _on_one_body(self) -> list[tuple[int, int]]:
+        """Pairs of supports that cannot stand at the same time: their points hold each other, so that a body that turns
+        cannot be held by both, and how they press against each other would not be chosen."""
+        bodies = [self.robot.locate(support.frame)[0] for support in self.supports]
+        return [(i, k) for i, k in combinations(range(len(bodies)), 2) if bodies[i] == bodies[k]]
+
+    def _check_stance(self, stance: Any) -> None:
+        for i, k in self._on_one_body:
+            stands = np.asarray(stance, dtype=float) > 0.0
+            if (stands[..., i] & stands[..., k]).any():
+                raise TaskError(
+                    f"stance: {self.supports[i].label} and {self.supports[k].label} are on one body and stand at the "
+                    "same time; points of a body that stand together belong to one Support"
+                )
 
     def follow(self, stance: Any = None) -> Any:
         """A function (t, q, qd, reference) -> torques for ``simulate``: tasks follow the joints of the reference.

@@ -188,28 +188,6 @@ class Support:
         return rows, np.array([0.0] * self.facets + [most, -self.smallest])
 
 
-def check_apart(robot: Robot, supports: Sequence[Support], stance: Any) -> None:
-    """Two supports on one body do not stand at the same time: their points hold each other, so that a body that turns
-    cannot be held by both, and how they press against each other would not be chosen.
-
-    Args:
-        robot: the robot.
-        supports: of one law.
-        stance: 1 for supports that stand, 0 for those in the air, (..., supports).
-    """
-    bodies = [robot.locate(support.frame)[0] for support in supports]
-    if len(set(bodies)) == len(bodies):
-        return
-    stands = np.asarray(stance, dtype=float) > 0.0
-    for k, support in enumerate(supports):
-        for i in range(k):
-            if bodies[i] == bodies[k] and (stands[..., i] & stands[..., k]).any():
-                raise TaskError(
-                    f"stance: {supports[i].label} and {support.label} are on one body and stand at the same time; "
-                    "points of a body that stand together belong to one Support"
-                )
-
-
 def wrench_of(points: Sequence[Sequence[float]], radius: float, axes: np.ndarray) -> np.ndarray:
     """Moment and force in the frame's axes at its origin of forces on its points along ``axes``, (6, 3k)."""
     wrench = np.zeros((6, 3 * len(points)))
