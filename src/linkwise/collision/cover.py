@@ -291,17 +291,10 @@ def _beside(
 ) -> np.ndarray:
     """Which spheres (k,) are at most so far [m] from one of others; those beside each other are looked at together,
     with the others that are near."""
-    found, wide = np.zeros(len(place), bool), [np.arange(len(place))]
+    found = np.zeros(len(place), bool)
     farthest = within + float(around.max(initial=0.0)) + float(size.max(initial=0.0)) + _ROUNDING
-    while wide:
-        mine = wide.pop()
+    for mine in fit.groups_of(place, _TOGETHER) if len(place) else ():
         some = place[mine]
-        if len(mine) > _TOGETHER:
-            order = mine[np.argsort(some[:, int(np.ptp(some, axis=0).argmax())], kind="stable")]
-            wide += [order[: len(order) // 2], order[len(order) // 2 :]]
-            continue
-        if not len(mine):
-            continue
         low, high = some.min(axis=0) - farthest, some.max(axis=0) + farthest
         near = np.flatnonzero(((middle >= low) & (middle <= high)).all(axis=1))
         if len(near):

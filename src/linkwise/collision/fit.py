@@ -249,6 +249,25 @@ def divided_rows(wide: np.ndarray, longest: float) -> np.ndarray:
     return np.concatenate([*short, wide], axis=2)
 
 
+def groups_of(points: np.ndarray, most: int) -> list[np.ndarray]:
+    """Numbers of points in groups that lie beside each other.
+
+    Args:
+        points: shape (k, 3).
+        most: points in a group.
+    """
+    groups, wide = [], [np.arange(len(points))]
+    while wide:
+        mine = wide.pop()
+        if len(mine) <= most:
+            groups.append(mine)
+            continue
+        axis = int(np.ptp(points[mine], axis=0).argmax())
+        order = mine[np.argsort(points[mine, axis], kind="stable")]
+        wide += [order[: len(order) // 2], order[len(order) // 2 :]]
+    return groups
+
+
 def lengths(vectors: np.ndarray) -> np.ndarray:
     """Lengths of three vectors each, shape (3, k).
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from linkwise.arguments.numbers import Numbers
 from linkwise.collision.cover import Cover, Covering, excess_of
-from linkwise.collision.fit import divided_edges
+from linkwise.collision.fit import divided_edges, groups_of
 from linkwise.collision.shapes import SIDES, TAPER, THICKNESS, Reading
 from linkwise.compiler.runtime import cache, threads
 from linkwise.core.once import once
@@ -428,7 +428,7 @@ def _small(cover: Cover, triangles: np.ndarray, most: int, finer: tuple[int, ...
     if key not in cover.parts:
         pieces = divided_edges(triangles, FINE_EDGE)
         small = cover.part(pieces, FINE, most)
-        groups = _groups(small.centre)
+        groups = groups_of(small.centre, GROUPED)
         owners = [np.isin(small.owner, group) for group in groups]
         cover.parts[key] = [
             (pieces[mine], rows)
@@ -440,7 +440,7 @@ def _small(cover: Cover, triangles: np.ndarray, most: int, finer: tuple[int, ...
     for number, (own, kept) in enumerate(cover.parts[key]):
         if number in finer:
             pieces, fine = cover.finer(own, FINEST, MOST_FINEST)
-            groups = _groups(fine.centre)
+            groups = groups_of(fine.centre, GROUPED)
             rows += _grouped(0.0, [pieces[np.isin(fine.owner, some)] for some in groups], fine, groups)
         else:
             rows.append(kept)
@@ -456,20 +456,6 @@ def _grouped(
         spheres = np.column_stack([small.centre[group], small.radius[group], np.zeros(len(group))])
         found.append(np.concatenate([[[*centre, radius + grown, 1.0]], spheres]))
     return found
-
-
-def _groups(points: np.ndarray) -> list[np.ndarray]:
-    """Numbers of points in groups of at most ``GROUPED`` that lie beside each other."""
-    groups, wide = [], [np.arange(len(points))]
-    while wide:
-        mine = wide.pop()
-        if len(mine) <= GROUPED:
-            groups.append(mine)
-            continue
-        axis = int(np.ptp(points[mine], axis=0).argmax())
-        order = mine[np.argsort(points[mine, axis], kind="stable")]
-        wide += [order[: len(order) // 2], order[len(order) // 2 :]]
-    return groups
 
 
 def enclosing_sphere(points: np.ndarray, radii: np.ndarray | float = 0.0) -> tuple[np.ndarray, float]:
@@ -502,10 +488,8 @@ def enclosing_spheres(
     ]
     steps = [max(1, each.shape[1] // _CENTRED) for each in flat]
     counts = [-(-each.shape[1] // step) for each, step in zip(flat, steps, strict=True)]
-    some, around = (
-        np.zeros((3, len(flat), max(counts, default=0))),
-        np.zeros((len(flat), max(counts, default=0))),
-    )
+    shape = len(flat), max(counts)
+    some, around = np.zeros((3, *shape)), np.zeros(shape)
     for k, (each, size, step, count) in enumerate(zip(flat, sizes, steps, counts, strict=True)):
         some[:, k, :count], around[k, :count] = each[:, ::step], size[::step]
         some[:, k, count:], around[k, count:] = each[:, :1], size[0]  # the first one again
