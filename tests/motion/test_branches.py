@@ -310,6 +310,16 @@ def test_a_pose_whose_branches_are_all_outside_the_limits_is_not_solved():
     assert (np.abs(found) <= narrow + 1e-9).all()
 
 
+def assert_reached(arm, q):
+    """There are branches for the pose of every position, and all of them have it."""
+    poses = arm.pose(q)
+    branches = motion.closed_form_inverse_kinematics(arm, poses)
+    there = np.isfinite(branches).all(axis=-1)
+    assert there.any(axis=1).all()
+    missed = np.abs(arm.pose(np.nan_to_num(branches)) - poses[:, None]).max(axis=(-1, -2))
+    assert missed[there].max() < 1e-6
+
+
 @pytest.mark.parametrize("name", ["ur10e", "slanted"])
 def test_arms_whose_last_axis_is_parallel_to_three_others_have_branches_there(name):
     """Where axis 6 is parallel to 2, 3 and 4, any turn of it does: one is given for which the links reach."""
@@ -325,12 +335,7 @@ def test_arms_whose_last_axis_is_parallel_to_three_others_have_branches_there(na
         arm, bend = lw.load(name), 0.0
     q = rng.uniform(-3.0, 3.0, (2000, 6))
     q[:, 4] = bend
-    poses = arm.pose(q)
-    branches = motion.closed_form_inverse_kinematics(arm, poses)
-    there = np.isfinite(branches).all(axis=-1)
-    assert there.any(axis=1).all()
-    missed = np.abs(arm.pose(np.nan_to_num(branches)) - poses[:, None]).max(axis=(-1, -2))
-    assert missed[there].max() < 1e-6
+    assert_reached(arm, q)
 
 
 def test_a_level_that_no_turn_changes_has_unit_vectors_as_turns():
@@ -347,9 +352,4 @@ def test_branches_of_wrists_above_the_waist_reach_the_pose():
     arm = arm_of(np.array(axes, float), np.array(points, float), rng)
     q = np.where(rng.random((500, 6)) < 0.6, 0.0, rng.uniform(-3, 3, (500, 6)))
     q[:, 1:3] = 0.0
-    poses = arm.pose(q)
-    branches = motion.closed_form_inverse_kinematics(arm, poses)
-    there = np.isfinite(branches).all(axis=-1)
-    assert there.any(axis=1).all()
-    missed = np.abs(arm.pose(np.nan_to_num(branches)) - poses[:, None]).max(axis=(-1, -2))
-    assert missed[there].max() < 1e-6
+    assert_reached(arm, q)

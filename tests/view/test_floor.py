@@ -71,18 +71,24 @@ JOINT = """<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2
 BOX = '<visual><origin xyz="{0}"/><geometry><box size="{1}"/></geometry></visual>'
 
 
-def test_meshes_stay_above_the_floor(tmp_path):
-    """Links are wider than the rods that stand for them, which were looked at alone."""
-    file = tmp_path / "arm.urdf"
+def arm_file(folder, place, size):
+    """An arm of two joints whose last link is a box at this place, of this size."""
+    file = folder / "arm.urdf"
     file.write_text(
         '<robot name="arm">'
         + LINK.format("base", BOX.format("0 0 0.1", "0.2 0.2 0.2"))
         + LINK.format("upper", BOX.format("0 0 0.2", "0.1 0.1 0.4"))
-        + LINK.format("lower", BOX.format("0 0 0.5", "0.1 1.2 1.0"))
+        + LINK.format("lower", BOX.format(place, size))
         + JOINT.format("first", "base", "upper", 0.25, "0 1 0")
         + JOINT.format("second", "upper", "lower", 0.4, "1 0 0")
         + "</robot>"
     )
+    return file
+
+
+def test_meshes_stay_above_the_floor(tmp_path):
+    """Links are wider than the rods that stand for them, which were looked at alone."""
+    file = arm_file(tmp_path, "0 0 0.5", "0.1 1.2 1.0")
     robot = lw.load(file)
     bones = skeleton(robot)
     meshes = [(part.body, part.mesh.moved(part.pose)) for part in mesh_parts(robot, read_looks(file), bones)]
@@ -108,16 +114,7 @@ def test_the_tour_keeps_meshes_above_the_floor(tmp_path):
     """It looked at the rods alone: a Z1 went 25 mm below the floor."""
     from linkwise.tour.motions import fast_motion
 
-    file = tmp_path / "arm.urdf"
-    file.write_text(
-        '<robot name="arm">'
-        + LINK.format("base", BOX.format("0 0 0.1", "0.2 0.2 0.2"))
-        + LINK.format("upper", BOX.format("0 0 0.2", "0.1 0.1 0.4"))
-        + LINK.format("lower", BOX.format("0 -0.9 -0.1", "0.1 0.1 0.2"))
-        + JOINT.format("first", "base", "upper", 0.25, "0 1 0")
-        + JOINT.format("second", "upper", "lower", 0.4, "1 0 0")
-        + "</robot>"
-    )
+    file = arm_file(tmp_path, "0 -0.9 -0.1", "0.1 0.1 0.2")
     robot = lw.load(file)
     meshes = meshes_of(robot)
     assert sorted(body for body, _ in meshes) == [-1, 0, 1]
