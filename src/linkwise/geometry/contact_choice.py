@@ -101,9 +101,9 @@ class Findings:
 def hull_notes(hulls: Sequence[tuple[str, Shape, Any]]) -> list[str]:
     """What is said of hulls (label, shape, vertices of the mesh in its axes): of several ones the worst in one note, so
     that other notes are not lost among theirs."""
-    lost = [1e3 * lost_reach(vertices, hull.points) for _, hull, vertices in hulls]
     if not hulls:
         return []
+    lost = [1e3 * lost_reach(vertices, hull.points) for _, hull, vertices in hulls]
     worst = max(range(len(hulls)), key=lost.__getitem__)
     label, hull, vertices = hulls[worst]
     farther = f", which reaches up to {lost[worst]:.2g} mm farther" if lost[worst] > 1e-3 else ""

@@ -124,6 +124,8 @@ class Cost:
     """Whether its residuals are functions of the forces of contacts alone."""
     from_zero = ("weight", "velocity_weight", "position_weight", "orientation_weight")
     """Those of its parameters that are not negative."""
+    above_zero = ()
+    """Those of its parameters that are positive."""
 
     @property
     def label(self) -> str:

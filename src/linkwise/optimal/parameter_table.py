@@ -127,7 +127,7 @@ def check_values(problem: Problem, name: str, values: np.ndarray) -> None:
     for term in (*problem.costs, *problem.terminal, *problem.limits):
         if name.rpartition(".")[0] == term.label:
             key = name.rpartition(".")[2]
-            above, least = above or key in getattr(term, "above_zero", ()), least or key in term.from_zero
+            above, least = above or key in term.above_zero, least or key in term.from_zero
             if isinstance(term, (JointTracking, TipTracking)):
                 _check_turns(problem, name, key, values)
     if above and not (values > 0.0).all():

@@ -344,9 +344,7 @@ def _varied(name: str, value: Any, size: int, signed: bool) -> Any:
     else:
         least = -math.inf if signed else LEAST.get(name, _least_of(name))
         above = 0.0 if name in POSITIVE else -math.inf
-        found = arguments.array(
-            f"vary: {name}", value, least=-math.inf if name in POSITIVE else least, above=above
-        )
+        found = arguments.array(f"vary: {name}", value, least=least, above=above)
         if name == "payload":
             arguments.array("vary: payload: mass", found[..., 0], least=0.0)
     if tuple(found.shape[-1:]) != (size,):
