@@ -89,28 +89,44 @@ def _of_cost(problem: Problem, cost: Cost) -> dict[str, np.ndarray]:
     return values
 
 
+def weight_columns(problem: Problem) -> list[tuple[list[int], list[int]]]:
+    """Columns of weights, and of scales, whose squares are weights, of running and final costs; none where
+    functions of the user's own, or prices of time, have another unit.
+
+    Args:
+        problem: the problem.
+    """
+    of_costs = (problem.costs, problem.terminal)
+    if problem.timings is not None or any(isinstance(cost, Own) for costs in of_costs for cost in costs):
+        return [([], []), ([], [])]
+    found: list[tuple[list[int], list[int]]] = []
+    for costs in of_costs:
+        labels, columns = {cost.label for cost in costs}, ([], [])
+        for name in problem.parameters:
+            label, _, key = name.rpartition(".")
+            if label in labels and (key.endswith("weight") or key == "scale"):
+                at = problem.where(name)
+                columns[key == "scale"].extend(range(at.start, at.stop))
+        found.append(columns)
+    return found
+
+
 def units_of_cost(problem: Problem, p: np.ndarray) -> np.ndarray:
-    """Largest weight of each problem, at most 1, (B,): costs far below it are those of rounding. 1 where functions of
-    the user's own, or prices of time, have another unit.
+    """Largest weight of each problem, at most 1, (B,): costs far below it are those of rounding. 1 where it is not
+    known.
 
     Args:
         problem: the problem.
         p: run-time parameters (B, horizon + 1, np).
     """
     units = np.zeros(len(p))
-    for costs, rows, factor in (
-        (problem.costs, p[:, :-1], problem.step),
-        (problem.terminal, p[:, -1:], 1.0),
-    ):
-        for name in problem.parameters:
-            label, _, key = name.rpartition(".")
-            if any(cost.label == label for cost in costs) and (key.endswith("weight") or key == "scale"):
-                largest = np.abs(rows[..., problem.where(name)]).max(axis=(1, 2), initial=0.0)
-                units = np.maximum(units, factor * (largest**2 if key == "scale" else largest))
-    own = problem.timings is not None or any(
-        isinstance(cost, Own) for cost in (*problem.costs, *problem.terminal)
-    )
-    return np.where(own | (units == 0.0), 1.0, np.clip(units, SMALLEST, 1.0))
+    parts = ((p[:, :-1], problem.step), (p[:, -1:], 1.0))
+    for columns, (rows, factor) in zip(problem.weight_columns, parts, strict=True):
+        for power, some in enumerate(columns, 1):
+            if some:
+                largest = np.abs(rows[..., some]).max(axis=(1, 2), initial=0.0)
+                units = np.maximum(units, factor * largest**power)
+    return np.where(units == 0.0, 1.0, np.clip(units, SMALLEST, 1.0))
 
 
 def check_values(problem: Problem, name: str, values: np.ndarray) -> None:

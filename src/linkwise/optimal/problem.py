@@ -25,7 +25,7 @@ from linkwise.core.summaries import Summarised, Summary
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.model.constraints import TARGETS
 from linkwise.model.coordinates import velocity_coordinates
-from linkwise.optimal import arguments
+from linkwise.optimal import arguments, parameter_table
 from linkwise.optimal.arguments import ProblemError, whole
 from linkwise.optimal.contact_schedule import ACTIVE, ContactSchedule
 from linkwise.optimal.costs import Cost, Own, Point, Terms, cost_value, values_of
@@ -200,6 +200,11 @@ class Problem(Summarised):
         """Where lower and upper limits of u lie among the parameters: of torques, and of the duration behind them."""
         lower, upper = self.where(LOWER), self.where(UPPER)
         return slice(lower.start, lower.start + self.nu), slice(upper.start, upper.start + self.nu)
+
+    @once
+    def weight_columns(self) -> list[tuple[list[int], list[int]]]:
+        """Columns of weights among the parameters, see ``parameter_table.weight_columns``."""
+        return parameter_table.weight_columns(self)
 
     @once
     def limit_words(self) -> list[tuple[str, str]]:
