@@ -210,12 +210,12 @@ def contact_setting(self: Robot, options: Mapping[str, Any]) -> Setting:
 
 def _for_candidates(robot: Robot, name: str, value: Any) -> Any:
     """One number for every candidate, where only one was given. A NaN stays one and reaches its state alone."""
-    if isinstance(value, (int, float, list, tuple, np.ndarray)):
-        given, expected, hint = np.asarray(value), "finite numbers", "-1e3 is no ground"
-        wrong = np.isinf(given) if given.dtype.kind in "iuf" else np.zeros(1, dtype=bool)
+    numbers = isinstance(value, (int, float, list, tuple, np.ndarray))
+    if numbers and (given := np.asarray(value)).dtype.kind in "iuf":
+        wrong, expected, hint = np.isinf(given), "finite numbers", "-1e3 is no ground"
         if name == "contact_friction":
+            wrong = wrong | (given < 0.0)
             expected, hint = "finite numbers from 0 on", "1e3 is a contact that never slides"
-            wrong = wrong | (given < 0.0) if given.dtype.kind in "iuf" else wrong
         if wrong.any():
             place = np.argwhere(wrong)[0].tolist()
             raise ArgumentError(
