@@ -8,7 +8,7 @@ import linkwise as lw
 from linkwise import control
 from linkwise.control.whole_body.mobilities import support_rows
 from linkwise.control.whole_body.tasks import State
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, ShapeError
 
 POINTS = ((0.1, 0.0, -0.05), (-0.1, 0.02, -0.05))
 AXES = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 0))
@@ -139,5 +139,7 @@ def test_supports_on_one_body_do_not_stand_together():
     for stance in (None, [1.0, 1.0], [[1.0, 0.0], [1.0, 0.5]]):
         with pytest.raises(LinkwiseError, match="heel and toe are on one body"):
             law.solve(q, qd, law.targets(q), stance=stance)
+    with pytest.raises(ShapeError, match=r"stance: expected shape \(\.\.\., 2\), got \(1,\)"):
+        law.solve(q, qd, law.targets(q), stance=[1.0])
     for stance in ([1.0, 0.0], [0.0, 1.0], [0.0, 0.0]):
         assert law.solve(q, qd, law.targets(q), stance=stance)[0].status == "solved"

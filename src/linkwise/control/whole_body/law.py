@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -431,8 +431,8 @@ class WholeBody(Summarised):
         if table.shape[-2:] == (rows, 3):  # as a row of numbers: machine code is called directly then
             given["gains"] = table.reshape(*table.shape[:-2], 3 * rows)
         arrays = {name: np.asarray(given[name], dtype=float) for name, _ in kernel.inputs}
-        self._check_stance(given["stance"])
         found = dict(zip((name for name, _ in kernel.outputs), kernel(*arrays.values()), strict=True))
+        self._check_stance(arrays)  # behind the kernel, which checks shapes
         report = found["report"]
         diagnose.singular(self.robot, report, arrays)
         forces = found.get("forces", np.zeros((*report.shape[:-1], 0, 3)))
@@ -448,9 +448,9 @@ class WholeBody(Summarised):
         bodies = [self.robot.locate(support.frame)[0] for support in self.supports]
         return [(i, k) for i, k in combinations(range(len(bodies)), 2) if bodies[i] == bodies[k]]
 
-    def _check_stance(self, stance: Any) -> None:
+    def _check_stance(self, given: Mapping[str, np.ndarray]) -> None:
         for i, k in self._on_one_body:
-            stands = np.asarray(stance, dtype=float) > 0.0
+            stands = given["stance"] > 0.0
             if (stands[..., i] & stands[..., k]).any():
                 raise TaskError(
                     f"stance: {self.supports[i].label} and {self.supports[k].label} are on one body and stand at the "
